@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Open MPI with its development headers, by its own pkg-config module: where several MPI libraries are installed, mpicc
+# and FindMPI may give another one. Defines
+#   OpenMPI::mpi       mpi.h and libmpi, for programs
+#   OpenMPI::open-pal  libopen-pal, for opal_progress
+#   OpenMPI::internal  Open MPI's internal headers ("ompi/request/request.h"), for contd-mpi's own sources
+#   OpenMPI_MPIRUN     its mpirun
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(PC_OMPI QUIET ompi-c)
+endif()
+# The module's flags are parsed here, since it may name directories only (-I.../include/openmpi) or none at all.
+find_path(OpenMPI_INCLUDE_DIR mpi.h HINTS ${PC_OMPI_INCLUDE_DIRS} NO_DEFAULT_PATH)
+find_path(OpenMPI_INTERNAL_INCLUDE_DIR ompi/request/request.h
+  HINTS ${PC_OMPI_INCLUDE_DIRS} "${OpenMPI_INCLUDE_DIR}" PATH_SUFFIXES openmpi NO_DEFAULT_PATH)
+find_library(OpenMPI_MPI_LIBRARY mpi HINTS ${PC_OMPI_LIBRARY_DIRS} NO_DEFAULT_PATH)
+find_library(OpenMPI_OPEN_PAL_LIBRARY open-pal HINTS ${PC_OMPI_LIBRARY_DIRS})
+find_program(OpenMPI_MPIRUN NAMES mpirun.openmpi orterun mpirun HINTS ${PC_OMPI_PREFIX}/bin)
+mark_as_advanced(OpenMPI_INCLUDE_DIR OpenMPI_INTERNAL_INCLUDE_DIR OpenMPI_MPI_LIBRARY OpenMPI_OPEN_PAL_LIBRARY
+  OpenMPI_MPIRUN)
+
+# The internal headers are complete only together: compile what contd-mpi includes.
+if(OpenMPI_INTERNAL_INCLUDE_DIR AND NOT DEFINED OpenMPI_HEADERS_WORK)
+  include(CheckCSourceCompiles)
+  include(CMakePushCheckState)
+  cmake_push_check_state(RESET)
+  set(CMAKE_REQUIRED_INCLUDES "${OpenMPI_INCLUDE_DIR}" "${OpenMPI_INTERNAL_INCLUDE_DIR}")
+  set(CMAKE_REQUIRED_LIBRARIES "${OpenMPI_MPI_LIBRARY}" "${OpenMPI_OPEN_PAL_LIBRARY}")
+  check_c_source_compiles("
+    #include \"ompi_config.h\"
+    #include \"ompi/request/request.h\"
+    #include \"opal/runtime/opal_progress.h\"
+    int main(void) { opal_progress(); return 0; }" OpenMPI_HEADERS_WORK)
+  cmake_pop_check_state()
+endif()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(OpenMPI
+  REQUIRED_VARS OpenMPI_MPI_LIBRARY OpenMPI_OPEN_PAL_LIBRARY OpenMPI_INCLUDE_DIR OpenMPI_INTERNAL_INCLUDE_DIR
+                OpenMPI_HEADERS_WORK
+  VERSION_VAR PC_OMPI_VERSION
+  REASON_FAILURE_MESSAGE "Debian: libopenmpi-dev")
+set(OpenMPI_VERSION "${PC_OMPI_VERSION}")
+if(OpenMPI_FOUND AND NOT TARGET OpenMPI::mpi)
+  add_library(OpenMPI::mpi UNKNOWN IMPORTED)
+  set_target_properties(OpenMPI::mpi PROPERTIES IMPORTED_LOCATION "${OpenMPI_MPI_LIBRARY}"
+    INTERFACE_INCLUDE_DIRECTORIES "${OpenMPI_INCLUDE_DIR}")
+  add_library(OpenMPI::open-pal UNKNOWN IMPORTED)
+  set_target_properties(OpenMPI::open-pal PROPERTIES IMPORTED_LOCATION "${OpenMPI_OPEN_PAL_LIBRARY}")
+  add_library(OpenMPI::internal INTERFACE IMPORTED)
+  set_target_properties(OpenMPI::internal PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${OpenMPI_INCLUDE_DIR};${OpenMPI_INTERNAL_INCLUDE_DIR}")
+endif()

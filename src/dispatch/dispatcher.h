@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The process's one dispatcher: the roots over the groups, what waits for something to become ready, the sources that
+ * have to be looked at, and what the layers above have registered.
+ */
+#ifndef CONTD_DISPATCH_DISPATCHER_H
+#define CONTD_DISPATCH_DISPATCHER_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <urcu/lfstack.h>
+#include <urcu/list.h>
+
+#include <contd/contd.h>
+
+#include "rcu/atomic.h"
+#include "rcu/table.h"
+
+/* Groups that are not poll-only, by who may run them: bit 0 also the daemon, bit 1 also a handler anywhere. */
+#define CLASS_ANY 1u
+#define CLASS_SIGNAL 2u
+#define CLASSES 4u
+#define CLASSES_ALL 0xfu    /* masks of classes */
+#define CLASSES_DAEMON 0xau /* 1 and 3 */
+#define CLASSES_SIGNAL 0xcu /* 2 and 3 */
+
+/* Where a source may be looked at. */
+enum contd__where { WHERE_THREAD = 1, WHERE_REGION = 2, WHERE_HANDLER = 4, WHERE_DAEMON = 8 };
+
+/*
+ * A source that must be driven. Called with one of enum contd__where; the source decides whether the calling thread
+ * may (thread levels). Registered once, lives as long as the dispatcher; stays in place.
+ */
+struct contd__source {
+	const char *name;
+	uint32_t where; /* mask of enum contd__where; only there is progress called */
+	void (*progress)(enum contd__where where);
+	uint32_t (*pending)(void); /* how many of its operations wait: 0 means there is nothing to look at */
+	void (*safe_point)(void);  /* ordinary thread, or NULL: things put off in handlers */
+};
+#define SOURCES_MAX 8u
+
+/* What the signal room gives to this one; NULL while it is not there. */
+struct contd__signal_ops {
+	void (*arm)(void);        /* something that ticks can serve became pending; any context */
+	int (*notify)(void);      /* interrupt one attached thread; any context; 1 if one will look */
+	void (*detach_self)(void); /* the thread ends */
+	void (*stop)(void);       /* fini */
+	void (*forked)(void);     /* in the child */
+	uint64_t (*tick_ns)(void); /* interval in force on this thread */
+	uint64_t (*tick_cost_ns)(void);
+};
+
+/*
+ * What code that handlers reach too calls when, and only when, it finds itself on an ordinary thread. Pointers, so that
+ * the check of imported symbols (scripts/check-async-signal-safe) holds for that code without exceptions.
+ */
+struct contd__ordinary {
+	void (*thread_register)(void);
+	int (*grow)(struct contd__table *t, uint32_t seen_limit);
+};
+
+struct contd__dispatch {
+	/* Read by whoever makes something ready; one line. */
+	uint32_t sleepers __attribute__((aligned(64))); /* threads in, or about to enter, contd_group_wait's sleep */
+	uint32_t wake;        /* futex word of those threads; goes up at each wake-up */
+	uint32_t fd_armed;    /* the eventfd is to be written when something becomes ready */
+	int fd;               /* -1: nobody asked for one */
+	uint32_t live;        /* users; 0: not initialized */
+	uint32_t forked;
+	const struct contd__signal_ops *signal_ops;
+	const struct contd__ordinary *ordinary;
+
+	/* What ticks are needed for. */
+	uint32_t words_pending __attribute__((aligned(64)));
+	uint32_t source_count;
+	struct contd__source *source[SOURCES_MAX];
+	uint32_t daemon_wake; /* futex word of the daemon; goes up when something becomes pending */
+	uint32_t daemon_asleep;
+
+	struct contd_config config;
+	double ticks_per_ns;
+	uint64_t scan_ticks;
+	struct __cds_lfs_stack dead; /* groups to be freed; pushed in handlers too, emptied by threads under `lock` */
+	uint32_t dead_count;
+	uint32_t strangers;  /* completers on threads that RCU does not know: groups are not freed while there are any */
+
+	struct cds_list_head groups;
+	struct contd__root root[CLASSES];
+	pthread_mutex_t lock; /* groups in the roots, users, threads; never taken in a handler */
+};
+
+CONTD_INTERNAL_API extern struct contd__dispatch contd__dispatch;
+
+/* 0, or the error (with its text) that every call gives which needs a running dispatcher. */
+CONTD_INTERNAL_API int contd__check_live(void);
+
+/* Sets the text that contd_error_text() gives on this thread; returns err. */
+CONTD_INTERNAL_API int contd__fail(int err, const char *text);
+
+/* -EAGAIN when all are taken. */
+CONTD_INTERNAL_API int contd__source_register(struct contd__source *source);
+
+/* Something that must be looked at became pending: start what looks. Any context. */
+CONTD_INTERNAL_API void contd__pending_sig(void);
+
+/* Has a source that may be looked at in one of these places something pending? Any context. */
+bool contd__sources_pending_sig(uint32_t where);
+
+/* Let every such source make progress; `where` is the place this is. */
+void contd__sources_drive_sig(enum contd__where where);
+
+/* Free dead groups, when there are many or when told so. Ordinary threads, outside read-side sections; may block. */
+void contd__reap(bool all);
+
+/* Frees what is left of groups; returns how many continuations were outstanding. contd_fini(). */
+uint32_t contd__groups_fini(void);
+
+/* Implemented by the signal room above: reserve the signal and set signal_ops. 0, -EBUSY, -ENOMEM. */
+int contd__signal_start(const struct contd_config *config);
+
+/* Stops the daemon, whoever started it. */
+void contd__daemon_end(void);
+
+#endif

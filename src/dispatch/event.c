@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reached from the signal handler: async-signal-safe code only. Events that the program completes itself.
+ *
+ * An event's word:
+ *   0                                        pending, no continuation
+ *   slot | 2 | 20 bits of its generation     pending, a continuation attached
+ *   status << 32 | 1                         complete
+ * Completing is one exchange on that word, after which the event is not touched again: the continuation may use it anew.
+ * Until it has counted it at the slot, the slot stays this continuation's, cancelled or not.
+ */
+#include <errno.h>
+
+#include "dispatch/group.h"
+
+#define WORD_DONE 1u
+#define WORD_ATTACHED 2u
+#define SLOT_BITS 0x0000ffffffffffc0ull
+
+static uint64_t attached_word(const struct contd__slot *s, uint32_t generation)
+{
+	return (uint64_t)(uintptr_t)s | WORD_ATTACHED | (uint64_t)(generation & 0xffff) << 48 |
+	       (uint64_t)(generation >> 16 & 0xf) << 2;
+}
+
+static uint32_t word_generation(uint64_t w)
+{
+	return (uint32_t)(w >> 48) | (uint32_t)(w >> 2 & 0xf) << 16;
+}
+
+static uint64_t done_word(int status)
+{
+	return (uint64_t)(uint32_t)status << 32 | WORD_DONE;
+}
+
+void contd_event_init(struct contd_event *event)
+{
+	event->next = NULL;
+	/* Release: what happened before is visible to who completes it. */
+	contd__store_release(&event->word, 0);
+}
+
+int contd_event_is_complete(const struct contd_event *event)
+{
+	/* Acquire: pairs with the exchange in contd_event_complete. */
+	return (contd__load_acquire(&event->word) & WORD_DONE) != 0;
+}
+
+void contd__invoke_user_sig(struct contd__slot *s)
+{
+	s->cb.user(contd__load(&s->out.status), s->data);
+}
+
+static void keep_status(struct contd__slot *s, int32_t status)
+{
+	int32_t none = 0;
+
+	if (status)
+		contd__cas(&s->out.status, &none, status);
+}
+
+uint32_t contd__events_detach_sig(struct contd__slot *s, uint32_t generation)
+{
+	struct contd_event *e = (struct contd_event *)(s->source & ~(uintptr_t)3);
+	struct contd_event *next;
+	uint32_t taken = 0;
+
+	for (; e; e = next) {
+		uint64_t w = attached_word(s, generation);
+
+		next = e->next;
+		taken += contd__cas(&e->word, &w, 0);
+	}
+	return taken;
+}
+
+/* Attach to one event: 1 if it was complete already, 0, or -EBUSY. */
+static int attach(struct contd_event *e, struct contd__slot *s, uint32_t generation)
+{
+	uint64_t w = 0;
+
+	if (contd__cas(&e->word, &w, attached_word(s, generation))) {
+		CONTD_TESTPOINT("event_attached");
+		e->next = (struct contd_event *)(s->source & ~(uintptr_t)3);
+		s->source = (uintptr_t)e | KIND_EVENT;
+		return 0;
+	}
+	if (!(w & WORD_DONE))
+		return -EBUSY;
+	keep_status(s, (int32_t)(w >> 32));
+	return 1;
+}
+
+/* Nobody but completers knows of the slot yet. `never` of its n events and holds were not attached to anything. */
+static int back_out(struct contd__slot *s, uint32_t generation, uint32_t never)
+{
+	contd__slot_withdraw_sig(s, generation);
+	contd__slot_event_done_sig(s, generation, never + contd__events_detach_sig(s, generation));
+	return contd__fail(-EBUSY, "an event has a continuation already: one continuation an event at a time");
+}
+
+int contd_event_continue(size_t n, struct contd_event *const events[], contd_callback *cb, void *data,
+			 struct contd_group *group, struct contd_handle *handlep)
+{
+	struct contd__slot *s;
+	uint32_t generation, flags, done = 1; /* 1: this call's own hold, so that it becomes ready at the end of it at the earliest */
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!cb || !group || (n && !events))
+		return contd__fail(-EINVAL, "contd_event_continue: callback, group and events must not be NULL");
+	if (n >= SLOT_REMAINING_MAX)
+		return contd__fail(-EINVAL, "contd_event_continue: at most 2^24 - 2 events for one continuation");
+	for (size_t i = 0; i < n; i++)
+		if (!events[i])
+			return contd__fail(-EINVAL, "contd_event_continue: an event is NULL");
+	flags = group->flags;
+	s = contd__slot_get(group, &rc);
+	if (!s)
+		return rc;
+	s->invoke = contd__invoke_user_sig;
+	s->cb.user = cb;
+	s->data = data;
+	contd__store(&s->out.status, 0);
+	s->source = KIND_EVENT;
+	generation = contd__slot_publish_sig(s, (uint32_t)n + 1);
+	for (size_t i = 0; i < n; i++) {
+		rc = attach(events[i], s, generation);
+		if (rc < 0)
+			return back_out(s, generation, done + (uint32_t)(n - i));
+		done += (uint32_t)rc;
+	}
+	if (handlep) {
+		handlep->slot = s;
+		handlep->generation = generation;
+	}
+	CONTD_TESTPOINT("event_before_release");
+	if (contd__may_run_inline(group))
+		contd__slot_run_inline(s, generation, done);
+	else if (contd__slot_event_done_sig(s, generation, done))
+		contd__kick_sig(flags);
+	return 0;
+}
+
+int contd_event_complete(struct contd_event *event, int status)
+{
+	bool reader;
+	uint64_t w;
+
+	if (!event)
+		return contd__fail(-EINVAL, "contd_event_complete: event must not be NULL");
+	reader = contd__enter_sig();
+	w = contd__load_acquire(&event->word);
+	for (;;) {
+		struct contd__slot *s;
+		uint32_t flags;
+
+		if (w & WORD_DONE) {
+			contd__leave_sig(reader);
+			return contd__fail(-EALREADY, "contd_event_complete: complete already; contd_event_init() starts anew");
+		}
+		CONTD_TESTPOINT("event_before_exchange");
+		if (!contd__cas(&event->word, &w, done_word(status)))
+			continue;
+		CONTD_TESTPOINT("event_exchanged");
+		if (w == 0)
+			break;
+		s = (struct contd__slot *)(uintptr_t)(w & SLOT_BITS);
+		flags = s->group->flags;
+		keep_status(s, status);
+		if (contd__slot_event_done_sig(s, word_generation(w), 1)) {
+			contd__leave_sig(reader);
+			contd__kick_sig(flags);
+			return 0;
+		}
+		break;
+	}
+	contd__leave_sig(reader);
+	return 0;
+}

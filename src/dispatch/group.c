@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups and registered continuations, on ordinary threads. */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "dispatch/group.h"
+#include "dispatch/watch.h"
+#include "rcu/memory.h"
+#include "rcu/reader.h"
+
+#define D contd__dispatch
+
+#define REAP_BATCH 32u /* dead groups that are worth a grace period */
+
+static pthread_mutex_t chain_lock = PTHREAD_MUTEX_INITIALIZER; /* group-waits-for-group edges, against cycles */
+
+/* --------------------------------------------------------------------------------------------------------- groups --- */
+
+static int root_enter_locked(struct contd_group *g)
+{
+	unsigned c = (g->flags & CONTD_THREAD_ANY ? CLASS_ANY : 0) | (g->flags & CONTD_ASYNC_SIGNAL_SAFE ? CLASS_SIGNAL : 0);
+	struct contd__root *root = &D.root[c];
+
+	for (uint32_t i = 0; i < ROOT_GROUPS; i++) {
+		if (root->group[i])
+			continue;
+		g->table.root = root;
+		g->table.root_index = i;
+		/* Release: pairs with the acquire in scan_class. */
+		contd__store_release(&root->group[i], g);
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+static int attr_check(const struct contd_group_attr *attr)
+{
+	const uint32_t known = CONTD_POLL_ONLY | CONTD_ENQUEUE_COMPLETE | CONTD_THREAD_ANY | CONTD_ASYNC_SIGNAL_SAFE;
+
+	if (attr->size != sizeof(*attr))
+		return contd__fail(-EINVAL, "contd_group_create: set attr->size to sizeof(struct contd_group_attr)");
+	if (attr->flags & ~known)
+		return contd__fail(-EINVAL, "contd_group_create: attr->flags has bits that are no enum contd_group_flags");
+	if (attr->max_poll < CONTD_MAX_POLL_NONE)
+		return contd__fail(-EINVAL, "contd_group_create: attr->max_poll must be at least CONTD_MAX_POLL_NONE (-1)");
+	if (attr->flags & CONTD_POLL_ONLY && attr->max_poll == CONTD_MAX_POLL_NONE)
+		return contd__fail(-EINVAL, "contd_group_create: poll-only with CONTD_MAX_POLL_NONE would never run anything");
+	return 0;
+}
+
+int contd_group_create(const struct contd_group_attr *attr, struct contd_group **groupp)
+{
+	struct contd_group *g;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!groupp)
+		return contd__fail(-EINVAL, "contd_group_create: groupp must not be NULL");
+	if (attr && (rc = attr_check(attr)) != 0)
+		return rc;
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_group_create: not in a signal handler");
+	contd__thread_ensure();
+	contd__reap(false);
+	g = contd__memalign(64, sizeof(*g));
+	if (!g)
+		return contd__fail(-ENOMEM, "contd_group_create: out of memory");
+	*g = (struct contd_group){.life = LIFE_REFERENCE,
+				  .flags = attr ? attr->flags : 0,
+				  .max_poll = !attr || attr->max_poll == 0     ? -1
+					      : attr->max_poll == CONTD_MAX_POLL_NONE ? 0
+										      : attr->max_poll};
+	rc = contd__table_init(&g->table, g);
+	if (rc) {
+		free(g);
+		return contd__fail(rc, "contd_group_create: out of memory");
+	}
+	pthread_mutex_lock(&D.lock);
+	if (!(g->flags & CONTD_POLL_ONLY))
+		rc = root_enter_locked(g);
+	if (!rc)
+		cds_list_add(&g->node, &D.groups);
+	pthread_mutex_unlock(&D.lock);
+	if (rc) {
+		contd__table_fini(&g->table);
+		free(g);
+		return contd__fail(rc, "contd_group_create: 4096 groups of this kind exist; destroy some, share, or use poll-only");
+	}
+	*groupp = g;
+	return 0;
+}
+
+int contd_group_destroy(struct contd_group *group)
+{
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!group)
+		return contd__fail(-EINVAL, "contd_group_destroy: group must not be NULL");
+	contd__group_unpin_sig(group);
+	if (!contd__in_handler())
+		contd__reap(false);
+	return 0;
+}
+
+static void group_unlist_locked(struct contd_group *g)
+{
+	if (g->table.root)
+		contd__store_release(&g->table.root->group[g->table.root_index], NULL);
+	cds_list_del(&g->node);
+}
+
+static void group_free(struct contd_group *g)
+{
+	if (g->freed)
+		g->freed(g->owner);
+	contd__table_fini(&g->table);
+	free(g);
+}
+
+void contd__reap(bool all)
+{
+	struct cds_lfs_head *head;
+	struct cds_lfs_node *node, *next;
+
+	if (contd__load(&D.dead_count) < (all ? 1 : REAP_BATCH))
+		return;
+	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &D.dead});
+	if (!head)
+		return;
+	pthread_mutex_lock(&D.lock);
+	for (node = &head->node; node; node = node->next) {
+		contd__sub(&D.dead_count, 1);
+		group_unlist_locked(caa_container_of(node, struct contd_group, dead));
+	}
+	pthread_mutex_unlock(&D.lock);
+	contd__grace_period();
+	/* Completers that RCU does not know are few and short (signal handlers of the program's, on strange threads). */
+	while (contd__load_seq(&D.strangers))
+		sched_yield();
+	for (node = &head->node; node; node = next) {
+		struct contd_group *g = caa_container_of(node, struct contd_group, dead);
+
+		next = node->next;
+		group_free(g);
+	}
+}
+
+uint32_t contd__groups_fini(void)
+{
+	struct contd_group *g, *next;
+	uint32_t outstanding = 0;
+
+	contd__reap(true);
+	pthread_mutex_lock(&D.lock);
+	cds_list_for_each_entry_safe(g, next, &D.groups, node) {
+		outstanding += contd__group_outstanding_sig(g);
+		group_unlist_locked(g);
+		group_free(g);
+	}
+	pthread_mutex_unlock(&D.lock);
+	return outstanding;
+}
+
+uint32_t contd_group_outstanding(const struct contd_group *group)
+{
+	return contd__group_outstanding_sig(group);
+}
+
+/* ----------------------------------------------------------------------------------------------- registering, cancelling */
+
+int contd_cancel(struct contd_handle handle)
+{
+	struct contd__slot *s = handle.slot;
+	uint32_t taken = 0;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!s)
+		return contd__fail(-EINVAL, "contd_cancel: the handle names nothing");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_cancel: not in a signal handler");
+	contd__thread_ensure();
+	rc = contd__slot_withdraw_sig(s, (uint32_t)handle.generation);
+	if (rc < 0)
+		return contd__fail(rc, "contd_cancel: it runs, ran, or was cancelled before");
+	CONTD_COUNT(cancelled, 1);
+	CONTD_TESTPOINT("cancel_withdrawn");
+	if (rc == 0)
+		return 0;
+	switch ((enum contd__slot_kind)(s->source & 3)) {
+	case KIND_EVENT:
+		taken = contd__events_detach_sig(s, (uint32_t)handle.generation);
+		break;
+	case KIND_WORD:
+		taken = contd__word_remove(s);
+		break;
+	case KIND_GROUP:
+		taken = contd__group_await_end((struct contd_group *)(s->source & ~(uintptr_t)3), s);
+		break;
+	case KIND_SOURCE:
+		break; /* handles to these are not given out */
+	}
+	if (taken)
+		contd__slot_event_done_sig(s, (uint32_t)handle.generation, taken);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------- chaining --- */
+
+/* Would g, waiting for `awaited`, close a cycle? Follow who waits for g. */
+static bool closes_cycle_locked(const struct contd_group *awaited, const struct contd_group *g)
+{
+	bool cycle = false;
+	bool reader = contd__enter_sig(); /* keeps the groups of slots that fire meanwhile */
+
+	while (g && !(cycle = g == awaited)) {
+		const struct contd__slot *s = (const struct contd__slot *)(uintptr_t)contd__load_acquire(&g->waiter);
+
+		g = s ? s->group : NULL;
+	}
+	contd__leave_sig(reader);
+	return cycle;
+}
+
+int contd__group_await(struct contd_group *awaited, struct contd__slot *s)
+{
+	uint64_t none = 0, me = (uintptr_t)s;
+	int rc = 0;
+
+	pthread_mutex_lock(&chain_lock);
+	if (closes_cycle_locked(awaited, s->group))
+		rc = contd__fail(-ELOOP, "the group would wait for itself");
+	else if (!contd__cas(&awaited->waiter, &none, me))
+		rc = contd__fail(-EBUSY, "the group has a continuation already: one at a time");
+	pthread_mutex_unlock(&chain_lock);
+	CONTD_TESTPOINT("chain_waiting");
+	/* Complete already, or since: then nobody else may come to fire it. */
+	if (!rc && contd__group_outstanding_sig(awaited) == 0 && contd__cas(&awaited->waiter, &me, 0))
+		rc = 1;
+	return rc;
+}
+
+uint32_t contd__group_await_end(struct contd_group *awaited, struct contd__slot *s)
+{
+	uint64_t me = (uintptr_t)s;
+
+	return contd__cas(&awaited->waiter, &me, 0);
+}
+
+int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *data, struct contd_group *group,
+			 struct contd_handle *handlep)
+{
+	struct contd__slot *s;
+	uint32_t generation, flags;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!awaited || !cb || !group)
+		return contd__fail(-EINVAL, "contd_group_continue: groups and callback must not be NULL");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_group_continue: not in a signal handler");
+	flags = group->flags;
+	s = contd__slot_get(group, &rc);
+	if (!s)
+		return rc;
+	s->invoke = contd__invoke_user_sig;
+	s->cb.user = cb;
+	s->data = data;
+	contd__store(&s->out.status, 0);
+	s->source = (uintptr_t)awaited | KIND_GROUP;
+	generation = contd__slot_publish_sig(s, 2); /* one for the group, one for this call */
+	if (handlep)
+		*handlep = (struct contd_handle){s, generation};
+	rc = contd__group_await(awaited, s);
+	if (rc < 0) {
+		contd__slot_withdraw_sig(s, generation);
+		contd__slot_event_done_sig(s, generation, 2);
+		return rc;
+	}
+	if (contd__may_run_inline(group))
+		contd__slot_run_inline(s, generation, 1 + (uint32_t)rc);
+	else if (contd__slot_event_done_sig(s, generation, 1 + (uint32_t)rc))
+		contd__kick_sig(flags);
+	return 0;
+}

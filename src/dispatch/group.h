@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups, and the life of a continuation:
+ *
+ *   register   contd__slot_get, fill it, contd__slot_publish_sig (PENDING)
+ *   complete   contd__slot_event_done_sig, once an event; the last makes it READY and sets its bit
+ *   claim      contd__table_claim_sig clears the bit, then READY becomes RUNNING
+ *   run        invoke; then contd__slot_finish_sig frees the slot and counts down
+ *   cancel     PENDING or READY becomes CANCELLED
+ *
+ *  operation                     thread  handler  in a callback  progress
+ *  contd__slot_get                 yes     yes*       yes        lock-free; on a thread it may grow the table (blocks)
+ *  contd__slot_publish_sig         yes     yes        yes        wait-free
+ *  contd__slot_event_done_sig      yes     yes        yes        lock-free
+ *  contd__slot_finish_sig          yes     yes        yes        lock-free
+ *  contd__scan_sig                 yes     yes        yes        lock-free, but for what the callbacks do
+ *  contd__group_pin/unpin_sig      yes     yes        yes        wait-free
+ *  contd_group_create              yes     no         yes        blocking
+ *   * -EAGAIN there when the reserve is used up
+ */
+#ifndef CONTD_DISPATCH_GROUP_H
+#define CONTD_DISPATCH_GROUP_H
+
+#include <stdint.h>
+
+#include <urcu/lfstack.h>
+#include <urcu/list.h>
+
+#include <contd/contd.h>
+
+#include "dispatch/dispatcher.h"
+#include "dispatch/thread.h"
+#include "rcu/table.h"
+
+/* life: references (the handle, scans and completers that look) in the high half, continuations outstanding below. */
+#define LIFE_REFERENCE (1ull << 32)
+#define LIFE_OUTSTANDING(w) ((uint32_t)(w))
+
+struct contd_group {
+	struct contd__table table;
+	uint64_t life __attribute__((aligned(64)));
+	uint32_t flags;
+	int32_t max_poll;      /* -1: no limit */
+	uint64_t waiter;       /* slot (of another group) that runs when this one is complete, or 0 */
+	void (*idle)(struct contd_group *group); /* outstanding reached 0; any context; or NULL */
+	void (*freed)(void *owner); /* the group is gone; an ordinary thread; or NULL */
+	void *owner;           /* of idle and freed */
+	struct cds_lfs_node dead;
+	struct cds_list_head node; /* all groups; under contd__dispatch.lock */
+};
+
+static inline void contd__group_pin_sig(struct contd_group *g)
+{
+	contd__add(&g->life, LIFE_REFERENCE);
+}
+
+CONTD_INTERNAL_API void contd__group_unpin_sig(struct contd_group *g);
+
+static inline uint32_t contd__group_outstanding_sig(const struct contd_group *g)
+{
+	return LIFE_OUTSTANDING(contd__load_seq(&g->life));
+}
+
+/* A free slot of the group, or -EAGAIN (in a handler), -ENOMEM, -ENOSPC through *errp. */
+CONTD_INTERNAL_API struct contd__slot *contd__slot_get(struct contd_group *g, int *errp);
+
+/* Count it as outstanding and make it PENDING on n events; returns its generation. */
+CONTD_INTERNAL_API uint32_t contd__slot_publish_sig(struct contd__slot *s, uint32_t n);
+
+/*
+ * n of the events that the continuation of this generation waits for are complete. Stale: nothing happens.
+ * Returns 1 if it became ready.
+ * The caller knows that the group lives until this call begins (the continuation is outstanding, or it holds a pin, or
+ * it is between contd__enter_sig and contd__leave_sig since before that could change).
+ * Of generations the low GENERATION_MASK bits are compared: an event's word has no room for more.
+ */
+CONTD_INTERNAL_API int contd__slot_event_done_sig(struct contd__slot *s, uint32_t generation, uint32_t n);
+#define GENERATION_MASK 0xfffffu
+
+/*
+ * Between these no group is freed: a read-side critical section, or, on a thread that RCU does not know, a count that
+ * contd__reap looks at. Any context; nests.
+ */
+bool contd__enter_sig(void);
+void contd__leave_sig(bool reader);
+
+/*
+ * Withdraw: 1 if it was PENDING (then the caller takes it from its events and counts those it took with
+ * contd__slot_event_done_sig), 0 if it was READY (whoever claims it frees it), -EALREADY.
+ */
+CONTD_INTERNAL_API int contd__slot_withdraw_sig(struct contd__slot *s, uint32_t generation);
+
+/* Frees a slot that nobody else will touch and counts down; the caller holds a pin. */
+void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s);
+
+/* May a continuation of g run right now inside the call that registers it? */
+CONTD_INTERNAL_API bool contd__may_run_inline(const struct contd_group *g);
+
+/*
+ * The same as contd__slot_event_done_sig with the last n events, but the continuation runs here instead of becoming
+ * ready. 1 if it ran. Where others are still missing nothing more happens than that n are counted.
+ */
+CONTD_INTERNAL_API int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t n);
+
+/* Around a callback of g's: frame, guard, count. */
+CONTD_INTERNAL_API void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g);
+CONTD_INTERNAL_API void contd__frame_leave_sig(struct contd__frame *f);
+
+/* Is one of g's continuations on this thread's stack? */
+static inline bool contd__inside_sig(const struct contd_group *g)
+{
+	for (const struct contd__frame *f = contd__self.frame; f; f = f->outer)
+		if (f->group == g)
+			return true;
+	return false;
+}
+
+/*
+ * Count one event at s, which is published, when awaited is complete. 1: it is already, and the caller counts it; 0;
+ * -ELOOP; -EBUSY. Ordinary threads. The end of it, before that: 1 if it had not been counted.
+ */
+CONTD_INTERNAL_API int contd__group_await(struct contd_group *awaited, struct contd__slot *s);
+CONTD_INTERNAL_API uint32_t contd__group_await_end(struct contd_group *awaited, struct contd__slot *s);
+
+struct contd__budget {
+	uint32_t count;    /* how many more may run */
+	uint64_t deadline; /* contd__ticks() after which none is started; 0: none */
+};
+
+/* Run ready continuations of one group; the caller holds a pin. Returns how many ran. */
+CONTD_INTERNAL_API uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budget);
+
+/* Run ready continuations of all groups of the classes in the mask. */
+CONTD_INTERNAL_API uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget);
+
+/* Has a class of the mask anything marked? A hint that is never wrong about "no" for what was marked before. */
+static inline bool contd__marked_sig(uint32_t classes)
+{
+	for (unsigned c = 0; c < CLASSES; c++)
+		if (classes & 1u << c && contd__load_seq(&contd__dispatch.root[c].top))
+			return true;
+	return false;
+}
+
+/* Tell sleepers and the file descriptor that something of g is ready or complete. */
+void contd__announce_sig(const struct contd_group *g);
+
+/*
+ * What an interruption may do where it found this thread: memory words, sources, scan, within the handler's budget.
+ * Returns how many continuations ran.
+ */
+uint32_t contd__react_sig(void);
+
+/* Make sure that async-signal-safe continuations which are ready are looked at soon, from wherever this is called. */
+void contd__kick_sig(uint32_t group_flags);
+
+/*
+ * dispatch/wait.c: look at words, drive sources (where `sources`), run what is ready, of g (may be NULL) first. With
+ * `limit` g's max_poll holds. Returns how many ran. Ordinary threads.
+ */
+CONTD_INTERNAL_API uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources);
+
+/* dispatch/event.c: take the slot's events back; how many had not completed. */
+uint32_t contd__events_detach_sig(struct contd__slot *s, uint32_t generation);
+
+/* Calls the slot's callback as contd_callback. */
+void contd__invoke_user_sig(struct contd__slot *s);
+
+/* dispatch/word.c: look at memory words; skips where another thread, or the interrupted one, is doing it. */
+CONTD_INTERNAL_API void contd__words_look_sig(uint32_t most);
+
+#endif

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. The claim protocol, scans and what tells of them. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "dispatch/group.h"
+#include "rcu/reader.h"
+
+struct contd__dispatch contd__dispatch = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+__thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
+__thread struct contd_tls contd__tls __attribute__((tls_model("initial-exec")));
+
+#define D contd__dispatch
+
+/* --------------------------------------------------------------------------------------------------------- errors --- */
+
+int contd__fail(int err, const char *text)
+{
+	contd__self.error = text;
+	return err;
+}
+
+int contd__check_live(void)
+{
+	if (__builtin_expect(contd__load(&D.forked), 0))
+		return contd__fail(-ECHILD, "this is the child of a fork: contd works in the process that started it, or after exec");
+	if (__builtin_expect(contd__load(&D.live) == 0, 0))
+		return contd__fail(-EPERM, "contd is not running: call contd_init() first");
+	return 0;
+}
+
+/* ----------------------------------------------------------------------------------------------------- references --- */
+
+void contd__group_unpin_sig(struct contd_group *g)
+{
+	if (contd__sub(&g->life, LIFE_REFERENCE) == LIFE_REFERENCE) {
+		/* The last reference, and nothing outstanding: an ordinary thread frees it (contd__reap). */
+		cds_lfs_push((cds_lfs_stack_ptr_t){._s = &D.dead}, &g->dead);
+		contd__add(&D.dead_count, 1);
+	}
+}
+
+/* A reference to a group found in a root; false where it is being freed. Inside a read-side critical section. */
+static bool group_try_pin_rcu(struct contd_group *g)
+{
+	uint64_t life = contd__load(&g->life);
+
+	while (life != 0)
+		if (contd__cas(&g->life, &life, life + LIFE_REFERENCE))
+			return true;
+	return false;
+}
+
+/* ------------------------------------------------------------------------------------------------------- telling --- */
+
+/* The daemon says that it sleeps before it looks for the last time; the caller has set what it looks for. */
+static void daemon_wake_sig(void)
+{
+	int saved;
+
+	if (!contd__load_seq(&D.daemon_asleep))
+		return;
+	saved = errno;
+	contd__add(&D.daemon_wake, 1);
+	syscall(SYS_futex, &D.daemon_wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	errno = saved;
+}
+
+void contd__announce_sig(const struct contd_group *g)
+{
+	/* Both pairs are Dekker's: the bit or count before was set with sequential consistency, and the other side says
+	 * that it sleeps (is armed) before it looks for the last time. */
+	if (contd__load_seq(&D.sleepers)) {
+		int saved = errno;
+
+		contd__add(&D.wake, 1);
+		syscall(SYS_futex, &D.wake, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+		errno = saved;
+	}
+	if (g->flags & CONTD_THREAD_ANY && !(g->flags & CONTD_POLL_ONLY))
+		daemon_wake_sig();
+	if (!(g->flags & CONTD_POLL_ONLY) && contd__load_seq(&D.fd_armed) && contd__xchg(&D.fd_armed, 0)) {
+		int saved = errno;
+		uint64_t one = 1;
+
+		/* Fails only when the counter is full, and then the descriptor is readable as it is: eventfd(2). */
+		(void)!write(D.fd, &one, sizeof(one));
+		errno = saved;
+	}
+}
+
+void contd__pending_sig(void)
+{
+	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+
+	if (ops)
+		ops->arm();
+	daemon_wake_sig();
+}
+
+bool contd__sources_pending_sig(uint32_t where)
+{
+	/* Acquire: pairs with the release in contd__source_register. */
+	uint32_t n = contd__load_acquire(&D.source_count);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (D.source[i]->where & where && D.source[i]->pending())
+			return true;
+	return false;
+}
+
+void contd__sources_drive_sig(enum contd__where where)
+{
+	uint32_t n = contd__load_acquire(&D.source_count);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (D.source[i]->where & (uint32_t)where && D.source[i]->pending())
+			D.source[i]->progress(where);
+}
+
+/* ---------------------------------------------------------------------------------------------------- completion --- */
+
+bool contd__enter_sig(void)
+{
+	if (contd__self.registered) {
+		contd__read_lock_sig();
+		return true;
+	}
+	contd__add(&D.strangers, 1);
+	return false;
+}
+
+void contd__leave_sig(bool reader)
+{
+	if (reader)
+		contd__read_unlock_sig();
+	else
+		contd__sub(&D.strangers, 1);
+}
+
+struct contd__slot *contd__slot_get(struct contd_group *g, int *errp)
+{
+	struct contd__table *t = &g->table;
+	struct contd__slot *s;
+
+	if (contd__in_handler()) {
+		s = contd__slot_alloc_sig(t);
+		if (!s)
+			*errp = contd__fail(-EAGAIN, "the group's reserve of slots is used up: register from a thread");
+		return s;
+	}
+	if (__builtin_expect(!contd__self.registered, 0))
+		D.ordinary->thread_register();
+	for (;;) {
+		/* Acquire: pairs with the release in contd__table_grow. */
+		uint32_t limit = contd__load_acquire(&t->limit), used;
+		int rc;
+
+		s = contd__slot_alloc_sig(t);
+		used = contd__load(&t->used);
+		if (s && (used > limit || limit - used >= TABLE_RESERVE || limit >= TABLE_SLOTS_MAX))
+			return s;
+		/* Grow with the reserve still there; where memory is short the continuation at hand goes first. */
+		rc = D.ordinary->grow(t, limit);
+		if (rc == 0)
+			CONTD_COUNT(grown, 1);
+		if (s)
+			return s;
+		if (rc) {
+			*errp = contd__fail(rc, rc == -ENOSPC ? "2^24 continuations are outstanding in this group; use more groups"
+							      : "out of memory for more continuations");
+			return NULL;
+		}
+	}
+}
+
+bool contd__may_run_inline(const struct contd_group *g)
+{
+	return !(g->flags & (CONTD_POLL_ONLY | CONTD_ENQUEUE_COMPLETE)) && g->max_poll != 0 && !contd__self.frame &&
+	       contd__self.context == CONTEXT_THREAD;
+}
+
+uint32_t contd__slot_publish_sig(struct contd__slot *s, uint32_t n)
+{
+	uint32_t generation = SLOT_GENERATION(contd__load(&s->state));
+
+	contd__add(&s->group->life, 1);
+	/* Release: what the slot holds is visible to who completes or claims it. */
+	contd__store_release(&s->state, SLOT_WORD(generation, n, SLOT_PENDING));
+	CONTD_TESTPOINT("publish_pending");
+	CONTD_COUNT(registered, 1);
+	return generation;
+}
+
+/*
+ * Count n events; the last ones take the slot from PENDING to `last`: then 1. A cancelled slot stays nobody else's until
+ * all of its events are counted, so that no completer ever meets another continuation in it; the last one frees it.
+ */
+static int count_events(struct contd__slot *s, uint32_t generation, uint32_t n, enum contd__slot_state last)
+{
+	/* Acquire: pairs with the release in contd__slot_publish_sig. */
+	uint64_t w = contd__load_acquire(&s->state), to;
+	enum contd__slot_state st;
+	bool all;
+
+	do {
+		st = SLOT_STATE(w);
+		if (((SLOT_GENERATION(w) ^ generation) & GENERATION_MASK) != 0 ||
+		    (st != SLOT_PENDING && st != SLOT_CANCELLED))
+			return 0;
+		all = SLOT_REMAINING(w) == n;
+		to = SLOT_WORD(SLOT_GENERATION(w), SLOT_REMAINING(w) - n, all && st == SLOT_PENDING ? last : st);
+		if (all)
+			contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
+	} while (!contd__cas(&s->state, &w, to));
+	if (all && st == SLOT_CANCELLED) {
+		struct contd_group *g = s->group;
+
+		contd__group_pin_sig(g);
+		contd__slot_finish_sig(g, s);
+		contd__group_unpin_sig(g);
+	}
+	return all && st == SLOT_PENDING;
+}
+
+int contd__slot_withdraw_sig(struct contd__slot *s, uint32_t generation)
+{
+	uint64_t w = contd__load_acquire(&s->state);
+
+	while (SLOT_GENERATION(w) == generation && (SLOT_STATE(w) == SLOT_PENDING || SLOT_STATE(w) == SLOT_READY))
+		if (contd__cas(&s->state, &w, SLOT_WORD(generation, SLOT_REMAINING(w), SLOT_CANCELLED)))
+			return SLOT_STATE(w) == SLOT_PENDING ? 1 : 0;
+	return -EALREADY;
+}
+
+int contd__slot_event_done_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
+{
+	bool reader = contd__enter_sig();
+	struct contd_group *g = s->group;
+	int ready = count_events(s, generation, n, SLOT_READY);
+
+	CONTD_TESTPOINT("complete_ready");
+	if (ready) {
+		contd__table_mark_sig(&g->table, s->index);
+		CONTD_TESTPOINT("complete_marked");
+		contd__announce_sig(g);
+	}
+	contd__leave_sig(reader);
+	return ready;
+}
+
+/* --------------------------------------------------------------------------------------------------------- running --- */
+
+/* Nothing is outstanding any more; the caller holds a pin. Whoever reacts looks at the count again: by now it may have
+ * gone up. */
+static void group_idle_sig(struct contd_group *g)
+{
+	uint64_t waiter;
+
+	if (g->idle)
+		g->idle(g);
+	if (contd__load_seq(&g->waiter) && (waiter = contd__xchg(&g->waiter, 0)) != 0) {
+		struct contd__slot *s = (struct contd__slot *)(uintptr_t)waiter;
+
+		struct contd_group *waiting = s->group;
+
+		/* Its continuation is outstanding until this completes it. */
+		contd__group_pin_sig(waiting);
+		if (contd__slot_event_done_sig(s, SLOT_GENERATION(contd__load(&s->state)), 1))
+			contd__kick_sig(waiting->flags);
+		contd__group_unpin_sig(waiting);
+	}
+	contd__announce_sig(g);
+}
+
+void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s)
+{
+	contd__slot_free_sig(&g->table, s);
+	CONTD_TESTPOINT("finish_freed");
+	if (LIFE_OUTSTANDING(contd__sub(&g->life, 1)) == 1)
+		group_idle_sig(g);
+}
+
+void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g)
+{
+	f->group = g;
+	f->outer = contd__self.frame;
+	/* A continuation is not interrupted by another one: the handler leaves it for the end of the guard. */
+	contd_guard_begin();
+	contd__self.frame = f;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+void contd__frame_leave_sig(struct contd__frame *f)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__self.frame = f->outer;
+	CONTD_COUNT(run, 1);
+	if (contd__self.context == CONTEXT_HANDLER)
+		CONTD_COUNT(run_handler, 1);
+	else if (contd__self.context == CONTEXT_REGION)
+		CONTD_COUNT(run_region, 1);
+	else if (contd__self.context == CONTEXT_DAEMON)
+		CONTD_COUNT(run_daemon, 1);
+	/* Without the pick-up of contd_guard_end: scans do that when they are through. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__tls.guard--;
+}
+
+static void count_latency(const struct contd__slot *s)
+{
+	uint32_t waited = (uint32_t)(contd__ticks() >> 5) - contd__load(&s->link);
+	unsigned b = (int32_t)waited <= 0 ? 0 : 32u - (unsigned)__builtin_clz(waited);
+
+	CONTD_COUNT(latency[b], 1);
+}
+
+/* A slot that the caller has made RUNNING; it holds a pin. */
+static void run(struct contd_group *g, struct contd__slot *s)
+{
+	struct contd__frame f;
+
+	count_latency(s);
+	contd__frame_enter_sig(&f, g);
+	s->invoke(s);
+	contd__frame_leave_sig(&f);
+	contd__slot_finish_sig(g, s);
+}
+
+int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t n)
+{
+	struct contd_group *g = s->group;
+	int last;
+
+	contd__group_pin_sig(g);
+	last = count_events(s, generation, n, SLOT_RUNNING);
+	if (last) {
+		CONTD_COUNT(run_inline, 1);
+		run(g, s);
+	}
+	contd__group_unpin_sig(g);
+	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
+		contd__guard_pickup();
+	return last;
+}
+
+/* A slot whose bit the caller has cleared. Returns 1 if it ran, 0 if it had been cancelled. */
+static int run_claimed(struct contd_group *g, struct contd__slot *s)
+{
+	/* Acquire: pairs with the release in contd__slot_publish_sig, through the completer's exchange. */
+	uint64_t w = contd__load_acquire(&s->state);
+
+	while (SLOT_STATE(w) == SLOT_READY) {
+		if (!contd__cas(&s->state, &w, SLOT_WORD(SLOT_GENERATION(w), 0, SLOT_RUNNING)))
+			continue;
+		CONTD_TESTPOINT("claim_running");
+		run(g, s);
+		return 1;
+	}
+	contd__slot_finish_sig(g, s); /* cancelled between ready and claim */
+	return 0;
+}
+
+static bool spent(const struct contd__budget *b)
+{
+	return b->count == 0 || (b->deadline && contd__ticks() >= b->deadline);
+}
+
+/* What a test of g that is under way on this thread has left, or NULL. */
+static struct contd__testing *testing_of(const struct contd_group *g)
+{
+	if (g->max_poll < 0)
+		return NULL;
+	for (struct contd__testing *t = contd__self.testing; t; t = t->outer)
+		if (t->group == g)
+			return t;
+	return NULL;
+}
+
+uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budget)
+{
+	struct contd__table *table = &g->table;
+	uint32_t start, pos, ran = 0;
+	struct contd__testing *t;
+	bool wrapped;
+
+	if (contd__load_seq(&table->top) == 0)
+		return 0;
+	t = testing_of(g);
+	if (t && contd__self.context != CONTEXT_THREAD)
+		return 0; /* the interrupted test has its own budget, and is about to look */
+	start = pos = contd__load(&table->cursor);
+	wrapped = start == 0;
+	while (!spent(budget) && (!t || t->left)) {
+		struct contd__slot *s = contd__table_claim_sig(table, &pos);
+		bool round;
+
+		if (!s) {
+			if (wrapped)
+				break;
+			wrapped = true;
+			pos = 0;
+			continue;
+		}
+		round = wrapped && start && pos > start;
+		if (run_claimed(g, s)) {
+			ran++;
+			budget->count--;
+			if (t)
+				t->left--;
+		}
+		if (round)
+			break; /* one revolution: what became ready behind us is for the next */
+	}
+	contd__store(&table->cursor, pos);
+	return ran;
+}
+
+static uint32_t scan_class(struct contd__root *root, struct contd__budget *budget)
+{
+	uint32_t start, pos, at, ran = 0;
+	bool wrapped;
+
+	if (contd__load_seq(&root->top) == 0)
+		return 0;
+	CONTD_COUNT(scans, 1);
+	start = pos = contd__load(&root->cursor);
+	wrapped = start == 0;
+	while (!spent(budget)) {
+		struct contd_group *g, *found;
+		int i = contd__root_next_sig(root, &pos);
+
+		if (i < 0) {
+			if (wrapped)
+				break;
+			wrapped = true;
+			pos = 0;
+			continue;
+		}
+		at = (uint32_t)i;
+		if (wrapped && start && at >= start)
+			break;
+		contd__read_lock_sig();
+		/* Acquire: pairs with the release in contd_group_create. */
+		g = found = contd__load_acquire(&root->group[at]);
+		if (g && !group_try_pin_rcu(g))
+			g = NULL; /* dead: nothing of it is outstanding */
+		contd__read_unlock_sig();
+		CONTD_TESTPOINT("scan_pinned");
+		if (g) {
+			ran += contd__scan_group_sig(g, budget);
+			contd__root_settle_sig(root, at, &g->table);
+			contd__group_unpin_sig(g);
+			continue;
+		}
+		contd__root_settle_sig(root, at, NULL);
+		/* Another group may have taken the place, and been marked before the bit was cleared. */
+		if (contd__load_seq(&root->group[at]) != found)
+			contd__root_mark_sig(root, at);
+	}
+	/* With the budget spent inside a group the next scan begins with it again, at the group's own cursor; groups
+	 * take turns because a scan starts one further each time. */
+	contd__store(&root->cursor, pos >= ROOT_GROUPS ? 0 : pos);
+	return ran;
+}
+
+uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
+{
+	uint32_t ran = 0;
+
+	for (unsigned c = CLASSES; c-- > 0;) /* async-signal-safe ones first: somebody cares for their latency */
+		if (classes & 1u << c)
+			ran += scan_class(&D.root[c], budget);
+	return ran;
+}
+
+/* -------------------------------------------------------------------------------------------------- interruption --- */
+
+uint32_t contd__react_sig(void)
+{
+	uint32_t ran;
+	struct contd__budget budget = {D.config.scan_count, contd__ticks() + D.scan_ticks};
+	uint8_t before = contd__self.context;
+	bool region = contd__tls.region && !contd__self.frame;
+
+	contd__self.context = region ? CONTEXT_REGION : CONTEXT_HANDLER;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__words_look_sig(D.config.scan_count);
+	contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER);
+	ran = contd__scan_sig(region ? CLASSES_ALL : CLASSES_SIGNAL, &budget);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__self.context = before;
+	return ran;
+}
+
+void contd__guard_pickup(void)
+{
+	struct contd_tls *tls = &contd__tls;
+
+	while (tls->guard == 0 && contd__load(&tls->flags) & CONTD__TLS_MISSED) {
+		contd__and(&tls->flags, ~CONTD__TLS_MISSED);
+		if (!(tls->flags & CONTD__TLS_ATTACHED) || contd__self.context != CONTEXT_THREAD)
+			return;
+		/* What the signal would have done, with signals now free to come: the guard keeps them out meanwhile. */
+		tls->guard++;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		contd__react_sig();
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		tls->guard--;
+	}
+}
+
+void contd__kick_sig(uint32_t flags)
+{
+	struct contd_tls *tls = &contd__tls;
+	const struct contd__signal_ops *ops;
+
+	if (!(flags & CONTD_ASYNC_SIGNAL_SAFE) || flags & CONTD_POLL_ONLY)
+		return;
+	if (tls->flags & CONTD__TLS_ATTACHED) {
+		if (contd__self.context != CONTEXT_THREAD)
+			return; /* inside a scan of the handler's, which goes on */
+		contd__or(&tls->flags, CONTD__TLS_MISSED);
+		if (tls->guard == 0)
+			contd__guard_pickup();
+		return;
+	}
+	ops = contd__load_acquire(&D.signal_ops);
+	if (ops)
+		ops->notify();
+}

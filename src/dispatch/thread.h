@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the dispatcher keeps of each thread. It is thread-local (initial-exec, so that a handler's access never
+ * allocates) and entered in a list, for statistics, when the thread first calls contd outside a handler.
+ */
+#ifndef CONTD_DISPATCH_THREAD_H
+#define CONTD_DISPATCH_THREAD_H
+
+#include <stdint.h>
+
+#include <urcu/list.h>
+
+#include <contd/contd.h>
+
+#include "rcu/atomic.h"
+
+/*
+ * Counters of one thread. Each is written by its thread only, but also by handlers that interrupt it: counting is one
+ * instruction there (CONTD_COUNT), which a signal cannot split.
+ */
+struct contd__counters {
+	uint64_t registered, run, run_inline, cancelled, ticks, notifications, notify_failed, guarded, overruns;
+	uint64_t handler_ticks, kernel_ticks, scans, grown;
+	uint64_t run_handler, run_region, run_daemon;
+	uint64_t latency[64]; /* b: waits of 2^(b-1) to 2^b - 1 units of 32 clock ticks */
+};
+
+enum contd__context { CONTEXT_THREAD, CONTEXT_HANDLER, CONTEXT_REGION, CONTEXT_DAEMON };
+
+/* A continuation that runs on this thread; on the stack of who runs it. */
+struct contd__frame {
+	const struct contd_group *group;
+	struct contd__frame *outer;
+};
+
+/* A test of a group with a finite max_poll that is under way on this thread: what is left of it. */
+struct contd__testing {
+	const struct contd_group *group;
+	uint32_t left;
+	struct contd__testing *outer;
+};
+
+struct contd__self {
+	uint8_t registered; /* RCU reader, listed */
+	uint8_t context;    /* enum contd__context */
+	struct contd__frame *frame;
+	struct contd__testing *testing;
+	struct contd__counters counters;
+	const char *error;
+	struct cds_list_head node;
+};
+
+CONTD_INTERNAL_API extern __thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
+
+#if defined(__x86_64__)
+#define CONTD_COUNT(field, n) \
+	__asm__ volatile("addq %1, %0" : "+m"(contd__self.counters.field) : "er"((uint64_t)(n)) : "cc")
+#else
+#define CONTD_COUNT(field, n) ((void)__atomic_fetch_add(&contd__self.counters.field, (n), __ATOMIC_RELAXED))
+#endif
+
+/* In contd's handler, outside a region: only async-signal-safe things. */
+static inline bool contd__in_handler(void)
+{
+	return contd__self.context == CONTEXT_HANDLER;
+}
+
+/* Registers the thread where it is not; ordinary threads only. */
+CONTD_INTERNAL_API void contd__thread_register(void);
+
+static inline void contd__thread_ensure(void)
+{
+	if (__builtin_expect(!contd__self.registered, 0))
+		contd__thread_register();
+}
+
+#endif

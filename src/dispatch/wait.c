@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Test, wait, poll and the file descriptor: how ordinary threads run what is ready. */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dispatch/group.h"
+
+#define D contd__dispatch
+
+#define NAP_MIN_NS 10000   /* sleeping while a memory word is watched: first and longest nap */
+#define NAP_MAX_NS 1000000
+
+uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources)
+{
+	struct contd__budget budget = {most, 0};
+	struct contd__testing testing;
+	uint32_t ran = 0;
+
+	contd__thread_ensure();
+	limit = limit && g && g->max_poll >= 0;
+	if (limit) {
+		testing = (struct contd__testing){g, (uint32_t)g->max_poll, contd__self.testing};
+		contd__self.testing = &testing;
+	}
+	contd__words_look_sig(UINT32_MAX);
+	if (sources)
+		contd__sources_drive_sig(WHERE_THREAD);
+	if (g)
+		ran += contd__scan_group_sig(g, &budget);
+	if (contd__marked_sig(CLASSES_ALL))
+		ran += contd__scan_sig(CLASSES_ALL, &budget);
+	if (limit)
+		contd__self.testing = testing.outer;
+	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
+		contd__guard_pickup();
+	return ran;
+}
+
+int contd_group_test(struct contd_group *group, int *completep)
+{
+	uint32_t ran;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!group || !completep)
+		return contd__fail(-EINVAL, "contd_group_test: group and completep must not be NULL");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_group_test: not in a signal handler");
+	ran = contd__drive(group, UINT32_MAX, true, true);
+	*completep = contd__group_outstanding_sig(group) == 0 && !contd__inside_sig(group);
+	return ran > INT_MAX ? INT_MAX : (int)ran;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* Sleep until something is ready or complete, for ns at most (< 0: no limit). Arm, look again, sleep. */
+static void doze(struct contd_group *g, int64_t ns)
+{
+	struct timespec ts = {ns / 1000000000, ns % 1000000000};
+	uint32_t seen;
+
+	contd__add(&D.sleepers, 1);
+	/* After the addition: a wake-up that comes later changes it. */
+	seen = contd__load_seq(&D.wake);
+	if (contd__group_outstanding_sig(g) != 0 && !contd__marked_sig(CLASSES_ALL) &&
+	    contd__load_seq(&g->table.top) == 0)
+		syscall(SYS_futex, &D.wake, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
+	contd__sub(&D.sleepers, 1);
+}
+
+int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
+{
+	int64_t until = 0, left = -1, nap = NAP_MIN_NS;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!group || timeout_ns < -1)
+		return contd__fail(-EINVAL, "contd_group_wait: group must not be NULL, timeout_ns at least -1");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_group_wait: not in a signal handler");
+	if (contd__inside_sig(group))
+		return contd__fail(-EDEADLK, "contd_group_wait: inside one of the group's own continuations it would never end");
+	if (timeout_ns >= 0)
+		until = now_ns() + timeout_ns;
+	while (contd__group_outstanding_sig(group)) {
+		uint32_t ran = contd__drive(group, UINT32_MAX, false, true);
+
+		if (contd__group_outstanding_sig(group) == 0)
+			break;
+		if (timeout_ns >= 0 && (left = until - now_ns()) <= 0)
+			return contd__fail(-ETIMEDOUT, "contd_group_wait: continuations are still outstanding");
+		if (ran) {
+			nap = NAP_MIN_NS;
+			continue;
+		}
+		if (contd__sources_pending_sig(WHERE_THREAD)) {
+			sched_yield(); /* a source that only this thread may drive cannot wake it */
+		} else if (contd__load_seq(&D.words_pending)) {
+			doze(group, left >= 0 && left < nap ? left : nap);
+			nap = nap * 2 > NAP_MAX_NS ? NAP_MAX_NS : nap * 2;
+		} else {
+			doze(group, left);
+		}
+	}
+	return 0;
+}
+
+/* ----------------------------------------------------------------------------------------------- poll and its fd --- */
+
+static void fd_raise(void)
+{
+	uint64_t one = 1;
+
+	(void)!write(D.fd, &one, sizeof(one)); /* fails only when it is readable as it is */
+}
+
+int contd_poll(uint32_t max)
+{
+	uint32_t ran;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_poll: not in a signal handler");
+	if (contd__load(&D.fd) >= 0) {
+		uint64_t count;
+
+		/* Clear, arm, then look: what becomes ready after the look raises it again. */
+		(void)!read(D.fd, &count, sizeof(count));
+		contd__store_seq(&D.fd_armed, 1);
+	}
+	ran = contd__drive(NULL, max ? max : UINT32_MAX, false, true);
+	if (contd__load(&D.fd) >= 0 && contd__marked_sig(CLASSES_ALL))
+		fd_raise();
+	return ran > INT_MAX ? INT_MAX : (int)ran;
+}
+
+int contd_fd(void)
+{
+	int fd, rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&D.lock);
+	fd = D.fd;
+	if (fd < 0) {
+		fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		rc = fd < 0 ? -errno : 0;
+		if (fd >= 0) {
+			contd__store_release(&D.fd, fd);
+			contd__store_seq(&D.fd_armed, 1);
+			if (contd__marked_sig(CLASSES_ALL))
+				fd_raise();
+		}
+	}
+	pthread_mutex_unlock(&D.lock);
+	return rc ? contd__fail(rc, "contd_fd: no file descriptor to be had; raise RLIMIT_NOFILE") : fd;
+}

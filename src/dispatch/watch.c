@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Watched memory words: registering and withdrawing, on ordinary threads. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "dispatch/group.h"
+#include "dispatch/watch.h"
+#include "dispatch/word.h"
+#include "rcu/memory.h"
+
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A free entry, taken; NULL: out of memory. */
+static struct contd__word_block *take_entry_locked(unsigned *bit)
+{
+	struct contd__word_block **link = &contd__words.first, *b;
+
+	for (; (b = *link) != NULL; link = &b->next) {
+		uint64_t used = contd__load_seq(&b->used);
+
+		if (~used) {
+			*bit = (unsigned)__builtin_ctzll(~used);
+			contd__or(&b->used, 1ull << *bit);
+			return b;
+		}
+	}
+	b = contd__zalloc(sizeof(*b));
+	if (!b)
+		return NULL;
+	b->used = 1;
+	*bit = 0;
+	/* Release: pairs with the acquires in contd__words_look_sig. */
+	contd__store_release(link, b);
+	return b;
+}
+
+int contd_word_continue(const struct contd_word *word, contd_callback *cb, void *data, struct contd_group *group,
+			struct contd_handle *handlep)
+{
+	struct contd__word_block *b;
+	struct contd__slot *s;
+	uint32_t generation;
+	unsigned bit;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!word || !cb || !group || !word->address)
+		return contd__fail(-EINVAL, "contd_word_continue: word, address, callback and group must not be NULL");
+	if ((uintptr_t)word->address % sizeof(uint64_t))
+		return contd__fail(-EINVAL, "contd_word_continue: the address must be aligned to 8 bytes");
+	if (word->op < CONTD_WORD_EQ || word->op > CONTD_WORD_GE)
+		return contd__fail(-EINVAL, "contd_word_continue: op must be one of enum contd_word_op");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_word_continue: not in a signal handler");
+	s = contd__slot_get(group, &rc);
+	if (!s)
+		return rc;
+	pthread_mutex_lock(&watch_lock);
+	b = take_entry_locked(&bit);
+	pthread_mutex_unlock(&watch_lock);
+	if (!b) {
+		contd__slot_free_sig(&group->table, s);
+		return contd__fail(-ENOMEM, "contd_word_continue: out of memory");
+	}
+	s->invoke = contd__invoke_user_sig;
+	s->cb.user = cb;
+	s->data = data;
+	contd__store(&s->out.status, 0);
+	s->source = (uintptr_t)b | KIND_WORD;
+	generation = contd__slot_publish_sig(s, 1);
+	b->entry[bit].word = *word;
+	if (word->mask == 0)
+		b->entry[bit].word.mask = ~0ull;
+	b->entry[bit].slot = s;
+	b->entry[bit].generation = generation;
+	if (handlep) {
+		handlep->slot = s;
+		handlep->generation = generation;
+	}
+	contd__add(&contd__dispatch.words_pending, 1);
+	CONTD_TESTPOINT("word_before_live");
+	contd__or(&b->live, 1ull << bit);
+	contd__pending_sig();
+	return 0;
+}
+
+uint32_t contd__word_remove(struct contd__slot *s)
+{
+	struct contd__word_block *b = (struct contd__word_block *)(s->source & ~(uintptr_t)3);
+	uint32_t taken = 0;
+
+	for (unsigned i = 0; i < 64; i++) {
+		uint64_t mine = 1ull << i;
+
+		if (!(contd__load_acquire(&b->live) & mine) || contd__load(&b->entry[i].slot) != s)
+			continue;
+		if (contd__and(&b->live, ~mine) & mine) {
+			contd__sub(&contd__dispatch.words_pending, 1);
+			taken = 1;
+			/* Somebody may be looking at it: the entry and the word stay until that look is over. It is another
+			 * thread's look, since this is no handler. */
+			while (contd__load_acquire(&contd__words.busy))
+				sched_yield();
+			contd__and(&b->used, ~mine);
+		}
+		break;
+	}
+	return taken;
+}
+
+void contd__words_fini(void)
+{
+	struct contd__word_block *b = contd__words.first, *next;
+
+	for (; b; b = next) {
+		next = b->next;
+		free(b);
+	}
+	contd__words = (struct contd__words){0};
+}

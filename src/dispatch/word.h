@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Watched memory words: entries in blocks of 64 that are never freed before the dispatcher, each with a word of live
+ * bits. One thread at a time looks (`busy`, taken by try, never waited for), a bounded number at a time, from a cursor.
+ *
+ *  operation                thread  handler  progress
+ *  contd__words_look_sig      yes     yes    wait-free in the count; skips when somebody is looking
+ *  contd__word_add            yes     no     blocking
+ *  contd__word_remove         yes     no     blocking (waits for a look of another thread to end)
+ */
+#ifndef CONTD_DISPATCH_WORD_H
+#define CONTD_DISPATCH_WORD_H
+
+#include <stdint.h>
+
+#include <contd/contd.h>
+
+#include "rcu/table.h"
+
+struct contd__word_entry {
+	struct contd_word word;
+	struct contd__slot *slot;
+	uint32_t generation;
+};
+
+struct contd__word_block {
+	uint64_t live; /* entries that are watched; who clears a bit owns the entry */
+	uint64_t used; /* entries that are taken, live or not; set under a mutex, cleared by whoever owns the entry */
+	struct contd__word_block *next;
+	struct contd__word_entry entry[64];
+};
+
+struct contd__words {
+	uint32_t busy;
+	struct contd__word_block *first;  /* blocks are appended, never taken out */
+	struct contd__word_block *cursor; /* of whoever is busy */
+	unsigned cursor_bit;
+};
+
+extern struct contd__words contd__words;
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The atomic accesses that contd uses, on plain types so that public structs stay usable from C++.
+ * Read-modify-write operations are sequentially consistent: the protocols of the ready tree and of sleeping are of the
+ * store-then-load kind (Dekker), where nothing weaker is enough, and on x86-64 nothing weaker is cheaper.
+ * Every other access names its order.
+ */
+#ifndef CONTD_RCU_ATOMIC_H
+#define CONTD_RCU_ATOMIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define contd__load(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define contd__load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define contd__load_seq(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
+#define contd__store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define contd__store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define contd__store_seq(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
+#define contd__xchg(p, v) __atomic_exchange_n((p), (v), __ATOMIC_SEQ_CST)
+#define contd__add(p, v) __atomic_fetch_add((p), (v), __ATOMIC_SEQ_CST)
+#define contd__sub(p, v) __atomic_fetch_sub((p), (v), __ATOMIC_SEQ_CST)
+#define contd__or(p, v) __atomic_fetch_or((p), (v), __ATOMIC_SEQ_CST)
+#define contd__and(p, v) __atomic_fetch_and((p), (v), __ATOMIC_SEQ_CST)
+/* *expected is updated on failure */
+#define contd__cas(p, expected, v) \
+	__atomic_compare_exchange_n((p), (expected), (v), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+
+/* A fast clock for histograms and budgets; contd__ticks_per_us() (dispatch/dispatcher.h) tells its unit. */
+#if defined(__x86_64__)
+static inline uint64_t contd__ticks(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+#elif defined(__aarch64__)
+static inline uint64_t contd__ticks(void)
+{
+	uint64_t v;
+
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
+	return v;
+}
+#else
+#include <time.h>
+static inline uint64_t contd__ticks(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+#endif
+
+/* Marks a function that contd-mpi and its kin use; not for programs. */
+#define CONTD_INTERNAL_API __attribute__((visibility("default")))
+
+/*
+ * Test points: after each side effect that a race could split, builds for tests call a hook there, from which a test
+ * raises a signal or runs the other side of the race. Other builds contain nothing.
+ */
+#ifdef CONTD_TESTPOINTS
+extern void (*contd__testpoint_hook)(const char *name);
+#define CONTD_TESTPOINT(name)                                  \
+	do {                                                   \
+		if (contd__load(&contd__testpoint_hook))       \
+			contd__load (&contd__testpoint_hook)(name); \
+	} while (0)
+#else
+#define CONTD_TESTPOINT(name) ((void)0)
+#endif
+
+#endif

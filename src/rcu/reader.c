@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <signal.h>
+
+#include "rcu/reader.h"
+#include "rcu/memory.h"
+
+#ifdef CONTD_TSAN
+char contd__tsan_grace;
+#endif
+
+#ifdef CONTD_TESTPOINTS
+void (*contd__testpoint_hook)(const char *name);
+long contd__alloc_budget = -1;
+#endif
+
+void contd__reader_register(void)
+{
+	sigset_t all, before;
+
+	/* liburcu holds a mutex while it registers; a handler in between would find its registry half made. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	urcu_memb_register_thread();
+	/* The library's own thread-local data exists from here on, also where it was loaded late. */
+	urcu_memb_read_lock();
+	urcu_memb_read_unlock();
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void contd__reader_unregister(void)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	urcu_memb_unregister_thread();
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void contd__grace_period(void)
+{
+	urcu_memb_synchronize_rcu();
+	CONTD_TSAN_ACQUIRE();
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RCU, flavor liburcu-memb: read-side critical sections are allowed in handlers, on the thread's own stack.
+ *
+ *  operation                 thread  handler  progress
+ *  contd__read_lock_sig        yes     yes    wait-free; the thread must be registered
+ *  contd__read_unlock_sig      yes     yes    wait-free (may make a futex(2) system call)
+ *  contd__reader_register      yes     no     blocking; with all signals blocked
+ *  contd__grace_period         yes     no     blocking; outside read-side critical sections
+ *
+ * What it protects: a pointer to a group found in a class's root stays valid inside a section. Whoever goes on to use
+ * the group takes a reference inside the section and then leaves it, so no section lasts longer than a few loads and
+ * no callback ever runs in one.
+ */
+#ifndef CONTD_RCU_READER_H
+#define CONTD_RCU_READER_H
+
+#include <urcu/urcu-memb.h>
+
+#include "rcu/atomic.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define CONTD_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CONTD_TSAN 1
+#endif
+#endif
+
+#ifdef CONTD_TSAN
+/* ThreadSanitizer does not see liburcu's barriers (assembly, membarrier(2)): tell it what a grace period orders. */
+void __tsan_acquire(void *);
+void __tsan_release(void *);
+extern char contd__tsan_grace;
+#define CONTD_TSAN_RELEASE() __tsan_release(&contd__tsan_grace)
+#define CONTD_TSAN_ACQUIRE() __tsan_acquire(&contd__tsan_grace)
+#else
+#define CONTD_TSAN_RELEASE() ((void)0)
+#define CONTD_TSAN_ACQUIRE() ((void)0)
+#endif
+
+static inline void contd__read_lock_sig(void)
+{
+	urcu_memb_read_lock();
+}
+
+static inline void contd__read_unlock_sig(void)
+{
+	CONTD_TSAN_RELEASE();
+	urcu_memb_read_unlock();
+}
+
+void contd__reader_register(void);
+void contd__reader_unregister(void);
+void contd__grace_period(void);
+
+#endif

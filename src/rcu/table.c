@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. See rcu/table.h for the protocol. */
+#include "rcu/table.h"
+
+struct contd__slot *contd__slot_alloc_sig(struct contd__table *t)
+{
+	/* Acquire: pairs with the exchange in contd__slot_free_sig, so that link is what that one stored. */
+	uint64_t head = contd__load_acquire(&t->free_head);
+
+	while ((uint32_t)head != 0) {
+		struct contd__slot *s = contd__table_slot(t, (uint32_t)head - 1);
+		/* May be stale if another took the slot meanwhile; then the tag makes the exchange fail. */
+		uint32_t next = contd__load(&s->link);
+
+		CONTD_TESTPOINT("alloc_before_pop");
+		if (contd__cas(&t->free_head, &head, ((head >> 32) + 1) << 32 | next))
+			return s;
+	}
+
+	uint32_t used = contd__load(&t->used);
+
+	/* Acquire: pairs with the release of limit in contd__table_grow; the chunk is there if limit says so. */
+	while (used < contd__load_acquire(&t->limit)) {
+		if (contd__cas(&t->used, &used, used + 1)) {
+			uint32_t index = contd__table_index(used);
+			struct contd__slot *s = contd__table_slot(t, index);
+
+			s->index = index;
+			s->group = t->group;
+			return s;
+		}
+	}
+	return NULL;
+}
+
+void contd__slot_free_sig(struct contd__table *t, struct contd__slot *s)
+{
+	uint64_t head = contd__load(&t->free_head);
+	uint32_t generation = SLOT_GENERATION(contd__load(&s->state)) + 1;
+
+	contd__store(&s->state, SLOT_WORD(generation, 0, SLOT_FREE));
+	do {
+		contd__store(&s->link, (uint32_t)head);
+		CONTD_TESTPOINT("free_before_push");
+	} while (!contd__cas(&t->free_head, &head, ((head >> 32) + 1) << 32 | (s->index + 1)));
+}
+
+static inline void mark(uint64_t *word, unsigned bit)
+{
+	if (!(contd__load_seq(word) & 1ull << bit))
+		contd__or(word, 1ull << bit);
+}
+
+void contd__root_mark_sig(struct contd__root *root, uint32_t index)
+{
+	mark(&root->word[index >> 6], index & 63);
+	mark(&root->top, index >> 6);
+}
+
+/* Levels above the leaf, upwards: each is looked at whoever set the one below (that one may be stopped in between). */
+static void mark_up(struct contd__table *t, uint32_t index)
+{
+	struct contd__branch *b = contd__load_acquire(&t->branch[index >> 18]);
+	struct contd__chunk *c = contd__load_acquire(&b->chunk[index >> 12 & 63]);
+
+	mark(&c->summary, index >> 6 & 63);
+	CONTD_TESTPOINT("mark_summary");
+	mark(&b->word, index >> 12 & 63);
+	mark(&t->top, index >> 18);
+	CONTD_TESTPOINT("mark_top");
+	if (t->root)
+		contd__root_mark_sig(t->root, t->root_index);
+}
+
+void contd__table_mark_sig(struct contd__table *t, uint32_t index)
+{
+	struct contd__branch *b = contd__load_acquire(&t->branch[index >> 18]);
+	struct contd__chunk *c = contd__load_acquire(&b->chunk[index >> 12 & 63]);
+
+	contd__or(&c->leaf[index >> 6 & 63], 1ull << (index & 63));
+	CONTD_TESTPOINT("mark_leaf");
+	mark_up(t, index);
+}
+
+/* Clear the hint for an empty word, and look again. */
+static inline void settle(struct contd__table *t, uint64_t *word, unsigned bit, const uint64_t *below, uint32_t index)
+{
+	contd__and(word, ~(1ull << bit));
+	CONTD_TESTPOINT("settle_cleared");
+	if (contd__load_seq(below) != 0)
+		mark_up(t, index);
+}
+
+static inline uint64_t at_or_after(uint32_t bit)
+{
+	return ~0ull << bit;
+}
+
+/* One leaf's part of a claim. */
+static struct contd__slot *claim_leaf(struct contd__chunk *c, unsigned leaf, uint64_t mask)
+{
+	uint64_t v;
+
+	while ((v = contd__load_acquire(&c->leaf[leaf]) & mask) != 0) {
+		unsigned bit = (unsigned)__builtin_ctzll(v);
+
+		if (contd__and(&c->leaf[leaf], ~(1ull << bit)) & 1ull << bit)
+			return &c->slot[leaf << 6 | bit];
+	}
+	return NULL;
+}
+
+static struct contd__slot *claim_chunk(struct contd__table *t, struct contd__chunk *c, uint32_t from)
+{
+	unsigned leaf = from >> 6;
+	uint64_t mask = at_or_after(from & 63);
+	uint64_t v;
+
+	while (leaf < 64 && (v = contd__load_seq(&c->summary) & at_or_after(leaf)) != 0) {
+		unsigned l = (unsigned)__builtin_ctzll(v);
+		struct contd__slot *s = claim_leaf(c, l, l == leaf ? mask : ~0ull);
+
+		if (s)
+			return s;
+		if (contd__load_seq(&c->leaf[l]) == 0)
+			settle(t, &c->summary, l, &c->leaf[l], c->first | l << 6);
+		leaf = l + 1;
+		mask = ~0ull;
+	}
+	return NULL;
+}
+
+struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos)
+{
+	uint32_t from = *pos; /* the first index that counts; the rest of it below a level is 0 once that level moved on */
+	uint64_t v;
+
+	while (from >> 18 < 64 && (v = contd__load_seq(&t->top) & at_or_after(from >> 18)) != 0) {
+		unsigned bi = (unsigned)__builtin_ctzll(v);
+		struct contd__branch *b = contd__load_acquire(&t->branch[bi]);
+
+		if (bi != from >> 18)
+			from = (uint32_t)bi << 18;
+		while (from >> 18 == bi && (v = contd__load_seq(&b->word) & at_or_after(from >> 12 & 63)) != 0) {
+			unsigned ci = (unsigned)__builtin_ctzll(v);
+			struct contd__chunk *c = contd__load_acquire(&b->chunk[ci]);
+			struct contd__slot *s;
+
+			if (ci != (from >> 12 & 63))
+				from = (uint32_t)bi << 18 | (uint32_t)ci << 12;
+			s = claim_chunk(t, c, from & (CHUNK_SLOTS - 1));
+			if (s) {
+				*pos = s->index + 1;
+				return s;
+			}
+			if (contd__load_seq(&c->summary) == 0)
+				settle(t, &b->word, ci, &c->summary, c->first);
+			from = ((from >> 12) + 1) << 12;
+		}
+		if (contd__load_seq(&b->word) == 0)
+			settle(t, &t->top, bi, &b->word, (uint32_t)bi << 18);
+		from = ((uint32_t)bi + 1) << 18;
+	}
+	*pos = from;
+	return NULL;
+}
+
+int contd__root_next_sig(struct contd__root *root, uint32_t *pos)
+{
+	uint32_t from = *pos;
+	uint64_t v;
+
+	while (from < ROOT_GROUPS && (v = contd__load_seq(&root->top) & at_or_after(from >> 6)) != 0) {
+		unsigned wi = (unsigned)__builtin_ctzll(v);
+		uint64_t w;
+
+		if (wi != from >> 6)
+			from = wi << 6;
+		w = contd__load_seq(&root->word[wi]) & at_or_after(from & 63);
+		if (w) {
+			*pos = (wi << 6 | (uint32_t)__builtin_ctzll(w)) + 1;
+			return (int)*pos - 1;
+		}
+		if (contd__load_seq(&root->word[wi]) == 0) {
+			contd__and(&root->top, ~(1ull << wi));
+			if (contd__load_seq(&root->word[wi]) != 0)
+				contd__or(&root->top, 1ull << wi);
+		}
+		from = (wi + 1) << 6;
+	}
+	*pos = from;
+	return -1;
+}
+
+void contd__root_settle_sig(struct contd__root *root, uint32_t index, struct contd__table *t)
+{
+	if (t && contd__load_seq(&t->top) != 0)
+		return;
+	contd__and(&root->word[index >> 6], ~(1ull << (index & 63)));
+	CONTD_TESTPOINT("root_cleared");
+	if (t && contd__load_seq(&t->top) != 0)
+		contd__root_mark_sig(root, index);
+}

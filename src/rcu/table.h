@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of a group: slots for its continuations and a tree of ready bits above them.
+ *
+ *   root top   1 word  a bit per root word                     (rcu/table.h: struct contd__root, one a class)
+ *   root       64 words, a bit per group
+ *   top        1 word  a bit per branch                        (struct contd__table, one a group)
+ *   branch     a word, a bit per chunk
+ *   summary    a word, a bit per leaf                          (struct contd__chunk)
+ *   leaf       a word, a bit per slot
+ *
+ * A leaf bit is exact: whoever clears it owns the slot. The bits above are hints that may be set for nothing but are
+ * never missing: a marker sets the leaf and then looks at every level above; a scanner that clears a bit above looks at
+ * the word below again and, finding something, marks upwards again. Both are store-then-load with sequentially
+ * consistent operations, so one of the two sees the other. Bits above are cleared only by a scan that finds nothing
+ * below them, so a busy group pays one atomic operation to mark and one to claim.
+ *
+ *  operation            thread  handler  in a callback  progress
+ *  contd__slot_alloc_sig  yes     yes        yes        lock-free
+ *  contd__slot_free_sig   yes     yes        yes        lock-free
+ *  contd__table_mark_sig  yes     yes        yes        wait-free (at most 6 atomic operations)
+ *  contd__table_claim_sig yes     yes        yes        lock-free
+ *  contd__table_grow      yes     no         yes        blocking (a mutex, memory)
+ *
+ * Nothing of a table is freed before its group; slots are type-stable until then. Who uses a table holds a reference
+ * to its group (dispatch/group.h).
+ */
+#ifndef CONTD_RCU_TABLE_H
+#define CONTD_RCU_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <contd/contd.h>
+
+#include "rcu/atomic.h"
+
+struct contd_group;
+
+/* state: generation in bits 63..32, events that are not complete in 31..8, enum contd__slot_state in 7..0 */
+enum contd__slot_state {
+	SLOT_FREE,
+	SLOT_PENDING,   /* waits for its events */
+	SLOT_READY,     /* its bit is set, or about to be */
+	SLOT_RUNNING,   /* claimed */
+	SLOT_CANCELLED  /* withdrawn; who finds the bit, or the canceller, frees it */
+};
+
+#define SLOT_STATE(w) ((enum contd__slot_state)((w)&0xff))
+#define SLOT_REMAINING(w) ((uint32_t)((w) >> 8) & 0xffffffu)
+#define SLOT_GENERATION(w) ((uint32_t)((w) >> 32))
+#define SLOT_WORD(gen, remaining, st) ((uint64_t)(gen) << 32 | (uint64_t)(remaining) << 8 | (uint64_t)(st))
+#define SLOT_REMAINING_MAX 0xffffffu
+
+enum contd__slot_kind { KIND_EVENT, KIND_WORD, KIND_GROUP, KIND_SOURCE };
+
+struct contd__slot {
+	uint64_t state;
+	uint32_t index;           /* in the table, 24 bits */
+	uint32_t link;            /* free: index + 1 of the next free slot; ready: when it became so, in ticks >> 5 */
+	struct contd_group *group;
+	void (*invoke)(struct contd__slot *slot); /* calls the callback as its source wants it called */
+	union {
+		contd_callback *user;
+		void (*any)(void);
+	} cb;
+	void *data;
+	union {
+		int32_t status;   /* KIND_EVENT, _WORD, _GROUP: first status other than 0 */
+		void *dest;       /* KIND_SOURCE: the source's */
+	} out;
+	uintptr_t source;         /* enum contd__slot_kind in the low 2 bits; above: what it waits for */
+};
+
+_Static_assert(sizeof(struct contd__slot) == 64 || sizeof(void *) != 8, "a slot is one cache line");
+
+#define CHUNK_SLOTS 4096u
+#define CHUNK_FIRST 64u /* slots of a table's first chunk, so that a small group stays small */
+#define TABLE_SLOTS_MAX ((1u << 24) - CHUNK_SLOTS + CHUNK_FIRST)
+#define TABLE_RESERVE 32u /* slots that threads leave for handlers, where growing can provide them */
+
+struct contd__chunk {
+	uint64_t summary;
+	uint32_t slots;
+	uint32_t first;   /* index of slot[0] */
+	uint64_t leaf[64];
+	struct contd__slot slot[] __attribute__((aligned(64)));
+};
+
+struct contd__branch {
+	uint64_t word;
+	struct contd__chunk *chunk[64];
+};
+
+/* Which groups of a class have something ready. */
+struct contd__root {
+	uint64_t top;
+	uint32_t cursor; /* where the next scan begins */
+	uint64_t word[64] __attribute__((aligned(64)));
+	struct contd_group *group[4096]; /* RCU: published by group.c, freed after a grace period */
+};
+#define ROOT_GROUPS 4096u
+
+struct contd__table {
+	uint64_t top;
+	uint64_t free_head;     /* tag in the high half against reuse between load and exchange; index + 1, 0: none */
+	uint32_t used;          /* slots that were ever handed out */
+	uint32_t limit;         /* slots there are */
+	uint32_t cursor;
+	uint32_t root_index;
+	struct contd__root *root; /* NULL: poll-only, no scan but the group's own finds it */
+	struct contd_group *group;
+	struct contd__branch *branch[64];
+};
+
+static inline struct contd__slot *contd__table_slot(struct contd__table *t, uint32_t index)
+{
+	/* Acquire: pairs with the releases in contd__table_grow. */
+	struct contd__branch *b = contd__load_acquire(&t->branch[index >> 18]);
+	struct contd__chunk *c = contd__load_acquire(&b->chunk[index >> 12 & 63]);
+
+	return &c->slot[index & (CHUNK_SLOTS - 1)];
+}
+
+/* The n-th slot handed out has this index: the first chunk is short. */
+static inline uint32_t contd__table_index(uint32_t n)
+{
+	return n < CHUNK_FIRST ? n : n - CHUNK_FIRST + CHUNK_SLOTS;
+}
+
+/* A free slot, SLOT_FREE and nobody else's, or NULL where the table must grow first. */
+CONTD_INTERNAL_API struct contd__slot *contd__slot_alloc_sig(struct contd__table *t);
+
+/* Give a slot back; its generation goes up, so that handles to it become stale. */
+CONTD_INTERNAL_API void contd__slot_free_sig(struct contd__table *t, struct contd__slot *s);
+
+/* Set the ready bit of a slot. */
+CONTD_INTERNAL_API void contd__table_mark_sig(struct contd__table *t, uint32_t index);
+
+/*
+ * Clear the first ready bit at or after *pos and return its slot, which is the caller's then; *pos goes behind it.
+ * NULL where there is none up to the end.
+ */
+struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos);
+
+/* The first group at or after *pos that has something marked, *pos going behind it, or -1. */
+int contd__root_next_sig(struct contd__root *root, uint32_t *pos);
+
+void contd__root_mark_sig(struct contd__root *root, uint32_t index);
+
+/* Clear a group's bit in its root if its table has nothing marked. */
+void contd__root_settle_sig(struct contd__root *root, uint32_t index, struct contd__table *t);
+
+/* rcu/grow.c: 0 or -ENOMEM, -ENOSPC. Does nothing where `limit` is not what the caller saw. */
+int contd__table_grow(struct contd__table *t, uint32_t seen_limit);
+int contd__table_init(struct contd__table *t, struct contd_group *group);
+void contd__table_fini(struct contd__table *t);
+
+#endif

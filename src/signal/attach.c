@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attaching and detaching threads; reserving the signal. Ordinary threads only. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "dispatch/group.h"
+#include "rcu/memory.h"
+#include "signal/signal.h"
+
+#define S contd__signals
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+#define STACK_DEFAULT 16384u
+#define STACK_HANDLER 4096u /* contd's own frames, measured at 1.5 KiB (docs/signals.md), and a margin */
+
+static pthread_mutex_t record_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* --------------------------------------------------------------------------------------------------------- records --- */
+
+static struct contd__attached *record_take(int32_t tid)
+{
+	struct contd__attached *a = NULL;
+
+	pthread_mutex_lock(&record_lock);
+	for (uint32_t i = 0; i < S.count && !a; i++)
+		if (S.record[i]->tid == 0 && S.record[i]->nested == 0)
+			a = S.record[i];
+	if (!a && S.count < ATTACHED_MAX) {
+		a = contd__memalign(64, (sizeof(*a) + 63) & ~(size_t)63);
+		if (a) {
+			memset(a, 0, sizeof(*a));
+			S.record[S.count] = a;
+		}
+	}
+	if (a) {
+		a->nested = 1; /* taken; tid is published when the record is whole */
+		a->signalled = 0;
+		a->armed = 1; /* nobody arms it yet */
+		a->empty_ticks = 0;
+		a->useless = 0;
+		if (a == S.record[S.count])
+			contd__store_release(&S.count, S.count + 1);
+	}
+	(void)tid;
+	pthread_mutex_unlock(&record_lock);
+	return a;
+}
+
+static void record_give_back(struct contd__attached *a)
+{
+	pthread_mutex_lock(&record_lock);
+	a->nested = 0;
+	pthread_mutex_unlock(&record_lock);
+}
+
+/* Take a thread's record out of use: afterwards nobody sends to it or sets its timer. */
+static void record_retire(struct contd__attached *a)
+{
+	contd__store_seq(&a->tid, 0);
+	CONTD_TESTPOINT("detach_cleared");
+	while (contd__load_seq(&a->senders))
+		sched_yield();
+	timer_delete(a->timer);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- checks --- */
+
+/* Is there room below this frame for the kernel's frame, ours and the callbacks'? */
+static bool stack_suffices(uint32_t callbacks)
+{
+	unsigned long kernel = getauxval(AT_MINSIGSTKSZ); /* with the processor's registers: getauxval(3) */
+	char here;
+	pthread_attr_t attr;
+	void *base;
+	size_t size;
+
+	if (pthread_getattr_np(pthread_self(), &attr))
+		return true; /* unknown: a stack that pthreads did not make */
+	pthread_attr_getstack(&attr, &base, &size);
+	pthread_attr_destroy(&attr);
+	if (&here < (char *)base || &here > (char *)base + size)
+		return true; /* a user-level thread's own stack */
+	return (size_t)(&here - (char *)base) > (kernel ? kernel : 4096) + STACK_HANDLER + callbacks;
+}
+
+static int timer_make(struct contd__attached *a, pid_t tid)
+{
+	struct sigevent ev;
+
+	memset(&ev, 0, sizeof(ev));
+	ev.sigev_notify = SIGEV_THREAD_ID;
+	ev.sigev_signo = S.signal_number;
+	ev.sigev_notify_thread_id = tid;
+	return timer_create(CLOCK_MONOTONIC, &ev, &a->timer) ? -errno : 0;
+}
+
+/* -------------------------------------------------------------------------------------------------- attach, detach --- */
+
+int contd_thread_attach(const struct contd_thread_attr *attr)
+{
+	struct contd__attached *a = contd__me;
+	sigset_t ours, before;
+	int32_t tid;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (attr && attr->size != sizeof(*attr))
+		return contd__fail(-EINVAL, "contd_thread_attach: set attr->size to sizeof(struct contd_thread_attr)");
+	if (attr && attr->flags)
+		return contd__fail(-EINVAL, "contd_thread_attach: attr->flags must be 0");
+	if (contd__self.context != CONTEXT_THREAD)
+		return contd__fail(-EPERM, "contd_thread_attach: not in a handler, nor on the daemon thread");
+	if (a && contd__load(&a->tid)) {
+		a->nested++;
+		return 0;
+	}
+	if (!stack_suffices(attr && attr->stack_bytes ? attr->stack_bytes : STACK_DEFAULT))
+		return contd__fail(-ENOBUFS, "contd_thread_attach: too little stack left for a handler; "
+					     "give the thread more (pthread_attr_setstacksize)");
+	contd__thread_ensure();
+	tid = (int32_t)syscall(SYS_gettid);
+	a = record_take(tid);
+	if (!a)
+		return contd__fail(-ENOMEM, "contd_thread_attach: out of memory, or 1024 threads are attached");
+	rc = timer_make(a, tid);
+	if (rc) {
+		record_give_back(a);
+		return contd__fail(rc, "contd_thread_attach: no timer to be had (timer_create); raise RLIMIT_SIGPENDING");
+	}
+	/* Thread-local data is touched, and the record whole, before the first signal can come. */
+	sigemptyset(&ours);
+	sigaddset(&ours, S.signal_number);
+	pthread_sigmask(SIG_BLOCK, &ours, &before);
+	contd__me = a;
+	contd__tls.flags = CONTD__TLS_ATTACHED;
+	contd__store_seq(&a->tid, tid);
+	CONTD_TESTPOINT("attach_published");
+	pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
+	if (S.timers && S.kernel_ticks == 0)
+		contd__calibrate(a);
+	contd__store(&a->interval_ns, contd__budget_interval_sig(a->empty_ticks));
+	contd__store_seq(&a->armed, 0);
+	/* What became pending before this thread could be armed. */
+	if (S.timers && (contd__load_seq(&contd__dispatch.words_pending) ||
+			 contd__sources_pending_sig(WHERE_HANDLER | WHERE_REGION)))
+		contd__arm_one_sig(a);
+	if (contd__marked_sig(CLASSES_SIGNAL))
+		contd__notify_sig();
+	return 0;
+}
+
+/* Signals of ours that are pending go to a handler that finds nobody attached. */
+static void detach_self(void)
+{
+	struct contd__attached *a = contd__me;
+
+	if (!a)
+		return;
+	if (contd__load(&a->tid))
+		record_retire(a);
+	contd__tls.flags = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__me = NULL;
+	record_give_back(a);
+}
+
+int contd_thread_detach(void)
+{
+	struct contd__attached *a = contd__me;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!a || contd__load(&a->tid) == 0)
+		return contd__fail(-EPERM, "contd_thread_detach: this thread is not attached");
+	if (contd__tls.region || contd__tls.guard || contd__self.frame || contd__self.context != CONTEXT_THREAD)
+		return contd__fail(-EBUSY, "contd_thread_detach: inside a region, a guard or a continuation");
+	if (a->nested > 1) {
+		a->nested--;
+		return 0;
+	}
+	detach_self();
+	/* A notification meant for this thread may have been lost with it. */
+	if (contd__marked_sig(CLASSES_SIGNAL))
+		contd__notify_sig();
+	return 0;
+}
+
+/* ----------------------------------------------------------------------------------------------- the whole process --- */
+
+static void stop_all(void)
+{
+	for (uint32_t i = 0; i < S.count; i++)
+		if (contd__load(&S.record[i]->tid))
+			record_retire(S.record[i]);
+	/* The handler stays: a signal that is still under way must find it. Threads drop their records when they attach
+	 * anew or end. */
+	detach_self();
+	contd__store_release(&contd__dispatch.signal_ops, NULL);
+}
+
+/* In the child there are no timers, and no thread but this one. */
+static void forked(void)
+{
+	contd__tls.flags = 0;
+	contd__me = NULL;
+}
+
+static uint64_t tick_ns(void)
+{
+	return contd__me && contd__load(&contd__me->armed) ? contd__load(&contd__me->interval_ns) : 0;
+}
+
+static uint64_t tick_cost_ns(void)
+{
+	return (uint64_t)((double)S.kernel_ticks / contd__dispatch.ticks_per_ns);
+}
+
+int contd__signal_start(const struct contd_config *config)
+{
+	static const struct contd__signal_ops ops = {
+		.arm = contd__arm_sig,
+		.notify = contd__notify_sig,
+		.detach_self = detach_self,
+		.stop = stop_all,
+		.forked = forked,
+		.tick_ns = tick_ns,
+		.tick_cost_ns = tick_cost_ns,
+	};
+	struct sigaction action, before;
+
+	memset(&action, 0, sizeof(action));
+	if (sigaction(config->signal_number, NULL, &before))
+		return contd__fail(-errno, "contd_init: the signal cannot be had");
+	if (before.sa_flags & SA_SIGINFO && before.sa_sigaction == contd__handler) {
+		/* Ours since an earlier contd_init. */
+	} else if (before.sa_handler == SIG_DFL) {
+		S.chain = false;
+	} else if (config->signal_taken == CONTD_SIGNAL_CHAIN) {
+		S.before = before;
+		S.chain = true;
+	} else {
+		return contd__fail(-EBUSY, "contd_init: the signal has a handler already; choose another one (signal_number, "
+					   "CONTD_SIGNAL) or chain (CONTD_SIGNAL_CHAIN=1)");
+	}
+	S.signal_number = config->signal_number;
+	S.pid = getpid();
+	S.timers = config->agent != CONTD_AGENT_CALLER;
+	action.sa_sigaction = contd__handler;
+	/* Not SA_ONSTACK: RCU's read side is not allowed on an alternate stack. */
+	action.sa_flags = SA_SIGINFO | SA_RESTART;
+	sigemptyset(&action.sa_mask);
+	if (sigaction(config->signal_number, &action, NULL))
+		return contd__fail(-errno, "contd_init: the signal cannot be had");
+	contd__store_release(&contd__dispatch.signal_ops, &ops);
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from signal handlers: async-signal-safe code only. One signal to one attached thread. */
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "dispatch/group.h"
+#include "signal/signal.h"
+
+/* tgkill(2) is a plain system call; unlike pthread_kill(3) it needs no more than the thread's number. */
+static bool send_signal(struct contd__attached *a)
+{
+	bool sent = false;
+	int saved = errno;
+	int32_t tid;
+
+	contd__add(&a->senders, 1);
+	tid = contd__load_seq(&a->tid);
+	CONTD_TESTPOINT("notify_before_send");
+	if (tid)
+		sent = syscall(SYS_tgkill, contd__signals.pid, tid, contd__signals.signal_number) == 0;
+	contd__sub(&a->senders, 1);
+	if (tid && !sent)
+		CONTD_COUNT(notify_failed, 1); /* EAGAIN: RLIMIT_SIGPENDING; it stays ready, others will look */
+	errno = saved;
+	return sent;
+}
+
+int contd__notify_sig(void)
+{
+	/* Acquire: pairs with the release in record_take (attach.c). */
+	uint32_t n = contd__load_acquire(&contd__signals.count);
+	uint32_t turn = contd__load(&contd__signals.turn);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__attached *a = contd__signals.record[(turn + i) % n];
+
+		if (contd__load_seq(&a->tid) == 0)
+			continue;
+		/* One that is on its way will see what was made ready before this. */
+		if (contd__load_seq(&a->signalled) || contd__xchg(&a->signalled, 1))
+			return 1;
+		if (send_signal(a)) {
+			contd__store(&contd__signals.turn, (turn + i + 1) % n);
+			CONTD_COUNT(notifications, 1);
+			return 1;
+		}
+		contd__xchg(&a->signalled, 0);
+	}
+	return 0;
+}

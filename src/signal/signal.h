@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Attached threads: how they are interrupted.
+ *
+ *  operation              thread  handler  progress
+ *  contd__handler           no      yes    bounded by the scan's budget, but for what the callbacks do
+ *  contd__arm_sig           yes     yes    wait-free in the number of attached threads
+ *  contd__notify_sig        yes     yes    wait-free in the number of attached threads
+ *  contd_thread_attach      yes     no     blocking
+ *  contd_thread_detach      yes     no     blocking (waits for senders of other threads, which never wait)
+ *
+ * Records are type-stable: they are reused, never freed, so that whoever sends needs no lock. Who uses `tid` or `timer`
+ * counts itself in `senders` first and then looks at `tid`; who takes them away clears `tid` first and then waits for
+ * `senders` to be 0 (Dekker).
+ */
+#ifndef CONTD_SIGNAL_SIGNAL_H
+#define CONTD_SIGNAL_SIGNAL_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include <contd/contd.h>
+
+#include "dispatch/dispatcher.h"
+
+#define ATTACHED_MAX 1024u
+
+struct contd__attached {
+	int32_t tid;           /* 0: nobody's */
+	uint32_t senders;
+	uint32_t signalled;    /* a notification is on its way; the handler clears it before it looks */
+	uint32_t armed;        /* the timer runs */
+	timer_t timer;
+
+	/* The thread's own, and its handler's. */
+	uint64_t interval_ns __attribute__((aligned(64))); /* in force; read by who arms */
+	uint64_t empty_ticks;  /* what an empty tick costs in the handler, a moving average, in clock ticks */
+	uint32_t useless;      /* ticks in a row that could serve nothing here */
+	uint32_t calibrating;  /* the handler only counts */
+	uint32_t calibration_ticks;
+	uint32_t nested;       /* attach calls */
+};
+
+struct contd__signals {
+	struct contd__attached *record[ATTACHED_MAX];
+	uint32_t count;        /* records there are */
+	uint32_t turn;         /* whom to notify next */
+	int signal_number;
+	pid_t pid;
+	bool timers;           /* false: agent "caller" */
+	uint64_t kernel_ticks; /* what the kernel costs a thread a tick, in clock ticks; 0: not measured */
+	struct sigaction before; /* CONTD_SIGNAL_CHAIN */
+	bool chain;
+};
+
+extern struct contd__signals contd__signals;
+extern __thread struct contd__attached *contd__me __attribute__((tls_model("initial-exec")));
+
+void contd__handler(int signo, siginfo_t *info, void *context);
+
+/* Start the timer of every attached thread. */
+void contd__arm_sig(void);
+void contd__arm_one_sig(struct contd__attached *a);
+
+/* After a tick on this thread: keep, change or stop the timer. `cost` of the handler in clock ticks; ran: not empty. */
+void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran);
+
+/* The interval that the overhead budget allows. */
+uint64_t contd__budget_interval_sig(uint64_t empty_ticks);
+
+/* 1 if an attached thread has been or is being interrupted. */
+int contd__notify_sig(void);
+
+/* Measure what a tick costs this thread; once a process. Ordinary code of an attached thread; about 3 ms. */
+void contd__calibrate(struct contd__attached *me);
+
+#endif

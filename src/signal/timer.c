@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. Timers of attached threads; timer_settime(2) is
+ * async-signal-safe (signal-safety(7)). */
+#include <errno.h>
+
+#include "dispatch/group.h"
+#include "signal/signal.h"
+
+#define USELESS_TICKS 4u /* in a row, outside regions, after which a timer stops until the next region begins */
+
+static void set(struct contd__attached *a, uint64_t ns)
+{
+	struct itimerspec ts = {{(time_t)(ns / 1000000000), (long)(ns % 1000000000)},
+				{(time_t)(ns / 1000000000), (long)(ns % 1000000000)}};
+	int saved = errno;
+
+	timer_settime(a->timer, 0, &ts, NULL);
+	errno = saved;
+}
+
+uint64_t contd__budget_interval_sig(uint64_t empty_ticks)
+{
+	const struct contd__dispatch *d = &contd__dispatch;
+	double cost_ns = (double)(contd__signals.kernel_ticks + empty_ticks) / d->ticks_per_ns;
+	double ns = cost_ns * 100 / d->config.overhead_percent;
+
+	if (ns <= (double)d->config.tick_min_ns)
+		return d->config.tick_min_ns;
+	return ns >= (double)d->config.tick_max_ns ? d->config.tick_max_ns : (uint64_t)ns;
+}
+
+void contd__arm_one_sig(struct contd__attached *a)
+{
+	if (contd__load_seq(&a->armed) || contd__xchg(&a->armed, 1))
+		return;
+	CONTD_TESTPOINT("arm_claimed");
+	contd__add(&a->senders, 1);
+	if (contd__load_seq(&a->tid))
+		set(a, contd__load(&a->interval_ns));
+	contd__sub(&a->senders, 1);
+}
+
+void contd__arm_sig(void)
+{
+	/* Acquire: pairs with the release in record_take (attach.c). */
+	uint32_t n = contd__load_acquire(&contd__signals.count);
+
+	if (!contd__signals.timers)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		if (contd__load_seq(&contd__signals.record[i]->tid))
+			contd__arm_one_sig(contd__signals.record[i]);
+}
+
+/* Something that ticks serve wherever they find a thread. */
+static bool anywhere_pending(void)
+{
+	return contd__load_seq(&contd__dispatch.words_pending) || contd__sources_pending_sig(WHERE_HANDLER);
+}
+
+static void stop(struct contd__attached *me, bool until_region)
+{
+	if (until_region)
+		contd__or(&contd__tls.flags, CONTD__TLS_REARM);
+	set(me, 0);
+	contd__xchg(&me->armed, 0);
+	CONTD_TESTPOINT("timer_stopped");
+	/* Look again: what became pending before the exchange found the timer armed. */
+	if (anywhere_pending() || (!until_region && contd__sources_pending_sig(WHERE_REGION)))
+		contd__arm_one_sig(me);
+}
+
+void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran)
+{
+	uint64_t now_in_force = me->interval_ns, want;
+
+	if (!anywhere_pending()) {
+		if (!contd__sources_pending_sig(WHERE_REGION)) {
+			me->useless = 0;
+			stop(me, false);
+			return;
+		}
+		if (contd__tls.region == 0 && ++me->useless >= USELESS_TICKS) {
+			me->useless = 0;
+			stop(me, true);
+			return;
+		}
+	}
+	if (contd__tls.region)
+		me->useless = 0;
+	if (ran)
+		return; /* callbacks are work; the budget is for ticks */
+	me->empty_ticks = (15 * me->empty_ticks + cost) / 16;
+	want = contd__budget_interval_sig(me->empty_ticks);
+	if (want > now_in_force + now_in_force / 8 || want + want / 8 < now_in_force) {
+		contd__store(&me->interval_ns, want);
+		set(me, want);
+	}
+}
+
+void contd__region_rearm(void)
+{
+	struct contd__attached *me = contd__me;
+
+	contd__and(&contd__tls.flags, ~CONTD__TLS_REARM);
+	if (me && contd__signals.timers && contd__load_seq(&me->tid) && contd__sources_pending_sig(WHERE_REGION))
+		contd__arm_one_sig(me);
+}
