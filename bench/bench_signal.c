@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From a signal to the callback that it is for, against what the signal alone costs.
+ *
+ * notify: a thread that contd does not know completes an event; contd signals the thread that computes, whose handler
+ *         runs the continuation. Against: the same thread sends a bare signal to the same computing thread, whose handler
+ *         does nothing but read the clock. Time from before the call to the clock reading there.
+ * self:   a thread sends itself contd's signal, with one continuation just made ready. Against: a bare signal. To make
+ *         one ready that does not run at once, another thread completes it while the signal is blocked here; the
+ *         notification is taken away with sigwaitinfo(2). The bare side goes through the same motions.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <contd/contd.h>
+
+#include "bench.h"
+
+#define BATCH 16u
+
+static int contd_signal, bare_signal;
+static pid_t computing;           /* thread to be interrupted */
+static uint64_t arrived;          /* clock reading in callback or handler; 0: not there yet */
+static uint64_t lost, sent;
+static bool stop;
+static struct contd_group *group;
+
+static uint64_t get(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static void set(uint64_t *p, uint64_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+static void callback(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	set(&arrived, bench_now());
+}
+
+static void bare_handler(int signo, siginfo_t *info, void *context)
+{
+	(void)signo;
+	(void)info;
+	(void)context;
+	set(&arrived, bench_now());
+}
+
+static void send_bare(pid_t tid, int signo)
+{
+	if (syscall(SYS_tgkill, getpid(), tid, signo)) {
+		perror("tgkill");
+		exit(1);
+	}
+}
+
+/* Time until `arrived`; gives up after 100 ms, which on a busy machine is a thread that was not scheduled. */
+static double wait_for(uint64_t begin)
+{
+	uint64_t t;
+
+	sent++;
+	while ((t = get(&arrived)) == 0) {
+		if (bench_now() - begin > 100000000) {
+			lost++;
+			while ((t = get(&arrived)) == 0)
+				sched_yield();
+			break;
+		}
+	}
+	return (double)(t - begin);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- notify --- */
+
+static void *compute(void *arg)
+{
+	volatile uint64_t x = 1;
+
+	bench_check(contd_thread_attach(NULL), "contd_thread_attach");
+	__atomic_store_n(&computing, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+		x = x * 6364136223846793005u + 1;
+	bench_check(contd_thread_detach(), "contd_thread_detach");
+	return arg;
+}
+
+/* The computing thread is to be back in its loop, and not always at the same point of the kernel's clock. */
+static void pause_a_while(uint64_t *seed)
+{
+	uint64_t until = bench_now() + 5000 + (uint64_t)(bench_random(seed) * 10000);
+
+	while (bench_now() < until)
+		;
+}
+
+static double notify_contd(uint64_t *seed)
+{
+	static struct contd_event event;
+	struct contd_event *e = &event;
+	double v[BATCH];
+
+	for (unsigned i = 0; i < BATCH; i++) {
+		uint64_t begin;
+
+		contd_event_init(e);
+		bench_check(contd_event_continue(1, &e, callback, NULL, group, NULL), "contd_event_continue");
+		set(&arrived, 0);
+		pause_a_while(seed);
+		begin = bench_now();
+		contd_event_complete(e, 0);
+		v[i] = wait_for(begin);
+	}
+	return bench_median(v, BATCH);
+}
+
+static double notify_bare(uint64_t *seed)
+{
+	double v[BATCH];
+
+	for (unsigned i = 0; i < BATCH; i++) {
+		uint64_t begin;
+
+		set(&arrived, 0);
+		pause_a_while(seed);
+		begin = bench_now();
+		send_bare(computing, bare_signal);
+		v[i] = wait_for(begin);
+	}
+	return bench_median(v, BATCH);
+}
+
+static void bench_notify(bool quick)
+{
+	unsigned pairs = quick ? 50 : 3000;
+	struct bench_pairs p;
+	struct bench_line line = {.bench = "bench_signal", .name = "notify", .unit = "ratio", .has_target = true,
+				  .target = 1.5, .direction = "max"};
+	uint64_t seed = 1, end = bench_now() + (quick ? 1000000000u : 8000000000u);
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, compute, NULL))
+		exit(1);
+	while (!__atomic_load_n(&computing, __ATOMIC_ACQUIRE))
+		sched_yield();
+	bench_pairs_init(&p, pairs);
+	lost = sent = 0;
+	for (unsigned i = 0; i < pairs && bench_now() < end; i++) {
+		double a = notify_contd(&seed);
+
+		bench_pairs_add(&p, a, notify_bare(&seed));
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	line.figure = bench_pairs_ratio(&p);
+	bench_print(&line, "\"contd_ns\":%.0f,\"bare_ns\":%.0f,\"signals\":%llu,\"over_100_ms\":%llu", bench_pairs_a(&p),
+		    bench_pairs_b(&p), (unsigned long long)sent, (unsigned long long)lost);
+	bench_pairs_fini(&p);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ self --- */
+
+/* What the other thread is to do: nothing, complete the event, send the bare signal, end. */
+enum { IDLE, COMPLETE, BARE, END };
+static uint64_t order;
+static pid_t self;
+static struct contd_event self_event;
+
+static void *other(void *arg)
+{
+	for (;;) {
+		uint64_t what = get(&order);
+
+		if (what == END)
+			return arg;
+		if (what == COMPLETE)
+			contd_event_complete(&self_event, 0);
+		else if (what == BARE)
+			send_bare(self, bare_signal);
+		else
+			continue;
+		set(&order, IDLE);
+	}
+}
+
+static double self_once(uint64_t what)
+{
+	int signo = what == COMPLETE ? contd_signal : bare_signal;
+	struct contd_event *e = &self_event;
+	uint64_t begin;
+	sigset_t one;
+
+	sigemptyset(&one);
+	sigaddset(&one, signo);
+	if (what == COMPLETE) {
+		contd_event_init(e);
+		bench_check(contd_event_continue(1, &e, callback, NULL, group, NULL), "contd_event_continue");
+	}
+	pthread_sigmask(SIG_BLOCK, &one, NULL);
+	set(&order, what);
+	while (sigwaitinfo(&one, NULL) != signo)
+		;
+	while (get(&order) != IDLE)
+		;
+	pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+	set(&arrived, 0);
+	begin = bench_now();
+	send_bare(self, signo);
+	return wait_for(begin);
+}
+
+static double self_batch(uint64_t what)
+{
+	double v[BATCH];
+
+	for (unsigned i = 0; i < BATCH; i++)
+		v[i] = self_once(what);
+	return bench_median(v, BATCH);
+}
+
+static void bench_self(bool quick)
+{
+	unsigned pairs = quick ? 50 : 3000;
+	struct bench_pairs p;
+	struct bench_line line = {.bench = "bench_signal", .name = "self", .unit = "ratio", .has_target = true,
+				  .target = 1.5, .direction = "max"};
+	uint64_t end = bench_now() + (quick ? 1000000000u : 8000000000u);
+	pthread_t thread;
+
+	self = (pid_t)syscall(SYS_gettid);
+	bench_check(contd_thread_attach(NULL), "contd_thread_attach");
+	if (pthread_create(&thread, NULL, other, NULL))
+		exit(1);
+	bench_pairs_init(&p, pairs);
+	lost = sent = 0;
+	for (unsigned i = 0; i < pairs && bench_now() < end; i++) {
+		double a = self_batch(COMPLETE);
+
+		bench_pairs_add(&p, a, self_batch(BARE));
+	}
+	set(&order, END);
+	pthread_join(thread, NULL);
+	bench_check(contd_thread_detach(), "contd_thread_detach");
+	line.figure = bench_pairs_ratio(&p);
+	bench_print(&line, "\"contd_ns\":%.0f,\"bare_ns\":%.0f,\"signals\":%llu,\"over_100_ms\":%llu", bench_pairs_a(&p),
+		    bench_pairs_b(&p), (unsigned long long)sent, (unsigned long long)lost);
+	bench_pairs_fini(&p);
+}
+
+int main(int argc, char **argv)
+{
+	struct bench_options o = bench_options(argc, argv, NULL);
+	struct contd_config config = {.size = sizeof(config)};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE};
+	struct sigaction action;
+
+	contd_signal = SIGRTMAX - 3;
+	bare_signal = SIGRTMAX - 5;
+	config.signal_number = contd_signal;
+	memset(&action, 0, sizeof(action));
+	action.sa_sigaction = bare_handler;
+	action.sa_flags = SA_SIGINFO | SA_RESTART;
+	sigaction(bare_signal, &action, NULL);
+	unsetenv("CONTD_SIGNAL"); /* would have the last word */
+	bench_check(contd_init(&config), "contd_init");
+	bench_check(contd_group_create(&attr, &group), "contd_group_create");
+	bench_notify(o.quick);
+	bench_self(o.quick);
+	contd_group_destroy(group);
+	contd_fini();
+	return 0;
+}

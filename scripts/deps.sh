@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Sourced by the other scripts; run by itself it does the same and ends.
+set -euo pipefail
+
+deps_usage() {
+	cat <<'EOF'
+usage: deps.sh [--check]          or, in a bash script:  source scripts/deps.sh
+
+Sees to it that what contd is built and tested with is there. Looks for the programs and libraries themselves; if some
+are missing and this is Debian or a relative of it, installs their packages with apt-get, as root or through sudo -n.
+Otherwise prints which packages are missing and exits with 1. If nothing is missing, apt is not called.
+
+  --check   only look, install nothing
+
+Sets (when sourced): MPIRUN, Open MPI's mpirun; the OMPI_* variables that let root run it and share cores.
+EOF
+}
+
+# deps_missing: prints the Debian packages whose contents are missing, one a line.
+deps_missing() {
+	local entry have=1
+	for entry in cc:build-essential c++:build-essential make:build-essential cmake:cmake ninja:ninja-build \
+		pkg-config:pkg-config; do
+		command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
+	done
+	command -v pkg-config >/dev/null || have=0
+	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev ompi-c:libopenmpi-dev; do
+		if ((!have)) || ! pkg-config --exists "${entry%%:*}"; then
+			echo "${entry#*:}"
+		fi
+	done
+	[[ -n $(deps_mpirun) ]] || echo openmpi-bin
+}
+
+# deps_mpirun: prints Open MPI's mpirun. Where MPICH is installed too, plain mpirun may be MPICH's.
+deps_mpirun() {
+	local name
+	for name in mpirun.openmpi orterun mpirun; do
+		if command -v "$name" >/dev/null && "$name" --version 2>/dev/null | grep -q 'Open MPI\|OpenRTE'; then
+			command -v "$name"
+			return
+		fi
+	done
+}
+
+deps_main() {
+	local check=0 missing as_root=()
+	while (($#)); do
+		case $1 in
+		-h | --help)
+			deps_usage
+			exit 0
+			;;
+		--check) check=1 ;;
+		*)
+			echo "deps.sh: unknown argument $1 (see --help)" >&2
+			exit 2
+			;;
+		esac
+		shift
+	done
+
+	mapfile -t missing < <(deps_missing | sort -u)
+	if ((${#missing[@]})); then
+		if ((check)) || ! command -v apt-get >/dev/null; then
+			echo "missing packages (Debian's names): ${missing[*]}" >&2
+			exit 1
+		fi
+		if (($(id -u) != 0)); then
+			if ! command -v sudo >/dev/null || ! sudo -n true 2>/dev/null; then
+				echo "missing packages: ${missing[*]}; to install them:" >&2
+				echo "  apt-get install ${missing[*]}" >&2
+				exit 1
+			fi
+			as_root=(sudo -n)
+		fi
+		echo "installing: ${missing[*]}" >&2
+		"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q update >&2
+		"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install \
+			"${missing[@]}" >&2
+		mapfile -t missing < <(deps_missing | sort -u)
+		if ((${#missing[@]})); then
+			echo "still missing after the installation: ${missing[*]}" >&2
+			exit 1
+		fi
+	fi
+
+	local version
+	version=$(cmake --version | sed -n 's/^cmake version //p')
+	if [[ $(printf '3.25\n%s\n' "$version" | sort -V | head -n 1) != 3.25 ]]; then
+		echo "cmake 3.25 or newer is needed, this is $version" >&2
+		exit 1
+	fi
+}
+
+deps_environment() {
+	MPIRUN=$(deps_mpirun)
+	export MPIRUN
+	if (($(id -u) == 0)); then
+		export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	fi
+	# Demo and tests start more ranks than a small machine has cores.
+	export OMPI_MCA_rmaps_base_oversubscribe=1
+	# Open MPI 4 stops when its default launcher finds neither ssh nor rsh, even to start local processes.
+	if ! command -v ssh >/dev/null && ! command -v rsh >/dev/null; then
+		export OMPI_MCA_plm=isolated
+	fi
+	# Containers refuse to read another process's memory; Open MPI would try, complain, and go on without.
+	export OMPI_MCA_btl_vader_single_copy_mechanism=none
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+	deps_main "$@"
+else
+	deps_main
+	deps_environment
+fi

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A weak import is called all the same when somebody defines it. */
+/* rejected: bad_weak_hook */
+
+extern void bad_weak_hook(void) __attribute__((weak));
+
+void bad_weak(void);
+
+void bad_weak(void)
+{
+	if (bad_weak_hook)
+		bad_weak_hook();
+}

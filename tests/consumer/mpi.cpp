@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define OMPI_SKIP_MPICXX 1
+#include "mpi.c"
