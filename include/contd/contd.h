@@ -125,8 +125,10 @@ struct contd_group_attr {
 CONTD_API int contd_group_create(const struct contd_group_attr *attr, struct contd_group **groupp) CONTD_NOEXCEPT;
 
 /*
- * Give the handle back. Continuations that are outstanding still run; the group is freed after the last.
- * Context: any thread, in a callback. Errors: -EINVAL (NULL).
+ * Give the handle back. Continuations that are outstanding still run, those of a poll-only group as if it were not; the
+ * group is freed after the last.
+ * Context: any thread, in a callback. Errors: -EINVAL (NULL), -EPERM (in a handler), -EAGAIN (poll-only with some
+ * outstanding, and all of the 4096 places of other groups are taken: wait for it first).
  */
 CONTD_API int contd_group_destroy(struct contd_group *group) CONTD_NOEXCEPT;
 

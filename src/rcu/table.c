@@ -68,7 +68,7 @@ static void mark_up(struct contd__table *t, uint32_t index)
 	mark(&b->word, index >> 12 & 63);
 	mark(&t->top, index >> 18);
 	CONTD_TESTPOINT("mark_top");
-	if (t->root)
+	if (contd__load_seq(&t->root))
 		contd__root_mark_sig(t->root, t->root_index);
 }
 

@@ -12,8 +12,9 @@
  * A leaf bit is exact: whoever clears it owns the slot. The bits above are hints that may be set for nothing but are
  * never missing: a marker sets the leaf and then looks at every level above; a scanner that clears a bit above looks at
  * the word below again and, finding something, marks upwards again. Both are store-then-load with sequentially
- * consistent operations, so one of the two sees the other. Bits above are cleared only by a scan that finds nothing
- * below them, so a busy group pays one atomic operation to mark and one to claim.
+ * consistent operations, so one of the two sees the other. Bits above are cleared by a scan that finds nothing below
+ * them, so while more keeps becoming ready it costs one atomic operation to mark and one to claim. (Leaving the hints
+ * to the next scan was tried: 4 % of a round, for wake-ups and signals that a leftover hint costs.)
  *
  *  operation            thread  handler  in a callback  progress
  *  contd__slot_alloc_sig  yes     yes        yes        lock-free

@@ -20,13 +20,13 @@
 #endif
 
 #define STACK_DEFAULT 16384u
-#define STACK_HANDLER 4096u /* contd's own frames, measured at 1.5 KiB (docs/signals.md), and a margin */
+#define STACK_HANDLER 4096u /* contd's own frames (under 1 KiB by -fstack-usage) and a margin */
 
 static pthread_mutex_t record_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --------------------------------------------------------------------------------------------------------- records --- */
 
-static struct contd__attached *record_take(int32_t tid)
+static struct contd__attached *record_take(void)
 {
 	struct contd__attached *a = NULL;
 
@@ -50,7 +50,6 @@ static struct contd__attached *record_take(int32_t tid)
 		if (a == S.record[S.count])
 			contd__store_release(&S.count, S.count + 1);
 	}
-	(void)tid;
 	pthread_mutex_unlock(&record_lock);
 	return a;
 }
@@ -105,6 +104,21 @@ static int timer_make(struct contd__attached *a, pid_t tid)
 
 /* -------------------------------------------------------------------------------------------------- attach, detach --- */
 
+/* Signals of ours that are pending go to a handler that finds nobody attached. */
+static void detach_self(void)
+{
+	struct contd__attached *a = contd__me;
+
+	if (!a)
+		return;
+	if (contd__load(&a->tid))
+		record_retire(a);
+	contd__tls.flags = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__me = NULL;
+	record_give_back(a);
+}
+
 int contd_thread_attach(const struct contd_thread_attr *attr)
 {
 	struct contd__attached *a = contd__me;
@@ -124,12 +138,13 @@ int contd_thread_attach(const struct contd_thread_attr *attr)
 		a->nested++;
 		return 0;
 	}
+	detach_self(); /* from what an earlier contd_fini left */
 	if (!stack_suffices(attr && attr->stack_bytes ? attr->stack_bytes : STACK_DEFAULT))
 		return contd__fail(-ENOBUFS, "contd_thread_attach: too little stack left for a handler; "
 					     "give the thread more (pthread_attr_setstacksize)");
 	contd__thread_ensure();
 	tid = (int32_t)syscall(SYS_gettid);
-	a = record_take(tid);
+	a = record_take();
 	if (!a)
 		return contd__fail(-ENOMEM, "contd_thread_attach: out of memory, or 1024 threads are attached");
 	rc = timer_make(a, tid);
@@ -157,21 +172,6 @@ int contd_thread_attach(const struct contd_thread_attr *attr)
 	if (contd__marked_sig(CLASSES_SIGNAL))
 		contd__notify_sig();
 	return 0;
-}
-
-/* Signals of ours that are pending go to a handler that finds nobody attached. */
-static void detach_self(void)
-{
-	struct contd__attached *a = contd__me;
-
-	if (!a)
-		return;
-	if (contd__load(&a->tid))
-		record_retire(a);
-	contd__tls.flags = 0;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__me = NULL;
-	record_give_back(a);
 }
 
 int contd_thread_detach(void)
