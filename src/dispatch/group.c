@@ -50,6 +50,19 @@ static int attr_check(const struct contd_group_attr *attr)
 	return 0;
 }
 
+static int group_list(struct contd_group *g)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&D.lock);
+	if (!(g->flags & CONTD_POLL_ONLY))
+		rc = root_enter_locked(g);
+	if (!rc)
+		cds_list_add(&g->node, &D.groups);
+	pthread_mutex_unlock(&D.lock);
+	return rc;
+}
+
 int contd_group_create(const struct contd_group_attr *attr, struct contd_group **groupp)
 {
 	struct contd_group *g;
@@ -78,12 +91,11 @@ int contd_group_create(const struct contd_group_attr *attr, struct contd_group *
 		free(g);
 		return contd__fail(rc, "contd_group_create: out of memory");
 	}
-	pthread_mutex_lock(&D.lock);
-	if (!(g->flags & CONTD_POLL_ONLY))
-		rc = root_enter_locked(g);
-	if (!rc)
-		cds_list_add(&g->node, &D.groups);
-	pthread_mutex_unlock(&D.lock);
+	rc = group_list(g);
+	if (rc == -EAGAIN) {
+		contd__reap(true); /* dead groups keep their places until a batch of them is freed */
+		rc = group_list(g);
+	}
 	if (rc) {
 		contd__table_fini(&g->table);
 		free(g);
