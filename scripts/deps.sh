@@ -25,7 +25,8 @@ deps_missing() {
 		command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
 	done
 	command -v pkg-config >/dev/null || have=0
-	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev ompi-c:libopenmpi-dev; do
+	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev ompi-c:libopenmpi-dev \
+		libuv:libuv1-dev; do
 		if ((!have)) || ! pkg-config --exists "${entry%%:*}"; then
 			echo "${entry#*:}"
 		fi
