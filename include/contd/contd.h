@@ -186,7 +186,7 @@ CONTD_API void contd_event_init(struct contd_event *event) CONTD_NOEXCEPT;
  * they may be initialized and used anew.
  * Context: any thread, in a callback; also in a callback that runs in contd's handler, while the group's reserve of
  * slots (32 at least, where growing could provide them) lasts: then -EAGAIN. Not in other handlers.
- * Errors: -EINVAL (NULL, n > 2^24 - 1), -EBUSY (an event has a continuation), -ENOMEM, -EAGAIN (in a handler), -ENOSPC
+ * Errors: -EINVAL (NULL, n > 2^24 - 3), -EBUSY (an event has a continuation), -ENOMEM, -EAGAIN (in a handler), -ENOSPC
  * (2^24 outstanding).
  */
 CONTD_API int contd_event_continue(size_t n, struct contd_event *const events[], contd_callback *cb, void *data,

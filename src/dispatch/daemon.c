@@ -14,6 +14,8 @@
 
 #define D contd__dispatch
 
+#define KERNEL_ASSUMED_NS 10000 /* what a wake-up costs where no thread has attached, which would have measured it */
+
 static struct {
 	pthread_mutex_t lock; /* users, and the life of the thread */
 	pthread_t thread;
@@ -46,7 +48,11 @@ static void look(void)
 /* What looking costs decides, with the overhead budget, how often it is done. */
 static uint64_t interval_ns(uint64_t cost_ticks)
 {
-	double cost_ns = (double)cost_ticks / D.ticks_per_ns;
+	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+	uint64_t kernel_ns = ops ? ops->tick_cost_ns() : 0;
+	/* Being woken costs whoever runs on that processor about what a timer signal does: the interrupt and two switches,
+	 * which this thread's own time does not show. */
+	double cost_ns = (double)cost_ticks / D.ticks_per_ns + (double)(kernel_ns ? kernel_ns : KERNEL_ASSUMED_NS);
 	double ns = cost_ns * 100 / D.config.overhead_percent;
 
 	if (daemon_state.tick_ns)
@@ -65,9 +71,7 @@ static void nap(uint64_t ns)
 
 static void *daemon_main(void *arg)
 {
-	/* What the thread itself does not see of a tick: the sleep's system call and two context switches. Measured with
-	 * the process's clock below; this is where the estimate starts, in ns. */
-	uint64_t cost = (uint64_t)(10000 * D.ticks_per_ns);
+	uint64_t cost = (uint64_t)(5000 * D.ticks_per_ns); /* until it has been measured */
 	struct timespec cpu;
 	uint64_t cpu_before = 0, looks = 0;
 

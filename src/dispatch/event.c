@@ -95,7 +95,7 @@ static int attach(struct contd_event *e, struct contd__slot *s, uint32_t generat
 static int back_out(struct contd__slot *s, uint32_t generation, uint32_t never)
 {
 	contd__slot_withdraw_sig(s, generation);
-	contd__slot_event_done_sig(s, generation, never + contd__events_detach_sig(s, generation));
+	contd__slot_event_done_sig(s, generation, never + contd__events_detach_sig(s, generation) + 1);
 	return contd__fail(-EBUSY, "an event has a continuation already: one continuation an event at a time");
 }
 
@@ -110,8 +110,8 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 		return rc;
 	if (!cb || !group || (n && !events))
 		return contd__fail(-EINVAL, "contd_event_continue: callback, group and events must not be NULL");
-	if (n >= SLOT_REMAINING_MAX)
-		return contd__fail(-EINVAL, "contd_event_continue: at most 2^24 - 2 events for one continuation");
+	if (n > SLOT_REMAINING_MAX - 2) /* this call's hold and a canceller's */
+		return contd__fail(-EINVAL, "contd_event_continue: at most 2^24 - 3 events for one continuation");
 	for (size_t i = 0; i < n; i++)
 		if (!events[i])
 			return contd__fail(-EINVAL, "contd_event_continue: an event is NULL");

@@ -164,7 +164,9 @@ void contd__reap(bool all)
 	struct cds_lfs_head *head;
 	struct cds_lfs_node *node, *next;
 
-	if (contd__load(&D.dead_count) < (all ? 1 : REAP_BATCH))
+	/* In a region's handler what was interrupted may be a completer in a read-side section, whose end a grace period
+	 * would wait for. */
+	if (contd__self.context == CONTEXT_REGION || contd__load(&D.dead_count) < (all ? 1 : REAP_BATCH))
 		return;
 	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &D.dead});
 	if (!head)
@@ -205,7 +207,7 @@ uint32_t contd__groups_fini(void)
 
 uint32_t contd_group_outstanding(const struct contd_group *group)
 {
-	return contd__group_outstanding_sig(group);
+	return group ? contd__group_outstanding_sig(group) : 0;
 }
 
 /* ----------------------------------------------------------------------------------------------- registering, cancelling */
@@ -243,8 +245,7 @@ int contd_cancel(struct contd_handle handle)
 	case KIND_SOURCE:
 		break; /* handles to these are not given out */
 	}
-	if (taken)
-		contd__slot_event_done_sig(s, (uint32_t)handle.generation, taken);
+	contd__slot_event_done_sig(s, (uint32_t)handle.generation, taken + 1);
 	return 0;
 }
 
@@ -317,8 +318,8 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 		*handlep = (struct contd_handle){s, generation};
 	rc = contd__group_await(awaited, s);
 	if (rc < 0) {
-		contd__slot_withdraw_sig(s, generation);
-		contd__slot_event_done_sig(s, generation, 2);
+		/* Its group and this call, and one for withdrawing, where nobody has cancelled it meanwhile. */
+		contd__slot_event_done_sig(s, generation, 2 + (contd__slot_withdraw_sig(s, generation) > 0));
 		return rc;
 	}
 	if (contd__may_run_inline(group))

@@ -142,8 +142,7 @@ static void set_release(struct op_set *set)
 
 static void set_put_off(struct op_set *set)
 {
-	if (set->count)
-		cds_lfs_push((cds_lfs_stack_ptr_t){._s = &put_off}, &set->put_off);
+	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &put_off}, &set->put_off);
 }
 
 bool contd__put_off_any(void)
@@ -518,8 +517,11 @@ static int native_attach(const struct contd__mpi_attach *a, MPI_Request handle, 
 		contd__store_release(&s->source, (uintptr_t)set | KIND_SOURCE);
 		rc = contd__load(&contd__cr_live) > 1 || contd__cr_of(a->requests[0]) ? await_crs(a, s, &done) : 0;
 		if (rc < 0) {
+			pthread_mutex_lock(&cr_lock); /* whoever rechecks may be looking at the set */
+			contd__store(&s->source, KIND_SOURCE);
+			pthread_mutex_unlock(&cr_lock);
 			contd__slot_withdraw_sig(s, generation);
-			contd__slot_event_done_sig(s, generation, (uint32_t)a->count + 1);
+			contd__slot_event_done_sig(s, generation, (uint32_t)a->count + 2); /* withdrawing is one more */
 			free(set);
 			return contd__mpi_class(rc);
 		}

@@ -158,6 +158,7 @@ int contd_thread_attach(const struct contd_thread_attr *attr)
 	pthread_sigmask(SIG_BLOCK, &ours, &before);
 	contd__me = a;
 	contd__tls.flags = CONTD__TLS_ATTACHED;
+	contd__rest_sig(a);
 	contd__store_seq(&a->tid, tid);
 	CONTD_TESTPOINT("attach_published");
 	pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
@@ -165,10 +166,7 @@ int contd_thread_attach(const struct contd_thread_attr *attr)
 		contd__calibrate(a);
 	contd__store(&a->interval_ns, contd__budget_interval_sig(a->empty_ticks));
 	contd__store_seq(&a->armed, 0);
-	/* What became pending before this thread could be armed. */
-	if (S.timers && (contd__load_seq(&contd__dispatch.words_pending) ||
-			 contd__sources_pending_sig(WHERE_HANDLER | WHERE_REGION)))
-		contd__arm_one_sig(a);
+	contd__arm_sig(); /* for what became pending before */
 	if (contd__marked_sig(CLASSES_SIGNAL))
 		contd__notify_sig();
 	return 0;

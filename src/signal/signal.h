@@ -33,6 +33,7 @@ struct contd__attached {
 	uint32_t senders;
 	uint32_t signalled;    /* a notification is on its way; the handler clears it before it looks */
 	uint32_t armed;        /* the timer runs */
+	uint32_t resting;      /* outside regions, where ticks are no use for sources that need one */
 	timer_t timer;
 
 	/* The thread's own, and its handler's. */
@@ -64,6 +65,9 @@ void contd__handler(int signo, siginfo_t *info, void *context);
 /* Start the timer of every attached thread. */
 void contd__arm_sig(void);
 void contd__arm_one_sig(struct contd__attached *a);
+
+/* This thread has no use for ticks that only regions could use, until its next region begins. */
+void contd__rest_sig(struct contd__attached *me);
 
 /* After a tick on this thread: keep, change or stop the timer. `cost` of the handler in clock ticks; ran: not empty. */
 void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran);

@@ -40,6 +40,18 @@ void contd__arm_one_sig(struct contd__attached *a)
 	contd__sub(&a->senders, 1);
 }
 
+/* Something that ticks serve wherever they find a thread. */
+static bool anywhere_pending(void)
+{
+	return contd__load_seq(&contd__dispatch.words_pending) || contd__sources_pending_sig(WHERE_HANDLER);
+}
+
+/* Would ticks on this thread be of use? */
+static bool useful(const struct contd__attached *a)
+{
+	return anywhere_pending() || (!contd__load_seq(&a->resting) && contd__sources_pending_sig(WHERE_REGION));
+}
+
 void contd__arm_sig(void)
 {
 	/* Acquire: pairs with the release in record_take (attach.c). */
@@ -47,47 +59,41 @@ void contd__arm_sig(void)
 
 	if (!contd__signals.timers)
 		return;
-	for (uint32_t i = 0; i < n; i++)
-		if (contd__load_seq(&contd__signals.record[i]->tid))
-			contd__arm_one_sig(contd__signals.record[i]);
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__attached *a = contd__signals.record[i];
+
+		if (contd__load_seq(&a->tid) && !contd__load_seq(&a->armed) && useful(a))
+			contd__arm_one_sig(a);
+	}
 }
 
-/* Something that ticks serve wherever they find a thread. */
-static bool anywhere_pending(void)
+static void stop(struct contd__attached *me)
 {
-	return contd__load_seq(&contd__dispatch.words_pending) || contd__sources_pending_sig(WHERE_HANDLER);
-}
-
-static void stop(struct contd__attached *me, bool until_region)
-{
-	if (until_region)
-		contd__or(&contd__tls.flags, CONTD__TLS_REARM);
 	set(me, 0);
 	contd__xchg(&me->armed, 0);
 	CONTD_TESTPOINT("timer_stopped");
 	/* Look again: what became pending before the exchange found the timer armed. */
-	if (anywhere_pending() || (!until_region && contd__sources_pending_sig(WHERE_REGION)))
+	if (useful(me))
 		contd__arm_one_sig(me);
+}
+
+void contd__rest_sig(struct contd__attached *me)
+{
+	contd__xchg(&me->resting, 1);
+	contd__or(&contd__tls.flags, CONTD__TLS_REARM);
 }
 
 void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran)
 {
 	uint64_t now_in_force = me->interval_ns, want;
 
-	if (!anywhere_pending()) {
-		if (!contd__sources_pending_sig(WHERE_REGION)) {
-			me->useless = 0;
-			stop(me, false);
-			return;
-		}
-		if (contd__tls.region == 0 && ++me->useless >= USELESS_TICKS) {
-			me->useless = 0;
-			stop(me, true);
-			return;
-		}
+	me->useless = contd__tls.region ? 0 : me->useless + 1;
+	if (me->useless >= USELESS_TICKS)
+		contd__rest_sig(me);
+	if (!useful(me)) {
+		stop(me);
+		return;
 	}
-	if (contd__tls.region)
-		me->useless = 0;
 	if (ran)
 		return; /* callbacks are work; the budget is for ticks */
 	me->empty_ticks = (15 * me->empty_ticks + cost) / 16;
@@ -103,6 +109,10 @@ void contd__region_rearm(void)
 	struct contd__attached *me = contd__me;
 
 	contd__and(&contd__tls.flags, ~CONTD__TLS_REARM);
-	if (me && contd__signals.timers && contd__load_seq(&me->tid) && contd__sources_pending_sig(WHERE_REGION))
+	if (!me || !contd__signals.timers || !contd__load_seq(&me->tid))
+		return;
+	me->useless = 0;
+	contd__xchg(&me->resting, 0);
+	if (useful(me))
 		contd__arm_one_sig(me);
 }
