@@ -13,6 +13,8 @@ Otherwise prints which packages are missing and exits with 1. If nothing is miss
 
   --check   only look, install nothing
 
+Environment: CONTD_CORE=1, nothing of MPI is needed.
+
 Sets (when sourced): MPIRUN, Open MPI's mpirun; the OMPI_* variables that let root run it and share cores.
 EOF
 }
@@ -25,13 +27,14 @@ deps_missing() {
 		command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
 	done
 	command -v pkg-config >/dev/null || have=0
-	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev ompi-c:libopenmpi-dev \
-		libuv:libuv1-dev; do
+	local mpi=(ompi-c:libopenmpi-dev)
+	[[ ${CONTD_CORE:-0} != 1 ]] || mpi=()
+	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev libuv:libuv1-dev "${mpi[@]}"; do
 		if ((!have)) || ! pkg-config --exists "${entry%%:*}"; then
 			echo "${entry#*:}"
 		fi
 	done
-	[[ -n $(deps_mpirun) ]] || echo openmpi-bin
+	[[ ${CONTD_CORE:-0} == 1 || -n $(deps_mpirun) ]] || echo openmpi-bin
 }
 
 # deps_mpirun: prints Open MPI's mpirun. Where MPICH is installed too, plain mpirun may be MPICH's.
