@@ -33,7 +33,7 @@ static bool something_to_do(void)
 
 static void look(void)
 {
-	struct contd__budget budget = {UINT32_MAX, 0};
+	struct contd__budget budget = {.count = UINT32_MAX};
 	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
 
 	contd__words_look_sig(UINT32_MAX);

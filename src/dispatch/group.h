@@ -124,7 +124,8 @@ CONTD_INTERNAL_API uint32_t contd__group_await_end(struct contd_group *awaited, 
 
 struct contd__budget {
 	uint32_t count;    /* how many more may run */
-	uint64_t deadline; /* contd__ticks() after which none is started; 0: none */
+	uint64_t deadline; /* contd__ticks() after which none is started but the first; 0: none */
+	uint32_t ran;
 };
 
 /* Run ready continuations of one group; the caller holds a pin. Returns how many ran. */

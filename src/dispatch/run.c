@@ -370,7 +370,8 @@ static int run_claimed(struct contd_group *g, struct contd__slot *s)
 
 static bool spent(const struct contd__budget *b)
 {
-	return b->count == 0 || (b->deadline && contd__ticks() >= b->deadline);
+	/* At least one, however long finding it took: or a slow source would keep everything from running. */
+	return b->count == 0 || (b->deadline && b->ran && contd__ticks() >= b->deadline);
 }
 
 /* What a test of g that is under way on this thread has left, or NULL. */
@@ -412,6 +413,7 @@ uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budg
 		round = wrapped && start && pos > start;
 		if (run_claimed(g, s)) {
 			ran++;
+			budget->ran++;
 			budget->count--;
 			if (t)
 				t->left--;
@@ -486,7 +488,7 @@ uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
 uint32_t contd__react_sig(void)
 {
 	uint32_t ran;
-	struct contd__budget budget = {D.config.scan_count, contd__ticks() + D.scan_ticks};
+	struct contd__budget budget = {.count = D.config.scan_count};
 	uint8_t before = contd__self.context;
 	bool region = contd__tls.region && !contd__self.frame;
 
@@ -494,6 +496,7 @@ uint32_t contd__react_sig(void)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__words_look_sig(D.config.scan_count);
 	contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER);
+	budget.deadline = contd__ticks() + D.scan_ticks;
 	ran = contd__scan_sig(region ? CLASSES_ALL : CLASSES_SIGNAL, &budget);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__self.context = before;
@@ -514,6 +517,8 @@ void contd__guard_pickup(void)
 		contd__react_sig();
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		tls->guard--;
+		if (contd__marked_sig(CLASSES_SIGNAL))
+			contd__pending_sig(); /* the budget has left some for the next tick */
 	}
 }
 

@@ -18,7 +18,7 @@
 
 uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources)
 {
-	struct contd__budget budget = {most, 0};
+	struct contd__budget budget = {.count = most};
 	struct contd__testing testing;
 	uint32_t ran = 0;
 

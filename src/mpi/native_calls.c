@@ -36,7 +36,7 @@ static uint32_t run_ready(void)
 	if (contd__put_off_any())
 		contd__put_off_drain();
 	if (contd__marked_sig(CLASSES_ALL)) {
-		struct contd__budget budget = {UINT32_MAX, 0};
+		struct contd__budget budget = {.count = UINT32_MAX};
 		struct contd__call *call = contd__call;
 
 		contd__thread_ensure();
@@ -141,7 +141,7 @@ static uint32_t crs_run(struct crs *c)
 	contd__thread_ensure();
 	contd__words_look_sig(UINT32_MAX);
 	for (size_t i = 0; i < c->count; i++) {
-		struct contd__budget budget = {UINT32_MAX, 0};
+		struct contd__budget budget = {.count = UINT32_MAX};
 		struct contd_group *g = c->cr[i]->group;
 
 		contd__group_pin_sig(g);

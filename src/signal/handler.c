@@ -57,6 +57,8 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	cost = contd__ticks() - begin;
 	if (info->si_code == SI_TIMER)
 		contd__tick_done_sig(me, cost, ran != 0);
+	else if (contd__marked_sig(CLASSES_SIGNAL) && contd__signals.timers)
+		contd__arm_one_sig(me); /* the budget has left some */
 	CONTD_COUNT(handler_ticks, contd__ticks() - begin);
 	CONTD_COUNT(kernel_ticks, contd__signals.kernel_ticks);
 	errno = saved;

@@ -46,10 +46,13 @@ static bool anywhere_pending(void)
 	return contd__load_seq(&contd__dispatch.words_pending) || contd__sources_pending_sig(WHERE_HANDLER);
 }
 
-/* Would ticks on this thread be of use? */
+/* Would ticks on this thread be of use? Something ready counts too: what a scan's budget has left for the next one. */
 static bool useful(const struct contd__attached *a)
 {
-	return anywhere_pending() || (!contd__load_seq(&a->resting) && contd__sources_pending_sig(WHERE_REGION));
+	if (anywhere_pending() || contd__marked_sig(CLASSES_SIGNAL))
+		return true;
+	return !contd__load_seq(&a->resting) &&
+	       (contd__sources_pending_sig(WHERE_REGION) || contd__marked_sig(CLASSES_ALL));
 }
 
 void contd__arm_sig(void)
