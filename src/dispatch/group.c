@@ -139,6 +139,10 @@ int contd_group_destroy(struct contd_group *group)
 		return contd__fail(-EPERM, "contd_group_destroy: not in a signal handler");
 	if (contd__load(&group->flags) & CONTD_POLL_ONLY && contd__group_outstanding_sig(group) && (rc = poll_only_end(group)))
 		return contd__fail(rc, "contd_group_destroy: 4096 groups exist that are not poll-only; wait for this one first");
+	/* Continuations of it that have called this no longer stand for it: its memory may become another group's. */
+	for (struct contd__frame *f = contd__self.frame; f; f = f->outer)
+		if (f->group == group)
+			f->group = NULL;
 	contd__group_unpin_sig(group);
 	contd__reap(false);
 	return 0;

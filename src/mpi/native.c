@@ -282,13 +282,15 @@ static void cr_idle(struct contd_group *group)
 
 void contd__cr_reported(struct contd__cr *cr)
 {
+	if (contd__load(&cr->super.req_state) == OMPI_REQUEST_INACTIVE)
+		return;
 	cr_lock_wait(cr);
 	if (contd__group_outstanding_sig(cr->group) == 0)
 		cr->super.req_state = OMPI_REQUEST_INACTIVE;
 	cr_unlock(cr);
 }
 
-/* Something is being registered, or has just been run. */
+/* Something has been registered. */
 static void cr_activate(struct contd__cr *cr)
 {
 	ompi_request_t *r = &cr->super;
@@ -431,14 +433,14 @@ static int run_now(const struct contd__mpi_attach *a, struct contd__cr *cr)
 
 	for (int i = 0; i < a->count; i++)
 		finish_complete(&a->requests[i], status_at(a, i));
-	cr_activate(cr);
+	/* Complete and not reported yet; right whatever another thread does to the state meanwhile. */
+	if (contd__load(&cr->super.req_state) != OMPI_REQUEST_ACTIVE)
+		contd__store(&cr->super.req_state, OMPI_REQUEST_ACTIVE);
 	CONTD_COUNT(registered, 1);
 	CONTD_COUNT(run_inline, 1);
-	contd__group_pin_sig(cr->group);
-	contd__frame_enter_sig(&frame, cr->group);
+	contd__frame_enter_sig(&frame, cr->group); /* not touched any more: the callback may free its CR */
 	a->cb(a->statuses, a->data);
 	contd__frame_leave_sig(&frame);
-	contd__group_unpin_sig(cr->group);
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
 		contd__guard_pickup();
 	return MPI_SUCCESS;
