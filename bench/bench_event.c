@@ -23,7 +23,7 @@ static void callback(int status, void *data)
 	ran += (uint64_t)(status == 0 && data != NULL);
 }
 
-/* -------------------------------------------------------------------------------------------------------- by hand --- */
+/* ----------------------------------------------------------------------------- by hand --- */
 
 struct entry {
 	struct entry *next, **link; /* of the list of those that wait */
@@ -78,7 +78,7 @@ static __attribute__((noinline)) int hand_poll(void)
 	return n;
 }
 
-/* ------------------------------------------------------------------------------------------------------- measuring --- */
+/* ---------------------------------------------------------------------------- measuring --- */
 
 static struct contd_group *group;
 static struct contd_event events[ROUNDS];

@@ -98,8 +98,12 @@ static void *daemon_main(void *arg)
 
 			clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
 			now = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
-			if (cpu_before)
-				cost = (3 * cost + (uint64_t)((double)(now - cpu_before) / 16 * D.ticks_per_ns)) / 4;
+			if (cpu_before) {
+				uint64_t sample = (uint64_t)((double)(now - cpu_before) / 16 * D.ticks_per_ns);
+
+				/* One slow look among them (a page fault, a long message) is not what looking costs. */
+				cost = (3 * cost + (sample < 2 * cost ? sample : 2 * cost)) / 4;
+			}
 			cpu_before = now;
 		}
 		nap(interval_ns(cost));

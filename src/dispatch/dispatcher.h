@@ -46,6 +46,7 @@ struct contd__source {
 struct contd__signal_ops {
 	void (*arm)(void);        /* something that ticks can serve became pending; any context */
 	int (*notify)(void);      /* interrupt one attached thread; any context; 1 if one will look */
+	void (*again)(bool ran);   /* after a scan by interruption that left something; ran: not everything */
 	void (*detach_self)(void); /* the thread ends */
 	void (*stop)(void);       /* fini */
 	void (*forked)(void);     /* in the child */
@@ -85,9 +86,11 @@ struct contd__dispatch {
 	uint64_t scan_ticks;
 	struct __cds_lfs_stack dead; /* groups to be freed; pushed in handlers too, emptied by threads under `lock` */
 	uint32_t dead_count;
+	uint64_t notifications, notify_failed; /* by threads that are not in the statistics' list */
 	uint32_t strangers;  /* completers on threads that RCU does not know: groups are not freed while there are any */
 
 	struct cds_list_head groups;
+	uint32_t class_skip; /* how many classes the next scan leaves for later, counted from the highest */
 	struct contd__root root[CLASSES];
 	pthread_mutex_t lock; /* groups in the roots, users, threads; never taken in a handler */
 };

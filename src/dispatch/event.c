@@ -169,7 +169,7 @@ int contd_event_complete(struct contd_event *event, int status)
 		s = (struct contd__slot *)(uintptr_t)(w & SLOT_BITS);
 		flags = s->group->flags;
 		keep_status(s, status);
-		if (contd__slot_event_done_sig(s, word_generation(w), 1)) {
+		if (contd__slot_event_done_rcu(s, word_generation(w), 1)) {
 			contd__leave_sig(reader);
 			contd__kick_sig(flags);
 			return 0;

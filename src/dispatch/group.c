@@ -318,14 +318,14 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 	contd__store(&s->out.status, 0);
 	s->source = (uintptr_t)awaited | KIND_GROUP;
 	generation = contd__slot_publish_sig(s, 2); /* one for the group, one for this call */
-	if (handlep)
-		*handlep = (struct contd_handle){s, generation};
 	rc = contd__group_await(awaited, s);
 	if (rc < 0) {
 		/* Its group and this call, and one for withdrawing, where nobody has cancelled it meanwhile. */
 		contd__slot_event_done_sig(s, generation, 2 + (contd__slot_withdraw_sig(s, generation) > 0));
 		return rc;
 	}
+	if (handlep)
+		*handlep = (struct contd_handle){s, generation};
 	if (contd__may_run_inline(group))
 		contd__slot_run_inline(s, generation, 1 + (uint32_t)rc);
 	else if (contd__slot_event_done_sig(s, generation, 1 + (uint32_t)rc))

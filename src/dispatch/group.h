@@ -75,6 +75,7 @@ CONTD_INTERNAL_API uint32_t contd__slot_publish_sig(struct contd__slot *s, uint3
  * Of generations the low GENERATION_MASK bits are compared: an event's word has no room for more.
  */
 CONTD_INTERNAL_API int contd__slot_event_done_sig(struct contd__slot *s, uint32_t generation, uint32_t n);
+int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint32_t n); /* between enter and leave */
 #define GENERATION_MASK 0xfffffu
 
 /*

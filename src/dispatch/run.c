@@ -240,9 +240,8 @@ int contd__slot_withdraw_sig(struct contd__slot *s, uint32_t generation)
 	return -EALREADY;
 }
 
-int contd__slot_event_done_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
+int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint32_t n)
 {
-	bool reader = contd__enter_sig();
 	struct contd_group *g = s->group;
 	int ready = count_events(s, generation, n, SLOT_READY);
 
@@ -252,6 +251,14 @@ int contd__slot_event_done_sig(struct contd__slot *s, uint32_t generation, uint3
 		CONTD_TESTPOINT("complete_marked");
 		contd__announce_sig(g);
 	}
+	return ready;
+}
+
+int contd__slot_event_done_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
+{
+	bool reader = contd__enter_sig();
+	int ready = contd__slot_event_done_rcu(s, generation, n);
+
 	contd__leave_sig(reader);
 	return ready;
 }
@@ -339,13 +346,13 @@ int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t 
 	struct contd_group *g = s->group;
 	int last;
 
-	contd__group_pin_sig(g);
 	last = count_events(s, generation, n, SLOT_RUNNING);
 	if (last) {
+		contd__group_pin_sig(g); /* until here it is kept by the continuation */
 		CONTD_COUNT(run_inline, 1);
 		run(g, s);
+		contd__group_unpin_sig(g);
 	}
-	contd__group_unpin_sig(g);
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
 		contd__guard_pickup();
 	return last;
@@ -475,11 +482,23 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 
 uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
 {
-	uint32_t ran = 0;
+	/* Async-signal-safe ones first: somebody cares for their latency. But after a scan whose budget ended in one class
+	 * the next scan begins with the next class, so that a class that never runs dry starves no other one. */
+	uint32_t skip = contd__load(&D.class_skip) % CLASSES, ran = 0;
 
-	for (unsigned c = CLASSES; c-- > 0;) /* async-signal-safe ones first: somebody cares for their latency */
-		if (classes & 1u << c)
-			ran += scan_class(&D.root[c], budget);
+	for (unsigned i = 0; i < CLASSES; i++) {
+		unsigned c = (2 * CLASSES - 1 - skip - i) % CLASSES;
+
+		if (!(classes & 1u << c) || contd__load_seq(&D.root[c].top) == 0)
+			continue;
+		ran += scan_class(&D.root[c], budget);
+		if (spent(budget)) {
+			contd__store(&D.class_skip, (skip + i + 1) % CLASSES);
+			return ran;
+		}
+	}
+	if (skip && classes == CLASSES_ALL)
+		contd__store(&D.class_skip, 0);
 	return ran;
 }
 
@@ -500,26 +519,33 @@ uint32_t contd__react_sig(void)
 	ran = contd__scan_sig(region ? CLASSES_ALL : CLASSES_SIGNAL, &budget);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__self.context = before;
+	/* Left by the budget, or made ready behind the scan by a callback of it: no other signal need come for that. */
+	if (contd__marked_sig(CLASSES_SIGNAL)) {
+		const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+
+		if (ops)
+			ops->again(ran != 0);
+	}
 	return ran;
 }
 
 void contd__guard_pickup(void)
 {
 	struct contd_tls *tls = &contd__tls;
+	int saved = errno; /* contd_event_complete() and contd_guard_end() are allowed in handlers */
 
 	while (tls->guard == 0 && contd__load(&tls->flags) & CONTD__TLS_MISSED) {
 		contd__and(&tls->flags, ~CONTD__TLS_MISSED);
 		if (!(tls->flags & CONTD__TLS_ATTACHED) || contd__self.context != CONTEXT_THREAD)
-			return;
+			break;
 		/* What the signal would have done, with signals now free to come: the guard keeps them out meanwhile. */
 		tls->guard++;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		contd__react_sig();
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		tls->guard--;
-		if (contd__marked_sig(CLASSES_SIGNAL))
-			contd__pending_sig(); /* the budget has left some for the next tick */
 	}
+	errno = saved;
 }
 
 void contd__kick_sig(uint32_t flags)

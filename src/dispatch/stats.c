@@ -43,6 +43,8 @@ void contd__stats_reset(void)
 
 	pthread_mutex_lock(&list_lock);
 	memset(&departed, 0, sizeof(departed));
+	contd__store(&contd__dispatch.notifications, 0);
+	contd__store(&contd__dispatch.notify_failed, 0);
 	cds_list_for_each_entry(self, &threads, node) {
 		for (size_t i = 0; i < COUNTERS; i++)
 			contd__store((uint64_t *)&self->counters + i, 0);
@@ -84,8 +86,8 @@ int contd_stats_get(struct contd_stats *stats)
 		.run_inline = sum.run_inline,
 		.cancelled = sum.cancelled,
 		.ticks = sum.ticks,
-		.notifications = sum.notifications,
-		.notify_failed = sum.notify_failed,
+		.notifications = sum.notifications + contd__load(&contd__dispatch.notifications),
+		.notify_failed = sum.notify_failed + contd__load(&contd__dispatch.notify_failed),
 		.guarded = sum.guarded,
 		.overruns = sum.overruns,
 		.handler_ns = (uint64_t)((double)sum.handler_ticks * ns),

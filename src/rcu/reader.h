@@ -16,6 +16,12 @@
 #define CONTD_RCU_READER_H
 
 #include <urcu/urcu-memb.h>
+/*
+ * The read side inline: the library's own functions reach their thread-local data through __tls_get_addr, which after a
+ * dlopen of anybody's may allocate. These are the functions of ten lines at most that liburcu means for such use
+ * (LGPL-2.1, section 5; the comments in this header say so).
+ */
+#include <urcu/static/urcu-memb.h>
 
 #include "rcu/atomic.h"
 
@@ -41,13 +47,13 @@ extern char contd__tsan_grace;
 
 static inline void contd__read_lock_sig(void)
 {
-	urcu_memb_read_lock();
+	_urcu_memb_read_lock();
 }
 
 static inline void contd__read_unlock_sig(void)
 {
 	CONTD_TSAN_RELEASE();
-	urcu_memb_read_unlock();
+	_urcu_memb_read_unlock();
 }
 
 void contd__reader_register(void);

@@ -68,6 +68,9 @@ static void record_retire(struct contd__attached *a)
 	CONTD_TESTPOINT("detach_cleared");
 	while (contd__load_seq(&a->senders))
 		sched_yield();
+	/* contd_fini(): no callback runs after it. Dekker with the handler, which looks at tid once it is inside. */
+	while (a != contd__me && contd__load_seq(&a->inside))
+		sched_yield();
 	timer_delete(a->timer);
 }
 
@@ -204,7 +207,6 @@ static void stop_all(void)
 	/* The handler stays: a signal that is still under way must find it. Threads drop their records when they attach
 	 * anew or end. */
 	detach_self();
-	contd__store_release(&contd__dispatch.signal_ops, NULL);
 }
 
 /* In the child there are no timers, and no thread but this one. */
@@ -212,6 +214,8 @@ static void forked(void)
 {
 	contd__tls.flags = 0;
 	contd__me = NULL;
+	/* An event that is completed here must not notify the parent's threads. */
+	contd__store_release(&contd__dispatch.signal_ops, NULL);
 }
 
 static uint64_t tick_ns(void)
@@ -229,6 +233,7 @@ int contd__signal_start(const struct contd_config *config)
 	static const struct contd__signal_ops ops = {
 		.arm = contd__arm_sig,
 		.notify = contd__notify_sig,
+		.again = contd__again_sig,
 		.detach_self = detach_self,
 		.stop = stop_all,
 		.forked = forked,

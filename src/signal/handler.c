@@ -20,6 +20,24 @@ static void pass_on(int signo, siginfo_t *info, void *context)
 		before->sa_handler(signo);
 }
 
+/* Is the thread attached? Then contd_fini() on another one waits for the end of this. */
+static bool enter(struct contd__attached *me)
+{
+	if (!(contd__tls.flags & CONTD__TLS_ATTACHED) || !me)
+		return false;
+	contd__store_seq(&me->inside, 1);
+	if (contd__load_seq(&me->tid))
+		return true;
+	contd__store_release(&me->inside, 0);
+	return false;
+}
+
+static void leave(struct contd__attached *me)
+{
+	/* Release: pairs with the look in record_retire (attach.c). */
+	contd__store_release(&me->inside, 0);
+}
+
 void contd__handler(int signo, siginfo_t *info, void *context)
 {
 	int saved = errno;
@@ -28,8 +46,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	uint32_t ran = 0;
 
 	/* Ours are timers' and threads' of this process; a stray one finds the thread not attached. */
-	if ((info->si_code != SI_TIMER && info->si_code != SI_TKILL) || !(contd__tls.flags & CONTD__TLS_ATTACHED) || !me ||
-	    contd__load(&me->tid) == 0) {
+	if ((info->si_code != SI_TIMER && info->si_code != SI_TKILL) || !enter(me)) {
 		pass_on(signo, info, context);
 		errno = saved;
 		return;
@@ -44,6 +61,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	}
 	if (me->calibrating) {
 		me->calibration_ticks++;
+		leave(me);
 		errno = saved;
 		return;
 	}
@@ -57,9 +75,8 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	cost = contd__ticks() - begin;
 	if (info->si_code == SI_TIMER)
 		contd__tick_done_sig(me, cost, ran != 0);
-	else if (contd__marked_sig(CLASSES_SIGNAL) && contd__signals.timers)
-		contd__arm_one_sig(me); /* the budget has left some */
 	CONTD_COUNT(handler_ticks, contd__ticks() - begin);
 	CONTD_COUNT(kernel_ticks, contd__signals.kernel_ticks);
+	leave(me);
 	errno = saved;
 }

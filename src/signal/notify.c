@@ -7,6 +7,15 @@
 #include "dispatch/group.h"
 #include "signal/signal.h"
 
+/* Completers may be threads that statistics do not know of. */
+#define COUNT(field)                                             \
+	do {                                                     \
+		if (contd__self.registered)                      \
+			CONTD_COUNT(field, 1);                   \
+		else                                             \
+			contd__add(&contd__dispatch.field, 1);   \
+	} while (0)
+
 /* tgkill(2) is a plain system call; unlike pthread_kill(3) it needs no more than the thread's number. */
 static bool send_signal(struct contd__attached *a)
 {
@@ -21,7 +30,7 @@ static bool send_signal(struct contd__attached *a)
 		sent = syscall(SYS_tgkill, contd__signals.pid, tid, contd__signals.signal_number) == 0;
 	contd__sub(&a->senders, 1);
 	if (tid && !sent)
-		CONTD_COUNT(notify_failed, 1); /* EAGAIN: RLIMIT_SIGPENDING; it stays ready, others will look */
+		COUNT(notify_failed); /* EAGAIN: RLIMIT_SIGPENDING; it stays ready, others will look */
 	errno = saved;
 	return sent;
 }
@@ -42,10 +51,19 @@ int contd__notify_sig(void)
 			return 1;
 		if (send_signal(a)) {
 			contd__store(&contd__signals.turn, (turn + i + 1) % n);
-			CONTD_COUNT(notifications, 1);
+			COUNT(notifications);
 			return 1;
 		}
 		contd__xchg(&a->signalled, 0);
 	}
 	return 0;
+}
+
+void contd__again_sig(bool ran)
+{
+	/* A signal to oneself comes before the next instruction: only where the scan has got anywhere. */
+	if (contd__signals.timers)
+		contd__arm_sig();
+	else if (ran)
+		contd__notify_sig();
 }

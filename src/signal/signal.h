@@ -33,6 +33,7 @@ struct contd__attached {
 	uint32_t senders;
 	uint32_t signalled;    /* a notification is on its way; the handler clears it before it looks */
 	uint32_t armed;        /* the timer runs */
+	uint32_t inside;       /* its handler runs */
 	uint32_t resting;      /* outside regions, where ticks are no use for sources that need one */
 	timer_t timer;
 
@@ -77,6 +78,9 @@ uint64_t contd__budget_interval_sig(uint64_t empty_ticks);
 
 /* 1 if an attached thread has been or is being interrupted. */
 int contd__notify_sig(void);
+
+/* For what a scan by interruption left: ticks, or, where there are none, the next signal. */
+void contd__again_sig(bool ran);
 
 /* Measure what a tick costs this thread; once a process. Ordinary code of an attached thread; about 3 ms. */
 void contd__calibrate(struct contd__attached *me);

@@ -88,7 +88,7 @@ void contd__rest_sig(struct contd__attached *me)
 
 void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran)
 {
-	uint64_t now_in_force = me->interval_ns, want;
+	uint64_t now_in_force = me->interval_ns, want, most;
 
 	me->useless = contd__tls.region ? 0 : me->useless + 1;
 	if (me->useless >= USELESS_TICKS)
@@ -99,7 +99,9 @@ void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran)
 	}
 	if (ran)
 		return; /* callbacks are work; the budget is for ticks */
-	me->empty_ticks = (15 * me->empty_ticks + cost) / 16;
+	/* A handler that lost its processor for a while says nothing of what a tick costs. */
+	most = 2 * me->empty_ticks + contd__signals.kernel_ticks / 4;
+	me->empty_ticks = (15 * me->empty_ticks + (cost < most ? cost : most)) / 16;
 	want = contd__budget_interval_sig(me->empty_ticks);
 	if (want > now_in_force + now_in_force / 8 || want + want / 8 < now_in_force) {
 		contd__store(&me->interval_ns, want);
