@@ -74,7 +74,8 @@ struct contd_config {
 /*
  * Start the dispatcher (one a process), or count one more user of a running one. cfg may be NULL: all defaults. For a
  * running dispatcher cfg must be NULL, else -EALREADY.
- * Context: any thread; may block. Errors: -EINVAL, -EBUSY (signal taken: sigaction(2)), -ENOMEM, -ECHILD (after fork).
+ * Context: any thread; may block. Errors: -EINVAL, -EBUSY (signal taken: sigaction(2)), -ENOMEM, -EAGAIN (no thread for
+ * the daemon), -EPERM (in a handler), -ECHILD (after fork).
  */
 CONTD_API int contd_init(const struct contd_config *cfg) CONTD_NOEXCEPT;
 

@@ -66,7 +66,8 @@ static void nap(uint64_t ns)
 {
 	struct timespec ts = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+	/* Until the time is over or the thread is to end. */
+	syscall(SYS_futex, &daemon_state.stop, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
 }
 
 static void *daemon_main(void *arg)
@@ -116,6 +117,7 @@ static void wake(void)
 {
 	contd__add(&D.daemon_wake, 1);
 	syscall(SYS_futex, &D.daemon_wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	syscall(SYS_futex, &daemon_state.stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 static int start_thread(void)

@@ -188,6 +188,7 @@ static void in_child(void)
 	if (!D.live)
 		return;
 	D.forked = 1;
+	D.fd_armed = 0; /* the descriptor is the parent's too */
 	if (ops)
 		ops->forked();
 }
@@ -231,6 +232,8 @@ int contd_init(const struct contd_config *cfg)
 
 	if (contd__load(&D.forked))
 		return contd__check_live();
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_init: not in a signal handler");
 	pthread_mutex_lock(&life_lock);
 	if (D.live && cfg)
 		rc = contd__fail(-EALREADY, "contd_init: running already; only the first call may bring settings");

@@ -94,6 +94,7 @@ static int attach(struct contd_event *e, struct contd__slot *s, uint32_t generat
 /* Nobody but completers knows of the slot yet. `never` of its n events and holds were not attached to anything. */
 static int back_out(struct contd__slot *s, uint32_t generation, uint32_t never)
 {
+	CONTD_COUNT(registered, -1);
 	contd__slot_withdraw_sig(s, generation);
 	contd__slot_event_done_sig(s, generation, never + contd__events_detach_sig(s, generation) + 1);
 	return contd__fail(-EBUSY, "an event has a continuation already: one continuation an event at a time");

@@ -320,6 +320,7 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 	generation = contd__slot_publish_sig(s, 2); /* one for the group, one for this call */
 	rc = contd__group_await(awaited, s);
 	if (rc < 0) {
+		CONTD_COUNT(registered, -1);
 		/* Its group and this call, and one for withdrawing, where nobody has cancelled it meanwhile. */
 		contd__slot_event_done_sig(s, generation, 2 + (contd__slot_withdraw_sig(s, generation) > 0));
 		return rc;

@@ -37,8 +37,9 @@ void contd__group_unpin_sig(struct contd_group *g)
 {
 	if (contd__sub(&g->life, LIFE_REFERENCE) == LIFE_REFERENCE) {
 		/* The last reference, and nothing outstanding: an ordinary thread frees it (contd__reap). */
-		cds_lfs_push((cds_lfs_stack_ptr_t){._s = &D.dead}, &g->dead);
+		/* Counted first: who takes it off the stack counts it down, and never below 0. */
 		contd__add(&D.dead_count, 1);
+		cds_lfs_push((cds_lfs_stack_ptr_t){._s = &D.dead}, &g->dead);
 	}
 }
 

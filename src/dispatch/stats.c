@@ -69,6 +69,8 @@ int contd_stats_get(struct contd_stats *stats)
 
 	if (rc)
 		return rc;
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_stats_get: not in a signal handler");
 	if (!stats || stats->size != sizeof(*stats))
 		return contd__fail(-EINVAL, "contd_stats_get: set stats->size to sizeof(struct contd_stats)");
 	pthread_mutex_lock(&list_lock);

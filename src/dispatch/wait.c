@@ -16,6 +16,22 @@
 #define NAP_MIN_NS 10000   /* sleeping while a memory word is watched: first and longest nap */
 #define NAP_MAX_NS 1000000
 
+/* What a call may run on this thread: a continuation on the daemon may call test, wait and poll, too. */
+static uint32_t classes_here(void)
+{
+	return contd__self.context == CONTEXT_DAEMON ? CLASSES_DAEMON : CLASSES_ALL;
+}
+
+static bool may_run_here(const struct contd_group *g)
+{
+	return contd__self.context != CONTEXT_DAEMON || g->flags & CONTD_THREAD_ANY;
+}
+
+static enum contd__where where_here(void)
+{
+	return contd__self.context == CONTEXT_DAEMON ? WHERE_DAEMON : WHERE_THREAD;
+}
+
 uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources)
 {
 	struct contd__budget budget = {.count = most};
@@ -30,11 +46,11 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 	}
 	contd__words_look_sig(UINT32_MAX);
 	if (sources)
-		contd__sources_drive_sig(WHERE_THREAD);
-	if (g)
+		contd__sources_drive_sig(where_here());
+	if (g && may_run_here(g))
 		ran += contd__scan_group_sig(g, &budget);
-	if (contd__marked_sig(CLASSES_ALL))
-		ran += contd__scan_sig(CLASSES_ALL, &budget);
+	if (contd__marked_sig(classes_here()))
+		ran += contd__scan_sig(classes_here(), &budget);
 	if (limit)
 		contd__self.testing = testing.outer;
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
@@ -75,8 +91,8 @@ static void doze(struct contd_group *g, int64_t ns)
 	contd__add(&D.sleepers, 1);
 	/* After the addition: a wake-up that comes later changes it. */
 	seen = contd__load_seq(&D.wake);
-	if (contd__group_outstanding_sig(g) != 0 && !contd__marked_sig(CLASSES_ALL) &&
-	    contd__load_seq(&g->table.top) == 0)
+	if (contd__group_outstanding_sig(g) != 0 && !contd__marked_sig(classes_here()) &&
+	    (!may_run_here(g) || contd__load_seq(&g->table.top) == 0))
 		syscall(SYS_futex, &D.wake, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
 	contd__sub(&D.sleepers, 1);
 }
@@ -94,8 +110,8 @@ int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
 		return contd__fail(-EPERM, "contd_group_wait: not in a signal handler");
 	if (contd__inside_sig(group))
 		return contd__fail(-EDEADLK, "contd_group_wait: inside one of the group's own continuations it would never end");
-	if (timeout_ns >= 0)
-		until = now_ns() + timeout_ns;
+	if (timeout_ns >= 0 && __builtin_add_overflow(now_ns(), timeout_ns, &until))
+		timeout_ns = -1; /* some 200 years */
 	while (contd__group_outstanding_sig(group)) {
 		uint32_t ran = contd__drive(group, UINT32_MAX, false, true);
 
@@ -107,7 +123,7 @@ int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
 			nap = NAP_MIN_NS;
 			continue;
 		}
-		if (contd__sources_pending_sig(WHERE_THREAD)) {
+		if (contd__sources_pending_sig(where_here())) {
 			sched_yield(); /* a source that only this thread may drive cannot wake it */
 		} else if (contd__load_seq(&D.words_pending)) {
 			doze(group, left >= 0 && left < nap ? left : nap);
@@ -156,6 +172,8 @@ int contd_fd(void)
 
 	if (rc)
 		return rc;
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_fd: not in a signal handler");
 	pthread_mutex_lock(&D.lock);
 	fd = D.fd;
 	if (fd < 0) {

@@ -94,6 +94,8 @@ static int settings_read(MPI_Info info, struct settings *s)
 	int rc;
 
 	*s = (struct settings){.attr = {.size = sizeof(s->attr)}};
+	if (!info)
+		return MPI_ERR_INFO; /* MPI_Info_get would tell MPI_COMM_WORLD's error handler */
 	if (info == MPI_INFO_NULL)
 		return MPI_SUCCESS;
 	if ((rc = info_flag(info, "mpi_continue_poll_only", CONTD_POLL_ONLY, flags)) != 0 ||

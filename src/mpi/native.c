@@ -60,8 +60,11 @@ static void status_write(MPI_Status *to, const MPI_Status *from)
 		*to = *from; /* MPI_ERROR too: a continuation has no return code to look at */
 }
 
-/* The operation is complete, and this is the only one who deals with it. Any context of MPI's, locks held maybe. */
-static void op_complete(struct op *op)
+/*
+ * The operation is complete, and this is the only one who deals with it. Any context of MPI's, locks held maybe. Where the
+ * callback was missed Open MPI has marked the request already, and woken who waits; to do that twice is not allowed.
+ */
+static void op_complete(struct op *op, bool missed)
 {
 	ompi_request_t *request = op->request;
 	struct contd__slot *slot = op->set->slot;
@@ -74,7 +77,8 @@ static void op_complete(struct op *op)
 		request->req_state = OMPI_REQUEST_INACTIVE; /* the draft, 3.11.2: inactive when the continuation runs */
 	/* Mark it complete and wake who waits for it (a persistent one may be waited for as well). */
 	request->req_complete_cb = NULL;
-	ompi_request_complete(request, true);
+	if (!missed)
+		ompi_request_complete(request, true);
 	contd__sub(&contd__ops_hooked, 1);
 	/* From here on somebody may run the continuation and free the set. It is not run here: MPI may hold locks. */
 	contd__slot_event_done_sig(slot, generation, 1);
@@ -88,7 +92,7 @@ static int op_hook(ompi_request_t *request)
 	if (contd__load(&contd__native_stopped))
 		return 0;
 	if (contd__cas(&op->state, &hooked, OP_TAKEN))
-		op_complete(op);
+		op_complete(op, false);
 	return 1;
 }
 
@@ -99,7 +103,7 @@ static void op_recheck(struct op *op)
 
 	if (contd__load(&op->state) == OP_HOOKED && contd__load_seq(&op->request->req_complete) == REQUEST_COMPLETED &&
 	    contd__cas(&op->state, &hooked, OP_TAKEN))
-		op_complete(op);
+		op_complete(op, true);
 }
 
 static bool complete_already(const ompi_request_t *request)
@@ -199,18 +203,30 @@ static void recheck_slot(struct contd__slot *s)
 	}
 }
 
+/* False where it is only waiting to be freed, which cr_lock keeps from happening (cr_freed). */
+static bool group_try_pin(struct contd_group *g)
+{
+	uint64_t life = contd__load(&g->life);
+
+	while (life != 0)
+		if (contd__cas(&g->life, &life, life + LIFE_REFERENCE))
+			return true;
+	return false;
+}
+
 /* A few slots of one CR a call: every hooked operation is looked at again and again, whatever their number. */
 void contd__recheck(void)
 {
 	struct contd__cr *cr;
 	uint32_t used;
+	bool pinned;
 
 	if (contd__load(&contd__ops_hooked) == 0 || pthread_mutex_trylock(&cr_lock))
 		return;
 	if (!cds_list_empty(&crs)) {
 		cr = cds_list_first_entry(&crs, struct contd__cr, node);
-		used = contd__load_acquire(&cr->group->table.used);
-		contd__group_pin_sig(cr->group);
+		pinned = group_try_pin(cr->group);
+		used = pinned ? contd__load_acquire(&cr->group->table.used) : 0;
 		for (uint32_t n = 0; n < RECHECK_SLOTS && n < used; n++) {
 			uint32_t at = cr->recheck++ % used;
 
@@ -219,7 +235,8 @@ void contd__recheck(void)
 		/* The next call looks at another CR. */
 		cds_list_del(&cr->node);
 		cds_list_add_tail(&cr->node, &crs);
-		contd__group_unpin_sig(cr->group);
+		if (pinned)
+			contd__group_unpin_sig(cr->group);
 	}
 	pthread_mutex_unlock(&cr_lock);
 }
@@ -322,9 +339,6 @@ int contd__cr_free(ompi_request_t **request)
 	if (contd__load(&contd__native_stopped))
 		return OMPI_SUCCESS; /* its group went with the dispatcher */
 	OMPI_REQUEST_FINI(&cr->super);
-	pthread_mutex_lock(&cr_lock);
-	cds_list_del(&cr->node);
-	pthread_mutex_unlock(&cr_lock);
 	contd__sub(&contd__cr_live, 1);
 	contd_group_destroy(cr->group);
 	return OMPI_SUCCESS;
@@ -336,6 +350,10 @@ static void cr_freed(void *owner)
 
 	if (contd__load(&contd__native_stopped))
 		return; /* the program may still hold the handle: the few bytes stay */
+	/* Not before: what was outstanding when it was freed is looked after as well. */
+	pthread_mutex_lock(&cr_lock);
+	cds_list_del(&cr->node);
+	pthread_mutex_unlock(&cr_lock);
 	OBJ_RELEASE(cr);
 }
 
@@ -393,19 +411,26 @@ static MPI_Status *status_at(const struct contd__mpi_attach *a, int i)
 	return a->ignore ? NULL : &a->statuses[i];
 }
 
+/* An operation that is given back, or becomes inactive, when it is finished: it must not stand in the array twice. */
+static bool finishes_once(ompi_request_t *r)
+{
+	return r->req_state == OMPI_REQUEST_ACTIVE && r->req_type != OMPI_REQUEST_NULL && !contd__cr_of(r);
+}
+
 /*
- * May continuations be attached to all of them? *pendingp: how many are not complete. A pending request that stands in
- * the array twice is found by tagging each with its place; until the callback is stored nobody looks at the tag.
+ * May continuations be attached to all of them? *pendingp: how many are not complete. A request that stands in the array
+ * twice is found by tagging each with its place; until the callback is stored nobody looks at the tag.
  */
 static int check(const struct contd__mpi_attach *a, int *pendingp)
 {
-	int pending = 0;
+	int pending = 0, once = 0;
 
 	for (int i = 0; i < a->count; i++) {
 		ompi_request_t *r = a->requests[i];
 
 		if (!r)
 			return MPI_ERR_REQUEST;
+		once += finishes_once(r);
 		if (complete_already(r) && !contd__cr_of(r))
 			continue;
 		if (r->req_complete_cb == op_hook)
@@ -414,14 +439,13 @@ static int check(const struct contd__mpi_attach *a, int *pendingp)
 			pending++;
 	}
 	*pendingp = pending;
-	if (pending < 2)
+	if (once < 2)
 		return MPI_SUCCESS;
 	for (int i = 0; i < a->count; i++)
-		if (!complete_already(a->requests[i]) && !contd__cr_of(a->requests[i]))
+		if (finishes_once(a->requests[i]))
 			a->requests[i]->req_complete_cb_data = &a->requests[i];
 	for (int i = 0; i < a->count; i++)
-		if (!complete_already(a->requests[i]) && !contd__cr_of(a->requests[i]) &&
-		    a->requests[i]->req_complete_cb_data != &a->requests[i])
+		if (finishes_once(a->requests[i]) && a->requests[i]->req_complete_cb_data != &a->requests[i])
 			return MPI_ERR_REQUEST;
 	return MPI_SUCCESS;
 }
@@ -446,24 +470,28 @@ static int run_now(const struct contd__mpi_attach *a, struct contd__cr *cr)
 	return MPI_SUCCESS;
 }
 
-/* CRs among the requests come first, since they can fail: 1, 0 (waits), or an error, with nothing left behind. */
-static int await_crs(const struct contd__mpi_attach *a, struct contd__slot *s, uint32_t *donep)
+/*
+ * CRs among the requests come first, since they can fail. 0: *donep goes up by those that were complete. An error: nobody
+ * waits for the others any more, and *firedp is how many have completed, and been counted, meanwhile.
+ */
+static int await_crs(const struct contd__mpi_attach *a, struct contd__slot *s, uint32_t *donep, uint32_t *firedp)
 {
-	int rc = 0;
+	uint32_t waiting = 0;
 
 	for (int i = 0; i < a->count; i++) {
 		struct contd__cr *cr = contd__cr_of(a->requests[i]);
+		int rc = cr ? contd__group_await(cr->group, s) : 1;
 
-		if (!cr)
+		if (rc >= 0) {
+			*donep += cr ? (uint32_t)rc : 0;
+			waiting += rc == 0;
 			continue;
-		rc = contd__group_await(cr->group, s);
-		if (rc < 0) {
-			while (i-- > 0)
-				if ((cr = contd__cr_of(a->requests[i])) != NULL)
-					contd__group_await_end(cr->group, s);
-			return rc;
 		}
-		*donep += (uint32_t)rc;
+		while (i-- > 0)
+			if ((cr = contd__cr_of(a->requests[i])) != NULL)
+				waiting -= contd__group_await_end(cr->group, s);
+		*firedp = waiting;
+		return rc;
 	}
 	return 0;
 }
@@ -487,7 +515,7 @@ static int native_attach(const struct contd__mpi_attach *a, MPI_Request handle, 
 	struct contd__cr *cr = (struct contd__cr *)handle;
 	struct contd__slot *s;
 	struct op_set *set = NULL;
-	uint32_t generation, done = 1; /* 1: this call's own hold */
+	uint32_t generation, fired = 0, done = 1; /* 1: this call's own hold */
 	int pending, rc;
 
 	rc = check(a, &pending);
@@ -517,13 +545,14 @@ static int native_attach(const struct contd__mpi_attach *a, MPI_Request handle, 
 		set->generation = generation;
 		set->count = 0;
 		contd__store_release(&s->source, (uintptr_t)set | KIND_SOURCE);
-		rc = contd__load(&contd__cr_live) > 1 || contd__cr_of(a->requests[0]) ? await_crs(a, s, &done) : 0;
+		rc = contd__load(&contd__cr_live) > 1 || contd__cr_of(a->requests[0]) ? await_crs(a, s, &done, &fired) : 0;
 		if (rc < 0) {
 			pthread_mutex_lock(&cr_lock); /* whoever rechecks may be looking at the set */
 			contd__store(&s->source, KIND_SOURCE);
 			pthread_mutex_unlock(&cr_lock);
 			contd__slot_withdraw_sig(s, generation);
-			contd__slot_event_done_sig(s, generation, (uint32_t)a->count + 2); /* withdrawing is one more */
+			/* Withdrawing is one more. */
+			contd__slot_event_done_sig(s, generation, (uint32_t)a->count + 2 - fired);
 			free(set);
 			return contd__mpi_class(rc);
 		}

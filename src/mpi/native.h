@@ -28,7 +28,7 @@ struct contd__cr {
 	uint32_t lock;
 	uint32_t again;
 	uint32_t recheck; /* where the next look for missed callbacks begins */
-	struct cds_list_head node; /* all CRs; under cr_lock */
+	struct cds_list_head node; /* all CRs, freed ones with something outstanding too; under cr_lock */
 };
 
 extern uint32_t contd__cr_live; /* CRs that the program has not freed */

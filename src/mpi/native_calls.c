@@ -85,22 +85,34 @@ struct crs {
 	void *memory;
 };
 
-/* 0, or OMPI_ERR_OUT_OF_RESOURCE. */
+/* The caller's error handler is told through the request's status (errhandler_invoke.c). */
+static int cr_error(struct contd__cr *cr, int class)
+{
+	cr->super.req_status.MPI_ERROR = class;
+	return class;
+}
+
+/* 0, or MPI_ERR_NO_MEM, which one of them then carries. */
 static int crs_find(struct crs *c, size_t count, ompi_request_t **requests)
 {
+	struct contd__cr *first = NULL;
+
 	c->count = 0;
 	c->memory = NULL;
 	if (contd__load(&contd__cr_live) == 0)
 		return 0;
-	for (size_t i = 0; i < count; i++)
-		if (contd__cr_of(requests[i]))
-			c->count++;
+	for (size_t i = 0; i < count; i++) {
+		if (!contd__cr_of(requests[i]))
+			continue;
+		c->count++;
+		first = first ? first : contd__cr_of(requests[i]);
+	}
 	c->cr = &c->one;
 	c->testing = &c->one_testing;
 	if (c->count > 1) {
 		c->memory = contd__zalloc(c->count * (sizeof(*c->cr) + sizeof(*c->testing)));
 		if (!c->memory)
-			return OMPI_ERR_OUT_OF_RESOURCE;
+			return cr_error(first, MPI_ERR_NO_MEM);
 		c->testing = c->memory;
 		c->cr = (struct contd__cr **)(c->testing + c->count);
 	}
@@ -176,13 +188,6 @@ static void crs_own_count(struct crs *c, int one)
 	}
 }
 
-/* The caller's error handler is told through the request's status (errhandler_invoke.c). */
-static int cr_error(struct contd__cr *cr)
-{
-	cr->super.req_status.MPI_ERROR = MPI_ERR_REQUEST;
-	return MPI_ERR_REQUEST;
-}
-
 /* A CR is never complete inside one of its own continuations. */
 static bool cr_complete(const struct contd__cr *cr)
 {
@@ -230,7 +235,7 @@ static int cr_wait(struct contd__cr *cr, ompi_status_public_t *status)
 	struct contd__call call;
 
 	if (contd__inside_sig(cr->group))
-		return cr_error(cr);
+		return cr_error(cr, MPI_ERR_REQUEST);
 	if (contd__group_outstanding_sig(cr->group)) {
 		enter(&call, true);
 		while (crs_run(&c), contd__group_outstanding_sig(cr->group))
@@ -378,7 +383,7 @@ static int wait_array(array_fn *wait_fn, array_fn *test_fn, struct array_call *a
 	} else if (crs_own(&c)) {
 		for (size_t i = 0; i < c.count; i++)
 			if (contd__inside_sig(c.cr[i]->group))
-				rc = cr_error(c.cr[i]);
+				rc = cr_error(c.cr[i], MPI_ERR_REQUEST);
 		crs_done(&c);
 		return rc;
 	} else {

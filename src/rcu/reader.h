@@ -40,20 +40,22 @@ void __tsan_release(void *);
 extern char contd__tsan_grace;
 #define CONTD_TSAN_RELEASE() __tsan_release(&contd__tsan_grace)
 #define CONTD_TSAN_ACQUIRE() __tsan_acquire(&contd__tsan_grace)
+#define CONTD_URCU(call) urcu_memb_##call /* not inline: it would report liburcu's own plain accesses */
 #else
+#define CONTD_URCU(call) _urcu_memb_##call
 #define CONTD_TSAN_RELEASE() ((void)0)
 #define CONTD_TSAN_ACQUIRE() ((void)0)
 #endif
 
 static inline void contd__read_lock_sig(void)
 {
-	_urcu_memb_read_lock();
+	CONTD_URCU(read_lock)();
 }
 
 static inline void contd__read_unlock_sig(void)
 {
 	CONTD_TSAN_RELEASE();
-	_urcu_memb_read_unlock();
+	CONTD_URCU(read_unlock)();
 }
 
 void contd__reader_register(void);

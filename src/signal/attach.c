@@ -32,7 +32,7 @@ static struct contd__attached *record_take(void)
 
 	pthread_mutex_lock(&record_lock);
 	for (uint32_t i = 0; i < S.count && !a; i++)
-		if (S.record[i]->tid == 0 && S.record[i]->nested == 0)
+		if (contd__load(&S.record[i]->tid) == 0 && S.record[i]->nested == 0)
 			a = S.record[i];
 	if (!a && S.count < ATTACHED_MAX) {
 		a = contd__memalign(64, (sizeof(*a) + 63) & ~(size_t)63);
@@ -43,11 +43,11 @@ static struct contd__attached *record_take(void)
 	}
 	if (a) {
 		a->nested = 1; /* taken; tid is published when the record is whole */
-		a->signalled = 0;
-		a->armed = 1; /* nobody arms it yet */
+		contd__store(&a->signalled, 0);
+		contd__store(&a->armed, 1); /* nobody arms it yet */
 		a->empty_ticks = 0;
 		a->useless = 0;
-		if (a == S.record[S.count])
+		if (S.count < ATTACHED_MAX && a == S.record[S.count])
 			contd__store_release(&S.count, S.count + 1);
 	}
 	pthread_mutex_unlock(&record_lock);
@@ -165,7 +165,7 @@ int contd_thread_attach(const struct contd_thread_attr *attr)
 	contd__store_seq(&a->tid, tid);
 	CONTD_TESTPOINT("attach_published");
 	pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
-	if (S.timers && S.kernel_ticks == 0)
+	if (S.timers && contd__load(&S.kernel_ticks) == 0)
 		contd__calibrate(a);
 	contd__store(&a->interval_ns, contd__budget_interval_sig(a->empty_ticks));
 	contd__store_seq(&a->armed, 0);
@@ -225,7 +225,12 @@ static uint64_t tick_ns(void)
 
 static uint64_t tick_cost_ns(void)
 {
-	return (uint64_t)((double)S.kernel_ticks / contd__dispatch.ticks_per_ns);
+	return (uint64_t)((double)contd__load(&S.kernel_ticks) / contd__dispatch.ticks_per_ns);
+}
+
+static bool is_default(const struct sigaction *action)
+{
+	return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
 }
 
 int contd__signal_start(const struct contd_config *config)
@@ -241,21 +246,19 @@ int contd__signal_start(const struct contd_config *config)
 		.tick_cost_ns = tick_cost_ns,
 	};
 	struct sigaction action, before;
+	bool ours;
 
 	memset(&action, 0, sizeof(action));
 	if (sigaction(config->signal_number, NULL, &before))
 		return contd__fail(-errno, "contd_init: the signal cannot be had");
-	if (before.sa_flags & SA_SIGINFO && before.sa_sigaction == contd__handler) {
-		/* Ours since an earlier contd_init. */
-	} else if (before.sa_handler == SIG_DFL) {
-		S.chain = false;
-	} else if (config->signal_taken == CONTD_SIGNAL_CHAIN) {
-		S.before = before;
-		S.chain = true;
-	} else {
+	ours = before.sa_flags & SA_SIGINFO && before.sa_sigaction == contd__handler; /* since an earlier contd_init */
+	if (ours)
+		before = S.before[config->signal_number];
+	if (!is_default(&before) && config->signal_taken != CONTD_SIGNAL_CHAIN)
 		return contd__fail(-EBUSY, "contd_init: the signal has a handler already; choose another one (signal_number, "
 					   "CONTD_SIGNAL) or chain (CONTD_SIGNAL_CHAIN=1)");
-	}
+	if (!ours)
+		S.before[config->signal_number] = before;
 	S.signal_number = config->signal_number;
 	S.pid = getpid();
 	S.timers = config->agent != CONTD_AGENT_CALLER;

@@ -57,8 +57,8 @@ void contd__calibrate(struct contd__attached *me)
 	contd__store(&me->calibrating, 0);
 	if (n >= 5) {
 		qsort(gap, n, sizeof(gap[0]), by_size);
-		contd__signals.kernel_ticks = gap[n / 2];
+		contd__store(&contd__signals.kernel_ticks, gap[n / 2]);
 	} else {
-		contd__signals.kernel_ticks = (uint64_t)(ASSUMED_NS * ticks_per_ns);
+		contd__store(&contd__signals.kernel_ticks, (uint64_t)(ASSUMED_NS * ticks_per_ns));
 	}
 }

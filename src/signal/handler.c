@@ -10,10 +10,8 @@ __thread struct contd__attached *contd__me __attribute__((tls_model("initial-exe
 
 static void pass_on(int signo, siginfo_t *info, void *context)
 {
-	const struct sigaction *before = &contd__signals.before;
+	const struct sigaction *before = &contd__signals.before[signo];
 
-	if (!contd__signals.chain)
-		return;
 	if (before->sa_flags & SA_SIGINFO)
 		before->sa_sigaction(signo, info, context);
 	else if (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN)
@@ -76,7 +74,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	if (info->si_code == SI_TIMER)
 		contd__tick_done_sig(me, cost, ran != 0);
 	CONTD_COUNT(handler_ticks, contd__ticks() - begin);
-	CONTD_COUNT(kernel_ticks, contd__signals.kernel_ticks);
+	CONTD_COUNT(kernel_ticks, contd__load(&contd__signals.kernel_ticks));
 	leave(me);
 	errno = saved;
 }

@@ -54,8 +54,7 @@ struct contd__signals {
 	pid_t pid;
 	bool timers;           /* false: agent "caller" */
 	uint64_t kernel_ticks; /* what the kernel costs a thread a tick, in clock ticks; 0: not measured */
-	struct sigaction before; /* CONTD_SIGNAL_CHAIN */
-	bool chain;
+	struct sigaction before[_NSIG]; /* CONTD_SIGNAL_CHAIN: of each signal that is, or once was, contd's */
 };
 
 extern struct contd__signals contd__signals;

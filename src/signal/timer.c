@@ -21,7 +21,7 @@ static void set(struct contd__attached *a, uint64_t ns)
 uint64_t contd__budget_interval_sig(uint64_t empty_ticks)
 {
 	const struct contd__dispatch *d = &contd__dispatch;
-	double cost_ns = (double)(contd__signals.kernel_ticks + empty_ticks) / d->ticks_per_ns;
+	double cost_ns = (double)(contd__load(&contd__signals.kernel_ticks) + empty_ticks) / d->ticks_per_ns;
 	double ns = cost_ns * 100 / d->config.overhead_percent;
 
 	if (ns <= (double)d->config.tick_min_ns)
@@ -100,7 +100,7 @@ void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran)
 	if (ran)
 		return; /* callbacks are work; the budget is for ticks */
 	/* A handler that lost its processor for a while says nothing of what a tick costs. */
-	most = 2 * me->empty_ticks + contd__signals.kernel_ticks / 4;
+	most = 2 * me->empty_ticks + contd__load(&contd__signals.kernel_ticks) / 4;
 	me->empty_ticks = (15 * me->empty_ticks + (cost < most ? cost : most)) / 16;
 	want = contd__budget_interval_sig(me->empty_ticks);
 	if (want > now_in_force + now_in_force / 8 || want + want / 8 < now_in_force) {

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sys/resource.h>
+
+#include "unit.h"
+
+TestSuite(daemon_life, .timeout = WATCHDOG);
+
+static struct contd_event e;
+static struct contd_event *es[] = {&e};
+static struct tally t;
+static struct contd_group *g;
+static uint64_t word __attribute__((aligned(8)));
+
+/* A lost wake-up hangs: each is completed when the daemon may be about to sleep. */
+Test(daemon_life, wakes_each_time)
+{
+	start(CONTD_AGENT_CALLER);
+	g = group_new(CONTD_THREAD_ANY, 0);
+	must(contd_daemon_start(NULL));
+	for (unsigned i = 0; i < 3000; i++) {
+		uint64_t until = now_ns() + PATIENCE_SECONDS * 1000000000ull;
+
+		contd_event_init(&e);
+		must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
+		for (volatile unsigned spin = 0; spin < i; spin++)
+			;
+		must(contd_event_complete(&e, 0));
+		while (runs(&t) != i + 1) {
+			sched_yield();
+			cr_assert_lt(now_ns(), until, "round %u", i);
+		}
+	}
+	must(contd_daemon_stop());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+static int on_daemon_start, on_daemon_stop;
+
+static void on_daemon_cb(int status, void *data)
+{
+	on_daemon_start = contd_daemon_start(NULL);
+	on_daemon_stop = contd_daemon_stop();
+	tally_cb(status, data);
+}
+
+Test(daemon_life, neither_started_nor_stopped_on_itself)
+{
+	start(CONTD_AGENT_TICK);
+	g = group_new(CONTD_THREAD_ANY | CONTD_ENQUEUE_COMPLETE, 0);
+	must(contd_event_continue(0, NULL, on_daemon_cb, &t, g, NULL));
+	await(runs(&t));
+	cr_assert_eq(on_daemon_start, -EDEADLK);
+	cr_assert_eq(on_daemon_stop, -EDEADLK);
+	cr_assert_eq(contd_fini(), 0);
+}
+
+static void *nothing(void *data)
+{
+	return data;
+}
+
+Test(daemon_life, no_thread_to_be_had)
+{
+	struct rlimit before, none;
+	pthread_t thread;
+	int rc;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+	cr_skip_test("the sanitizer needs memory of its own");
+#endif
+	start(CONTD_AGENT_CALLER);
+	getrlimit(RLIMIT_AS, &before);
+	/* The thread's stack cannot be mapped. */
+	none = before;
+	none.rlim_cur = 1;
+	setrlimit(RLIMIT_AS, &none);
+	rc = pthread_create(&thread, NULL, nothing, NULL);
+	if (rc == 0) {
+		setrlimit(RLIMIT_AS, &before);
+		pthread_join(thread, NULL);
+		cr_skip_test("threads are to be had all the same");
+	}
+	must_fail(contd_daemon_start(NULL), EAGAIN);
+	setrlimit(RLIMIT_AS, &before);
+	must(contd_daemon_start(NULL));
+	must(contd_daemon_stop());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+/* A long tick does not keep it from ending. */
+Test(daemon_life, stops_in_the_middle_of_a_tick, .timeout = 9)
+{
+	struct contd_daemon_attr attr = {sizeof(attr), 10000000000};
+	struct contd_word w = {&word, 0, 1, CONTD_WORD_EQ};
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(0, 0);
+	must(contd_word_continue(&w, tally_cb, &t, g, NULL));
+	must(contd_daemon_start(&attr));
+	usleep(50000);
+	must(contd_daemon_stop());
+	cr_assert_eq(contd_fini(), 1);
+}

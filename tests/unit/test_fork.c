@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sys/wait.h>
+
+#include "unit.h"
+
+#ifdef __SANITIZE_THREAD__
+#define not_in_children_with_threads() cr_skip_test("the sanitizer lets no forked child start threads")
+#else
+#define not_in_children_with_threads() ((void)0)
+#endif
+
+TestSuite(fork, .timeout = WATCHDOG);
+
+static struct contd_event e;
+static struct contd_event *es[] = {&e};
+static struct tally t;
+static struct contd_group *g, *any;
+static uint64_t word __attribute__((aligned(8)));
+
+/* The child tells by its exit status which of its checks failed; 0: none. */
+#define child_check(condition) \
+	do { \
+		if (!(condition)) \
+			_exit(__LINE__ % 250 + 1); \
+	} while (0)
+
+static void child_ended_well(pid_t child)
+{
+	int status = -1;
+
+	cr_assert_gt(child, 0);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status), "the child was killed by signal %d", WTERMSIG(status));
+	cr_assert_eq(WEXITSTATUS(status), 0, "the child's check in a line that ends in ...%d (mod 250) failed",
+		     WEXITSTATUS(status) - 1);
+}
+
+/* Attached, ticking, with a daemon, in a process that also has other threads. */
+static void everything_on(void)
+{
+	struct contd_word w = {&word, 0, 1, CONTD_WORD_EQ};
+
+	start(CONTD_AGENT_TICK);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	any = group_new(CONTD_THREAD_ANY, 0);
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
+	must(contd_word_continue(&w, tally_cb, &t, any, NULL));
+}
+
+static void everything_works(void)
+{
+	must(contd_event_complete(&e, 0));
+	cr_assert_eq(runs(&t), 1);
+	__atomic_store_n(&word, 1, __ATOMIC_RELEASE);
+	must(contd_group_wait(any, PATIENCE_SECONDS * 1000000000ll));
+	cr_assert_eq(runs(&t), 2);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+Test(fork, calls_in_the_child_fail_cleanly)
+{
+	struct contd_word w = {&word, 0, 1, CONTD_WORD_EQ};
+	struct contd_stats s = {.size = sizeof(s)};
+	struct contd_group *made = NULL;
+	struct contd_handle h = {(void *)0x40, 0};
+	int complete;
+	pid_t child;
+
+	everything_on();
+	child = fork();
+	if (child == 0) {
+		child_check(contd_init(NULL) == -ECHILD);
+		child_check(strlen(contd_error_text()) > 10);
+		child_check(contd_group_create(NULL, &made) == -ECHILD && !made);
+		child_check(contd_group_test(g, &complete) == -ECHILD);
+		child_check(contd_group_wait(g, -1) == -ECHILD);
+		child_check(contd_group_destroy(g) == -ECHILD);
+		child_check(contd_cancel(h) == -ECHILD);
+		child_check(contd_event_continue(0, NULL, tally_cb, &t, g, NULL) == -ECHILD);
+		child_check(contd_word_continue(&w, tally_cb, &t, g, NULL) == -ECHILD);
+		child_check(contd_group_continue(g, tally_cb, &t, any, NULL) == -ECHILD);
+		child_check(contd_poll(0) == -ECHILD);
+		child_check(contd_fd() == -ECHILD);
+		child_check(contd_thread_attach(NULL) == -ECHILD);
+		child_check(contd_thread_detach() == -ECHILD);
+		child_check(contd_daemon_start(NULL) == -ECHILD);
+		child_check(contd_daemon_stop() == -ECHILD);
+		child_check(contd_stats_get(&s) == -ECHILD);
+		child_check(contd_fini() == -ECHILD);
+		contd_compute_begin();
+		contd_compute_end();
+		contd_guard_begin();
+		contd_guard_end();
+		child_check(runs(&t) == 0);
+		_exit(0);
+	}
+	child_ended_well(child);
+	everything_works();
+}
+
+static volatile sig_atomic_t interruptions;
+
+static void count_interruption(const char *name)
+{
+	if (strcmp(name, "handler_entered") == 0)
+		interruptions++;
+}
+
+Test(fork, no_ticks_and_no_callbacks_in_the_child)
+{
+	pid_t child;
+
+	everything_on();
+	contd__testpoint_hook = count_interruption;
+	compute_until(interruptions > 0);
+	child = fork();
+	if (child == 0) {
+		uint64_t until = now_ns() + 100000000;
+
+		interruptions = 0;
+		__atomic_store_n(&word, 1, __ATOMIC_RELEASE);
+		while (now_ns() < until)
+			;
+		child_check(interruptions == 0);
+		child_check(runs(&t) == 0);
+		raise_ours();
+		child_check(interruptions == 0);
+		child_check(runs(&t) == 0);
+		exit(0);
+	}
+	child_ended_well(child);
+	everything_works();
+}
+
+/* An event that is completed in the child runs nothing there and disturbs nobody in the parent. */
+Test(fork, completion_in_the_child_reaches_nobody)
+{
+	uint64_t notified;
+	pid_t child;
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
+	contd__testpoint_hook = count_interruption;
+	notified = stats_now().notifications;
+	child = fork();
+	if (child == 0) {
+		contd_event_complete(&e, 0);
+		child_check(runs(&t) == 0);
+		_exit(0);
+	}
+	child_ended_well(child);
+	usleep(10000);
+	cr_assert_eq(interruptions, 0, "the child has sent a signal");
+	cr_assert_eq(stats_now().notifications, notified);
+	must(contd_event_complete(&e, 0));
+	cr_assert_eq(runs(&t), 1);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+Test(fork, before_init_and_after_fini_the_child_is_free)
+{
+	pid_t child;
+
+	not_in_children_with_threads();
+	for (unsigned i = 0; i < 2; i++) {
+		child = fork();
+		if (child == 0) {
+			start(CONTD_AGENT_TICK);
+			g = group_new(CONTD_THREAD_ANY, 0);
+			child_check(contd_event_continue(1, es, tally_cb, &t, g, NULL) == 0);
+			child_check(contd_event_complete(&e, 0) == 0);
+			child_check(contd_group_wait(g, -1) == 0);
+			child_check(runs(&t) == 1);
+			child_check(contd_fini() == 0);
+			_exit(0);
+		}
+		child_ended_well(child);
+		must(contd_init(NULL));
+		cr_assert_eq(contd_fini(), 0);
+	}
+}
+
+Test(fork, exec_while_everything_is_on)
+{
+	pid_t child;
+
+	everything_on();
+	child = fork();
+	if (child == 0) {
+		execl("/bin/sh", "sh", "-c", "sleep 0.1; exit 0", (char *)NULL);
+		_exit(99);
+	}
+	child_ended_well(child);
+	everything_works();
+}
+
+/* In a process of its own: exec and exit with timers armed and the daemon running. */
+Test(fork, exec_and_exit_without_fini)
+{
+	not_in_children_with_threads();
+	for (unsigned i = 0; i < 3; i++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			everything_on();
+			if (i == 0)
+				execl("/bin/sh", "sh", "-c", "sleep 0.1; exit 0", (char *)NULL);
+			else if (i == 1)
+				exit(0);
+			contd_event_complete(&e, 0);
+			_exit(0);
+		}
+		child_ended_well(child);
+	}
+}
+
+/* A thread other than the main one forks, in the middle of all kinds of work of the others. */
+static uint32_t over;
+
+static void *busy(void *data)
+{
+	(void)data;
+	while (!contd__load_acquire(&over)) {
+		struct contd_group *own;
+		struct tally done = {0};
+
+		must(contd_group_create(NULL, &own));
+		must(contd_event_continue(0, NULL, tally_cb, &done, own, NULL));
+		must(contd_thread_attach(NULL));
+		contd_poll(0);
+		must(contd_thread_detach());
+		must(contd_group_destroy(own));
+		cr_assert_eq(runs(&done), 1);
+	}
+	return NULL;
+}
+
+Test(fork, while_other_threads_work)
+{
+	pthread_t thread[2];
+
+	start(CONTD_AGENT_REGION);
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, busy, NULL), 0);
+	for (unsigned i = 0; i < 50; i++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			child_check(contd_poll(0) == -ECHILD);
+			child_check(contd_fini() == -ECHILD);
+			_exit(0);
+		}
+		child_ended_well(child);
+	}
+	contd__store_release(&over, 1);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	cr_assert_eq(contd_fini(), 0);
+}

@@ -1,0 +1,1048 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * At each of the library's test points: the handler's scan there (interrupted), or the other side of the race (the
+ * other tests). Each continuation has run exactly once at the end, or was cancelled and never ran.
+ */
+#include <dirent.h>
+
+#include "unit.h"
+
+#include <criterion/parameterized.h>
+
+TestSuite(races, .timeout = WATCHDOG);
+
+/* ----------------------------------------------------------------------- the hook --- */
+
+static const char *hook_name;
+static void (*hook_act)(void);
+static uint32_t hook_hits, hook_limit;
+static __thread unsigned hook_depth;
+
+static void hook(const char *name)
+{
+	if (hook_depth || !hook_name || strcmp(name, hook_name) || contd__load(&hook_hits) >= hook_limit)
+		return;
+	hook_depth++;
+	contd__add(&hook_hits, 1);
+	hook_act();
+	hook_depth--;
+}
+
+/* At the first `limit` times that the point is passed. */
+static void hook_at(const char *name, void (*act)(void), uint32_t limit)
+{
+	hook_name = name;
+	hook_act = act;
+	hook_hits = 0;
+	hook_limit = limit;
+	__atomic_store_n(&contd__testpoint_hook, hook, __ATOMIC_RELEASE);
+}
+
+static void hook_off(void)
+{
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+}
+
+/* -------------------------------------------- a handler's scan at every test point --- */
+
+struct point {
+	char name[32];
+};
+
+static struct point points[] = {
+	{"alloc_before_pop"},
+	{"free_before_push"},
+	{"mark_summary"},
+	{"mark_top"},
+	{"mark_leaf"},
+	{"settle_cleared"},
+	{"root_cleared"},
+	{"grow_before_chunk"},
+	{"grow_before_limit"},
+	{"publish_pending"},
+	{"complete_ready"},
+	{"complete_marked"},
+	{"finish_freed"},
+	{"claim_running"},
+	{"scan_pinned"},
+	{"event_attached"},
+	{"event_before_release"},
+	{"event_before_exchange"},
+	{"event_exchanged"},
+	{"cancel_withdrawn"},
+	{"chain_waiting"},
+	{"word_before_live"},
+	{"word_holds"},
+	{"attach_published"},
+	{"detach_cleared"},
+	{"handler_entered"},
+	{"notify_before_send"},
+	{"arm_claimed"},
+	{"timer_stopped"},
+};
+#define POINTS (sizeof(points) / sizeof(points[0]))
+
+ParameterizedTestParameters(races, interrupted)
+{
+	return cr_make_param_array(struct point, points, POINTS);
+}
+
+/* What the handler finds ready: on groups of the classes that it may serve, one also the workload's own group. */
+enum { SIDE_GROUPS = 3, SIDES = 3000 };
+static struct contd_group *side_group[SIDE_GROUPS];
+static struct contd_event side_event[SIDES];
+static struct tally side_tally[SIDES];
+static uint32_t sides;
+
+static void interrupt(void)
+{
+	for (unsigned i = 0; i < SIDE_GROUPS; i++) {
+		uint32_t next = contd__add(&sides, 1);
+
+		if (next < SIDES)
+			complete_quietly(&side_event[next], 0);
+	}
+	raise_ours();
+}
+
+static struct contd_group *signal_group, *plain_group, *poll_group;
+enum { MAINS = 400 };
+static struct contd_event main_event[MAINS];
+static struct tally main_tally[MAINS];
+static uint8_t main_cancelled[MAINS];
+
+/* A callback that registers and completes, from wherever it runs. */
+static struct tally nested_tally;
+static uint32_t nested;
+static void nesting_cb(int status, void *data)
+{
+	tally_cb(status, data);
+	if (contd_event_continue(0, NULL, tally_cb, &nested_tally, signal_group, NULL) == 0)
+		contd__add(&nested, 1);
+}
+
+static uint64_t watched[8] __attribute__((aligned(8)));
+static struct tally word_tally[8], chain_tally[4];
+
+static void events_part(void)
+{
+	struct contd_group *group[] = {signal_group, plain_group, poll_group};
+	struct contd_handle handle[MAINS];
+
+	for (unsigned i = 0; i < MAINS; i += 2) {
+		struct contd_event *es[] = {&main_event[i], &main_event[i + 1]};
+
+		if (i % 3 == 0)
+			must(contd_event_complete(&main_event[i], 0));
+		if (i % 12 == 0)
+			must(contd_event_complete(&main_event[i + 1], 0));
+		must(contd_event_continue(2, es, i % 5 ? tally_cb : nesting_cb, &main_tally[i], group[i / 2 % 3],
+					  &handle[i]));
+	}
+	for (unsigned i = 0; i < MAINS; i += 2) {
+		if (i % 7 == 3)
+			main_cancelled[i] = contd_cancel(handle[i]) == 0;
+		/* For those cancelled these are the events of nobody. */
+		if (i % 3)
+			must(contd_event_complete(&main_event[i], 0));
+		if (i % 12)
+			must(contd_event_complete(&main_event[i + 1], 0));
+		if (i % 14 == 4)
+			main_cancelled[i] = contd_cancel(handle[i]) == 0;
+		if (i % 50 == 0)
+			contd_poll(0);
+	}
+}
+
+static void words_part(void)
+{
+	struct contd_handle handle[8];
+
+	for (unsigned i = 0; i < 8; i++) {
+		struct contd_word w = {&watched[i], 0, 1, CONTD_WORD_EQ};
+
+		must(contd_word_continue(&w, tally_cb, &word_tally[i], i % 2 ? signal_group : plain_group, &handle[i]));
+	}
+	must(contd_cancel(handle[6]));
+	for (unsigned i = 0; i < 8; i++)
+		__atomic_store_n(&watched[i], 1, __ATOMIC_RELEASE);
+	contd_poll(0);
+}
+
+static void chain_part(void)
+{
+	struct contd_group *a = group_new(0, 0), *b = group_new(0, 0);
+	struct contd_event e = CONTD_EVENT_INIT, *es[] = {&e};
+	struct contd_handle h;
+	struct tally t = {0};
+
+	must(contd_event_continue(1, es, tally_cb, &t, a, NULL));
+	must(contd_group_continue(a, tally_cb, &chain_tally[0], signal_group, NULL));
+	must(contd_group_continue(b, tally_cb, &chain_tally[1], signal_group, NULL));
+	must(contd_event_complete(&e, 0));
+	must(contd_group_wait(a, PATIENCE_SECONDS * 1000000000ll));
+	contd_event_init(&e);
+	must(contd_event_continue(1, es, tally_cb, &t, a, NULL));
+	must(contd_group_continue(a, tally_cb, &chain_tally[2], plain_group, &h));
+	must(contd_cancel(h));
+	must(contd_event_complete(&e, 0));
+	must(contd_group_wait(a, PATIENCE_SECONDS * 1000000000ll));
+	cr_assert_eq(runs(&t), 2);
+	must(contd_group_destroy(a));
+	must(contd_group_destroy(b));
+}
+
+static void complete_it(void *event)
+{
+	contd_event_complete(event, 0);
+}
+
+ParameterizedTest(struct point *point, races, interrupted)
+{
+	struct contd_event far = CONTD_EVENT_INIT, *fars[] = {&far};
+	struct tally far_tally = {0};
+	struct helper helper;
+	unsigned ready = 0;
+
+	/* Scans that do not end after microseconds: a build with sanitizers is slow. */
+	struct contd_config config = {.size = sizeof(config), .scan_ns = 1000000000, .scan_count = 100000};
+
+	must(contd_init(&config));
+	signal_group = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	plain_group = group_new(0, 0);
+	poll_group = group_new(CONTD_POLL_ONLY, 0);
+	side_group[0] = signal_group;
+	side_group[1] = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_THREAD_ANY, 0);
+	side_group[2] = group_new(CONTD_ASYNC_SIGNAL_SAFE, 3);
+	for (unsigned i = 0; i < SIDES; i++) {
+		struct contd_event *es[] = {&side_event[i]};
+
+		must(contd_event_continue(1, es, tally_cb, &side_tally[i], side_group[i % SIDE_GROUPS], NULL));
+	}
+	helper_create(&helper, false);
+	hook_at(point->name, interrupt, 400);
+
+	must(contd_thread_attach(NULL));
+	events_part();
+	words_part();
+	chain_part();
+	must(contd_event_continue(1, fars, tally_cb, &far_tally, signal_group, NULL));
+	helper_do(&helper, complete_it, &far);
+	compute_until(runs(&far_tally));
+	/* Growing: beyond what is there, with all of it in use. */
+	for (unsigned i = 0; i < 200; i++)
+		must(contd_event_continue(0, NULL, tally_cb, &chain_tally[3], poll_group, NULL));
+	must(contd_group_wait(plain_group, PATIENCE_SECONDS * 1000000000ll));
+	must(contd_group_wait(poll_group, PATIENCE_SECONDS * 1000000000ll));
+	compute_until(contd__load(&contd__me->armed) == 0);
+	must(contd_thread_detach());
+	cr_assert_gt(contd__load(&hook_hits), 0, "%s was never passed", point->name);
+	hook_off();
+	contd_poll(0);
+
+	cr_assert_eq(runs(&far_tally), 1);
+	for (unsigned i = 0; i < MAINS; i += 2)
+		cr_assert_eq(runs(&main_tally[i]), main_cancelled[i] ? 0 : 1, "%u: %u", i, runs(&main_tally[i]));
+	for (unsigned i = 0; i < 8; i++)
+		cr_assert_eq(runs(&word_tally[i]), i == 6 ? 0 : 1);
+	cr_assert_eq(runs(&chain_tally[0]), 1);
+	cr_assert_eq(runs(&chain_tally[1]), 1);
+	cr_assert_eq(runs(&chain_tally[2]), 0);
+	cr_assert_eq(runs(&chain_tally[3]), 200);
+	cr_assert_eq(runs(&nested_tally), nested);
+	for (unsigned i = 0; i < SIDES; i++) {
+		cr_assert_eq(runs(&side_tally[i]), i < sides ? 1 : 0, "side %u of %u", i, sides);
+		ready += runs(&side_tally[i]);
+	}
+	cr_assert_gt(ready, 0);
+	helper_join(&helper);
+	cr_assert_eq(contd_fini(), (int)(SIDES - ready));
+}
+
+/* The list above is whole: looks into the sources where they are. */
+Test(races, every_test_point_is_in_the_list)
+{
+	static const char *const rooms[] = {"rcu", "dispatch", "signal"};
+	unsigned found = 0;
+
+	for (unsigned r = 0; r < 3; r++) {
+		char dir[4096], path[8192], line[512];
+		struct dirent *entry;
+		DIR *d;
+
+		snprintf(dir, sizeof(dir), "%.*s../../src/%s", (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__,
+			 rooms[r]);
+		d = opendir(dir);
+		if (!d)
+			cr_skip_test("the sources are not here");
+		while ((entry = readdir(d)) != NULL) {
+			FILE *f;
+
+			snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
+			if (!strstr(entry->d_name, ".c") || !(f = fopen(path, "r")))
+				continue;
+			while (fgets(line, sizeof(line), f)) {
+				char *name = strstr(line, "CONTD_TESTPOINT(\"");
+				unsigned p;
+
+				if (!name)
+					continue;
+				name += strlen("CONTD_TESTPOINT(\"");
+				*strchr(name, '"') = 0;
+				for (p = 0; p < POINTS && strcmp(points[p].name, name); p++)
+					;
+				cr_assert_lt(p, POINTS, "%s is not tested", name);
+				found++;
+			}
+			fclose(f);
+		}
+		closedir(d);
+	}
+	cr_assert_eq(found, POINTS);
+}
+
+/* ---------------------------------------------------- the other side, on this thread --- */
+
+static struct contd_event e1, e2, e3;
+static struct contd_event *es1[] = {&e1}, *es2[] = {&e2}, *es3[] = {&e3};
+static struct contd_group *g, *g2, *g3;
+static struct contd_handle h1;
+static struct tally t1, t2, t3;
+static int act_rc;
+
+static void begin(void)
+{
+	start(CONTD_AGENT_CALLER);
+	g = group_new(0, 0);
+	g2 = group_new(0, 0);
+	g3 = group_new(0, 0);
+}
+
+/* All is quiet, and each has run as often as told. */
+static void end(unsigned n1, unsigned n2, unsigned n3)
+{
+	cr_assert_eq(hook_hits, hook_limit, "%s: %u", hook_name, hook_hits);
+	hook_off();
+	while (contd_poll(0))
+		;
+	cr_assert_eq(runs(&t1), n1, "first: %u", runs(&t1));
+	cr_assert_eq(runs(&t2), n2, "second: %u", runs(&t2));
+	cr_assert_eq(runs(&t3), n3, "third: %u", runs(&t3));
+	cr_assert_eq(contd_fini(), 0, "continuations are outstanding");
+}
+
+static void complete_e1(void)
+{
+	act_rc = contd_event_complete(&e1, 2);
+}
+
+Test(races, completed_twice_before_the_exchange)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	hook_at("event_before_exchange", complete_e1, 1);
+	cr_assert_eq(contd_event_complete(&e1, 1), -EALREADY);
+	cr_assert_eq(act_rc, 0);
+	contd_poll(0);
+	cr_assert_eq(t1.status, 2);
+	end(1, 0, 0);
+}
+
+Test(races, completed_twice_after_the_exchange)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	hook_at("event_exchanged", complete_e1, 1);
+	must(contd_event_complete(&e1, 1));
+	cr_assert_eq(act_rc, -EALREADY);
+	contd_poll(0);
+	cr_assert_eq(t1.status, 1);
+	end(1, 0, 0);
+}
+
+static void cancel_h1(void)
+{
+	act_rc = contd_cancel(h1);
+}
+
+Test(races, cancelled_before_the_exchange)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	hook_at("event_before_exchange", cancel_h1, 1);
+	must(contd_event_complete(&e1, 0));
+	cr_assert_eq(act_rc, 0);
+	end(0, 0, 0);
+}
+
+Test(races, cancelled_after_the_exchange)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	hook_at("event_exchanged", cancel_h1, 1);
+	must(contd_event_complete(&e1, 0));
+	cr_assert_eq(act_rc, 0);
+	end(0, 0, 0);
+}
+
+Test(races, cancelled_when_ready_before_the_mark)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	hook_at("complete_ready", cancel_h1, 1);
+	must(contd_event_complete(&e1, 0));
+	cr_assert_eq(act_rc, 0);
+	end(0, 0, 0);
+}
+
+Test(races, cancelled_when_marked)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	hook_at("mark_leaf", cancel_h1, 1);
+	must(contd_event_complete(&e1, 0));
+	cr_assert_eq(act_rc, 0);
+	end(0, 0, 0);
+}
+
+Test(races, cancelled_when_running)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	must(contd_event_complete(&e1, 0));
+	hook_at("claim_running", cancel_h1, 1);
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(act_rc, -EALREADY);
+	end(1, 0, 0);
+}
+
+Test(races, cancelled_while_it_is_registered)
+{
+	begin();
+	must(contd_event_complete(&e1, 0));
+	hook_at("event_before_release", cancel_h1, 1);
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	cr_assert_eq(act_rc, 0);
+	end(0, 0, 0);
+}
+
+Test(races, completed_while_it_is_registered)
+{
+	begin();
+	hook_at("event_attached", complete_e1, 1);
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	cr_assert_eq(runs(&t1), 1, "inside the call");
+	end(1, 0, 0);
+}
+
+Test(races, completed_while_it_is_cancelled)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	hook_at("cancel_withdrawn", complete_e1, 1);
+	must(contd_cancel(h1));
+	cr_assert_eq(act_rc, 0);
+	end(0, 0, 0);
+}
+
+/* The completer finishes while the canceller stands between withdrawing and taking back, and the slot is used anew. */
+static void complete_e1_and_register(void)
+{
+	complete_e1();
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
+}
+
+Test(races, slot_used_anew_while_it_is_cancelled)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	hook_at("cancel_withdrawn", complete_e1_and_register, 1);
+	must(contd_cancel(h1));
+	must(contd_event_complete(&e2, 0));
+	end(0, 1, 0);
+}
+
+static uint64_t word1, word2;
+
+static void register_word(uint64_t *word, struct tally *t, struct contd_handle *h)
+{
+	struct contd_word w = {word, 0, 1, CONTD_WORD_EQ};
+
+	must(contd_word_continue(&w, tally_cb, t, g, h));
+}
+
+static void find_word_and_register(void)
+{
+	word1 = 1;
+	cr_assert_eq(contd_poll(0), 0, "cancelled");
+	register_word(&word2, &t2, NULL);
+}
+
+Test(races, word_slot_used_anew_while_it_is_cancelled)
+{
+	begin();
+	register_word(&word1, &t1, &h1);
+	hook_at("cancel_withdrawn", find_word_and_register, 1);
+	must(contd_cancel(h1));
+	word2 = 1;
+	end(0, 1, 0);
+}
+
+static void complete_awaited_and_chain(void)
+{
+	must(contd_event_complete(&e2, 0));
+	cr_assert_eq(contd_poll(0), 1, "the awaited group's, and not what waits for it");
+	must(contd_group_continue(g3, tally_cb, &t1, g, NULL));
+}
+
+Test(races, chain_slot_used_anew_while_it_is_cancelled)
+{
+	struct tally cancelled = {0};
+
+	begin();
+	must(contd_event_continue(1, es2, tally_cb, &t2, g2, NULL));
+	must(contd_event_continue(1, es3, tally_cb, &t3, g3, NULL));
+	must(contd_group_continue(g2, tally_cb, &cancelled, g, &h1));
+	hook_at("cancel_withdrawn", complete_awaited_and_chain, 1);
+	must(contd_cancel(h1));
+	must(contd_event_complete(&e3, 0));
+	end(1, 1, 1);
+	cr_assert_eq(runs(&cancelled), 0);
+}
+
+static void complete_awaited(void)
+{
+	must(contd_event_complete(&e2, 0));
+	cr_assert_eq(contd_poll(0), 1);
+}
+
+Test(races, awaited_group_completes_while_the_chain_is_made)
+{
+	begin();
+	must(contd_event_continue(1, es2, tally_cb, &t2, g2, NULL));
+	hook_at("chain_waiting", complete_awaited, 1);
+	must(contd_group_continue(g2, tally_cb, &t1, g, NULL));
+	end(1, 1, 0);
+}
+
+/* A scan stands at each of the mark's steps, and there is nothing to be found, or half. */
+static void poll_now(void)
+{
+	act_rc = contd_poll(0);
+}
+
+static void scanned_at(const char *name)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
+	must(contd_event_continue(1, es3, tally_cb, &t3, g, NULL));
+	must(contd_event_complete(&e2, 0));
+	hook_at(name, poll_now, 2);
+	must(contd_event_complete(&e1, 0));
+	must(contd_event_complete(&e3, 0));
+	end(1, 1, 1);
+}
+
+Test(races, scanned_at_complete_ready)
+{
+	scanned_at("complete_ready");
+}
+Test(races, scanned_at_mark_leaf)
+{
+	scanned_at("mark_leaf");
+}
+Test(races, scanned_at_mark_summary)
+{
+	scanned_at("mark_summary");
+}
+Test(races, scanned_at_mark_top)
+{
+	scanned_at("mark_top");
+}
+Test(races, scanned_at_complete_marked)
+{
+	scanned_at("complete_marked");
+}
+Test(races, scanned_at_event_exchanged)
+{
+	scanned_at("event_exchanged");
+}
+
+/* Another slot is marked where a scan has just cleared a hint: it is found by the next scan. */
+static void marked_at(const char *name)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
+	must(contd_event_complete(&e2, 0));
+	hook_at(name, complete_e1, 1);
+	contd_poll(0);
+	cr_assert_eq(act_rc, 0);
+	end(1, 1, 0);
+}
+
+Test(races, marked_at_settle_cleared)
+{
+	marked_at("settle_cleared");
+}
+Test(races, marked_at_root_cleared)
+{
+	marked_at("root_cleared");
+}
+Test(races, marked_at_scan_pinned)
+{
+	marked_at("scan_pinned");
+}
+Test(races, marked_at_claim_running)
+{
+	marked_at("claim_running");
+}
+Test(races, marked_at_finish_freed)
+{
+	marked_at("finish_freed");
+}
+Test(races, marked_at_free_before_push)
+{
+	marked_at("free_before_push");
+}
+
+/* All three levels: the hook acts at each clearing of a hint, and each time something else becomes ready. */
+static void complete_next(void)
+{
+	if (sides < SIDES)
+		must(contd_event_complete(&side_event[sides++], 0));
+}
+
+static void marked_each_time(const char *name)
+{
+	begin();
+	for (unsigned i = 0; i < SIDES; i++) {
+		struct contd_event *es[] = {&side_event[i]};
+
+		must(contd_event_continue(1, es, tally_cb, &side_tally[i], g, NULL));
+	}
+	complete_next();
+	hook_at(name, complete_next, 1000);
+	for (unsigned i = 0; i < 3000 && hook_hits < hook_limit; i++)
+		contd_poll(1 + i % 3);
+	while (sides < SIDES)
+		complete_next();
+	end(0, 0, 0);
+	for (unsigned i = 0; i < SIDES; i++)
+		cr_assert_eq(runs(&side_tally[i]), 1, "%u: %u", i, runs(&side_tally[i]));
+}
+
+Test(races, marked_each_time_at_settle_cleared)
+{
+	marked_each_time("settle_cleared");
+}
+Test(races, marked_each_time_at_root_cleared)
+{
+	marked_each_time("root_cleared");
+}
+
+static void destroy_g(void)
+{
+	must(contd_group_destroy(g));
+}
+
+/* The handle goes at the worst moment; what is outstanding still runs. */
+static void destroyed_at(const char *name)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
+	must(contd_event_complete(&e1, 0));
+	hook_at(name, destroy_g, 1);
+	contd_poll(0);
+	must(contd_event_complete(&e2, 0));
+	/* Enough of them that memory is given back while this one is in use, if anything lets it. */
+	for (unsigned i = 0; i < 100; i++)
+		must(contd_group_destroy(group_new(0, 0)));
+	end(1, 1, 0);
+}
+
+Test(races, destroyed_at_scan_pinned)
+{
+	destroyed_at("scan_pinned");
+}
+Test(races, destroyed_at_claim_running)
+{
+	destroyed_at("claim_running");
+}
+Test(races, destroyed_at_finish_freed)
+{
+	destroyed_at("finish_freed");
+}
+Test(races, destroyed_at_free_before_push)
+{
+	destroyed_at("free_before_push");
+}
+Test(races, destroyed_at_settle_cleared)
+{
+	destroyed_at("settle_cleared");
+}
+Test(races, destroyed_at_root_cleared)
+{
+	destroyed_at("root_cleared");
+}
+
+/* ... and with the last continuation at once: the completer is the last who knows of the group. */
+static void run_and_destroy_g(void)
+{
+	contd_poll(0);
+	must(contd_group_destroy(g));
+}
+
+static void gone_at(const char *name)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	hook_at(name, run_and_destroy_g, 1);
+	must(contd_event_complete(&e1, 0));
+	for (unsigned i = 0; i < 100; i++)
+		must(contd_group_destroy(group_new(0, 0)));
+	end(1, 0, 0);
+}
+
+Test(races, gone_at_mark_leaf)
+{
+	gone_at("mark_leaf");
+}
+Test(races, gone_at_mark_top)
+{
+	gone_at("mark_top");
+}
+Test(races, gone_at_complete_marked)
+{
+	gone_at("complete_marked");
+}
+
+/* The free list: the head is the same again, and what follows it is not. */
+static void take_two_give_one(void)
+{
+	struct contd_handle h;
+
+	/* The slot at the head is taken, another one stays taken, the first is given back. */
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, &h));
+	must(contd_event_continue(1, es3, tally_cb, &t3, g, NULL));
+	must(contd_cancel(h));
+}
+
+Test(races, free_list_changes_under_an_allocation)
+{
+	struct contd_event a[4] = {CONTD_EVENT_INIT};
+	struct contd_event *as[] = {&a[0], &a[1], &a[2], &a[3]};
+	struct contd_handle h[4];
+	struct tally t[4] = {{0}};
+
+	begin();
+	for (unsigned i = 0; i < 4; i++)
+		must(contd_event_continue(1, &as[i], tally_cb, &t[i], g, &h[i]));
+	for (unsigned i = 0; i < 4; i++)
+		must(contd_cancel(h[i]));
+	hook_at("alloc_before_pop", take_two_give_one, 1);
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	/* Three more: none of them may be given a slot that is in use. */
+	for (unsigned i = 0; i < 4; i++)
+		must(contd_event_continue(1, &as[i], tally_cb, &t[i], g, &h[i]));
+	must(contd_event_complete(&e1, 0));
+	must(contd_event_complete(&e3, 0));
+	for (unsigned i = 0; i < 4; i++)
+		must(contd_event_complete(&a[i], 0));
+	end(1, 0, 1);
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_eq(runs(&t[i]), 1);
+}
+
+/* In a region a handler may run anything, also a callback that gives groups back; it may have interrupted a completer. */
+static void destroy_many_cb(int status, void *data)
+{
+	tally_cb(status, data);
+	for (unsigned i = 0; i < 100; i++) {
+		struct contd_group *made;
+
+		if (contd_group_create(NULL, &made) == 0)
+			contd_group_destroy(made);
+	}
+}
+
+static void region_at(const char *name)
+{
+#ifdef __SANITIZE_THREAD__
+	cr_skip_test("the sanitizer takes a region for unknown code, where malloc is not allowed");
+#endif
+	begin();
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	must(contd_event_continue(1, es2, destroy_many_cb, &t2, g2, NULL));
+	must(contd_event_complete(&e2, 0));
+	hook_at(name, raise_ours, 1);
+	contd_compute_begin();
+	must(contd_event_complete(&e1, 0));
+	contd_compute_end();
+	cr_assert_eq(runs(&t2), 1);
+	must(contd_thread_detach());
+	end(1, 1, 0);
+}
+
+Test(races, groups_given_back_in_a_region_at_event_exchanged)
+{
+	region_at("event_exchanged");
+}
+Test(races, groups_given_back_in_a_region_at_mark_leaf)
+{
+	region_at("mark_leaf");
+}
+
+/* --------------------------------------------------- the other side, on another thread --- */
+
+static struct helper other;
+static uint32_t step;
+
+static void job_cancel(void *data)
+{
+	(void)data;
+	act_rc = contd_cancel(h1);
+}
+
+/* The canceller waits for the look to end, and the look for nobody. */
+static void let_cancel(void)
+{
+	helper_start(&other, job_cancel, NULL);
+	while (contd__load_seq(&contd__dispatch.words_pending))
+		sched_yield();
+}
+
+Test(races, word_is_cancelled_while_it_is_looked_at)
+{
+	begin();
+	helper_create(&other, false);
+	register_word(&word1, &t1, &h1);
+	word1 = 1;
+	hook_at("word_holds", let_cancel, 1);
+	cr_assert_eq(contd_poll(0), 0);
+	helper_finish(&other);
+	cr_assert_eq(act_rc, 0);
+	helper_join(&other);
+	end(0, 0, 0);
+}
+
+static void set_word_and_poll(void)
+{
+	word1 = 1;
+	act_rc = contd_poll(0);
+}
+
+Test(races, word_holds_before_it_is_watched)
+{
+	begin();
+	hook_at("word_before_live", set_word_and_poll, 1);
+	register_word(&word1, &t1, NULL);
+	cr_assert_eq(act_rc, 0);
+	end(1, 0, 0);
+}
+
+/* The thread that is about to be notified detaches. */
+static void job_complete_e1(void *data)
+{
+	(void)data;
+	must(contd_event_complete(&e1, 0));
+}
+
+static void let_it_detach(void)
+{
+	contd__store_release(&step, 1);
+	while (contd__load_seq(&contd__signals.record[0]->tid))
+		sched_yield();
+}
+
+Test(races, notified_thread_detaches)
+{
+	begin();
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	helper_create(&other, false);
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	hook_at("notify_before_send", let_it_detach, 1);
+	helper_start(&other, job_complete_e1, NULL);
+	await(contd__load_acquire(&step));
+	must(contd_thread_detach());
+	helper_join(&other);
+	end(1, 0, 0);
+}
+
+static void let_other_complete(void)
+{
+	helper_do(&other, job_complete_e1, NULL);
+}
+
+/* One more becomes ready while the notified thread is in its handler already. */
+Test(races, another_completes_while_the_handler_runs)
+{
+	begin();
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	helper_create(&other, false);
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	hook_at("handler_entered", let_other_complete, 1);
+	raise_ours();
+	compute_until(runs(&t1));
+	must(contd_thread_detach());
+	helper_join(&other);
+	end(1, 0, 0);
+}
+
+/* ... and after the handler's scan has passed it: the notification makes it look again. */
+Test(races, another_completes_at_the_end_of_the_handlers_scan)
+{
+	begin();
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	helper_create(&other, false);
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
+	complete_quietly(&e2, 0);
+	hook_at("root_cleared", let_other_complete, 1);
+	raise_ours();
+	compute_until(runs(&t1));
+	must(contd_thread_detach());
+	helper_join(&other);
+	end(1, 1, 0);
+}
+
+Test(races, completed_while_the_only_thread_detaches)
+{
+	begin();
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	helper_create(&other, false);
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	hook_at("detach_cleared", let_other_complete, 1);
+	must(contd_thread_detach());
+	helper_join(&other);
+	end(1, 0, 0);
+}
+
+static void job_register_word(void *data)
+{
+	(void)data;
+	register_word(&word1, &t1, NULL);
+}
+
+static void let_other_register(void)
+{
+	helper_do(&other, job_register_word, NULL);
+}
+
+/* Something is watched at the moment in which the timer is found to be of no use. */
+Test(races, word_is_watched_while_the_timer_stops)
+{
+	start(CONTD_AGENT_REGION);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	helper_create(&other, false);
+	must(contd_thread_attach(NULL));
+	register_word(&word2, &t2, NULL);
+	hook_at("timer_stopped", let_other_register, 1);
+	__atomic_store_n(&word2, 1, __ATOMIC_RELEASE);
+	compute_until(contd__load(&hook_hits));
+	compute_until(runs(&t2));
+	__atomic_store_n(&word1, 1, __ATOMIC_RELEASE);
+	compute_until(runs(&t1));
+	cr_assert_eq(t1.context, CONTEXT_HANDLER);
+	must(contd_thread_detach());
+	helper_join(&other);
+	end(1, 1, 0);
+}
+
+/* The thread whose timer is about to be started detaches. */
+static void let_it_detach_too(void)
+{
+	contd__store_release(&step, 1);
+	while (contd__load_seq(&contd__signals.record[0]->tid))
+		sched_yield();
+}
+
+Test(races, armed_thread_detaches)
+{
+	start(CONTD_AGENT_REGION);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	helper_create(&other, false);
+	must(contd_thread_attach(NULL));
+	hook_at("arm_claimed", let_it_detach_too, 1);
+	helper_start(&other, job_register_word, NULL);
+	await(contd__load_acquire(&step));
+	must(contd_thread_detach());
+	helper_finish(&other);
+	/* A thread that attaches now is served. */
+	must(contd_thread_attach(NULL));
+	__atomic_store_n(&word1, 1, __ATOMIC_RELEASE);
+	compute_until(runs(&t1));
+	must(contd_thread_detach());
+	helper_join(&other);
+	end(1, 0, 0);
+}
+
+static void job_register_e2(void *data)
+{
+	(void)data;
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
+}
+
+/* Another thread wants to grow the same table at the same time, and a third allocation comes from a handler. */
+static void grow_too(void)
+{
+	helper_start(&other, job_register_e2, NULL);
+	raise_ours();
+}
+
+static void register_in_handler(int status, void *data)
+{
+	tally_cb(status, data);
+	if (contd_event_continue(1, es3, tally_cb, &t3, g, NULL))
+		__builtin_trap();
+}
+
+static void grown_at(const char *name)
+{
+	static struct contd_event filling[40];
+	struct contd_group *signal_safe;
+
+	begin();
+	must(contd_thread_attach(NULL));
+	signal_safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	helper_create(&other, false);
+	for (unsigned i = 0; i < 32; i++) {
+		struct contd_event *es[] = {&filling[i]};
+
+		must(contd_event_continue(1, es, tally_cb, &side_tally[i], g, NULL));
+	}
+	must(contd_event_continue(1, es1, register_in_handler, &t1, signal_safe, NULL));
+	complete_quietly(&e1, 0);
+	hook_at(name, grow_too, 1);
+	for (unsigned i = 32; i < 40; i++) {
+		struct contd_event *es[] = {&filling[i]};
+
+		must(contd_event_continue(1, es, tally_cb, &side_tally[i], g, NULL));
+	}
+	helper_finish(&other);
+	for (unsigned i = 0; i < 40; i++)
+		must(contd_event_complete(&filling[i], 0));
+	must(contd_event_complete(&e2, 0));
+	must(contd_event_complete(&e3, 0));
+	must(contd_thread_detach());
+	helper_join(&other);
+	end(1, 1, 1);
+	for (unsigned i = 0; i < 40; i++)
+		cr_assert_eq(runs(&side_tally[i]), 1);
+}
+
+Test(races, grown_by_two_at_grow_before_chunk)
+{
+	grown_at("grow_before_chunk");
+}
+Test(races, grown_by_two_at_grow_before_limit)
+{
+	grown_at("grow_before_limit");
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+void tally_cb(int status, void *data)
+{
+	struct tally *t = data;
+	char here;
+
+	t->status = status;
+	t->context = contd__self.context;
+	t->thread = pthread_self();
+	t->stack = (uintptr_t)&here;
+	__atomic_fetch_add(&t->runs, 1, __ATOMIC_ACQ_REL);
+}
+
+void start(enum contd_agent agent)
+{
+	struct contd_config config = {.size = sizeof(config), .agent = agent};
+
+	must(contd_init(&config));
+}
+
+struct contd_group *group_new(uint32_t flags, int32_t max_poll)
+{
+	struct contd_group_attr attr = {sizeof(attr), flags, max_poll};
+	struct contd_group *g = NULL;
+
+	must(contd_group_create(&attr, &g));
+	cr_assert_not_null(g);
+	return g;
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void raise_ours(void)
+{
+	pthread_kill(pthread_self(), contd__signals.signal_number);
+}
+
+int complete_quietly(struct contd_event *event, int status)
+{
+	uint8_t context = contd__self.context;
+	uint32_t flags = contd__load(&contd__tls.flags);
+	int rc;
+
+	/* As in a scan of the handler's, which would go on to find it. */
+	contd__or(&contd__tls.flags, CONTD__TLS_ATTACHED);
+	contd__self.context = CONTEXT_HANDLER;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	rc = contd_event_complete(event, status);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__self.context = context;
+	if (!(flags & CONTD__TLS_ATTACHED))
+		contd__and(&contd__tls.flags, ~CONTD__TLS_ATTACHED);
+	return rc;
+}
+
+struct contd_stats stats_now(void)
+{
+	struct contd_stats s = {.size = sizeof(s)};
+
+	must(contd_stats_get(&s));
+	return s;
+}
+
+enum { HELPER_IDLE, HELPER_JOB, HELPER_END };
+
+static void *helper_main(void *data)
+{
+	struct helper *h = data;
+	uint32_t state;
+
+	if (h->attach)
+		must(contd_thread_attach(NULL));
+	contd__store_release(&h->state, HELPER_IDLE);
+	while ((state = contd__load_acquire(&h->state)) != HELPER_END) {
+		if (state == HELPER_JOB) {
+			h->job(h->data);
+			contd__store_release(&h->state, HELPER_IDLE);
+		}
+		usleep(20);
+	}
+	if (h->attach)
+		contd_thread_detach();
+	return NULL;
+}
+
+void helper_create(struct helper *h, bool attach)
+{
+	h->attach = attach;
+	h->state = HELPER_JOB + 10;
+	cr_assert_eq(pthread_create(&h->thread, NULL, helper_main, h), 0);
+	await(contd__load_acquire(&h->state) == HELPER_IDLE);
+}
+
+void helper_start(struct helper *h, void (*job)(void *data), void *data)
+{
+	h->job = job;
+	h->data = data;
+	contd__store_release(&h->state, HELPER_JOB);
+}
+
+void helper_finish(struct helper *h)
+{
+	struct timespec ts = {0, 20000};
+
+	while (contd__load_acquire(&h->state) == HELPER_JOB)
+		nanosleep(&ts, NULL);
+}
+
+void helper_do(struct helper *h, void (*job)(void *data), void *data)
+{
+	helper_start(h, job, data);
+	helper_finish(h);
+}
+
+void helper_join(struct helper *h)
+{
+	helper_finish(h);
+	contd__store_release(&h->state, HELPER_END);
+	cr_assert_eq(pthread_join(h->thread, NULL), 0);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the unit tests share. Criterion runs each test in a process of its own. */
+#ifndef CONTD_TESTS_UNIT_H
+#define CONTD_TESTS_UNIT_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include <contd/contd.h>
+
+#include "dispatch/group.h"
+#include "rcu/atomic.h"
+#include "rcu/memory.h"
+#include "rcu/reader.h"
+#include "signal/signal.h"
+
+/* A test that takes this long hangs. */
+#define WATCHDOG 120
+/* What a test waits for comes at once or never. */
+#define PATIENCE_SECONDS 60
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
+#define SLOW_BUILD 1
+#else
+#define SLOW_BUILD 0
+#endif
+
+#define must(call) \
+	do { \
+		int must_rc = (call); \
+		cr_assert_eq(must_rc, 0, "%s is %d: %s", #call, must_rc, contd_error_text()); \
+	} while (0)
+
+/* It fails with this error, and a text says why. */
+#define must_fail(call, code) \
+	do { \
+		int must_rc; \
+		contd__self.error = NULL; \
+		must_rc = (call); \
+		cr_assert_eq(must_rc, -(code), "%s is %d instead of %d", #call, must_rc, -(code)); \
+		cr_assert_gt(strlen(contd_error_text()), 10, "%s fails without a text", #call); \
+	} while (0)
+
+/* One continuation's account; everything that a callback may need to tell. */
+struct tally {
+	unsigned runs;
+	int status;
+	int context; /* enum contd__context */
+	pthread_t thread;
+	uintptr_t stack;
+};
+
+void tally_cb(int status, void *data);
+
+static inline unsigned runs(const struct tally *t)
+{
+	return __atomic_load_n(&t->runs, __ATOMIC_ACQUIRE);
+}
+
+/* contd_init() with an agent. */
+void start(enum contd_agent agent);
+
+struct contd_group *group_new(uint32_t flags, int32_t max_poll);
+
+uint64_t now_ns(void);
+
+/* Wait, asleep, until the condition holds. */
+#define await(condition) \
+	do { \
+		uint64_t await_until = now_ns() + PATIENCE_SECONDS * 1000000000ull; \
+		while (!(condition)) { \
+			cr_assert(now_ns() < await_until, "never came true: %s", #condition); \
+			usleep(100); \
+		} \
+	} while (0)
+
+/*
+ * Wait, computing: no system call is made, so that what happens, happens by interruption. ThreadSanitizer keeps signals
+ * back until a call that it intercepts: there it has to be one.
+ */
+#ifdef __SANITIZE_THREAD__
+#define compute_step() usleep(10)
+#else
+#define compute_step() ((void)0)
+#endif
+#define compute_until(condition) \
+	do { \
+		uint64_t compute_until_ns = now_ns() + PATIENCE_SECONDS * 1000000000ull; \
+		while (!(condition)) { \
+			cr_assert(now_ns() < compute_until_ns, "never came true: %s", #condition); \
+			for (volatile int spin = 0; spin < 200; spin++) \
+				; \
+			compute_step(); \
+		} \
+	} while (0)
+
+/* contd's own signal, to the calling thread; it has been handled on return unless it is blocked. Any context. */
+void raise_ours(void);
+
+/* Complete an event and let nobody know: ready, but neither run nor notified. Any context. */
+int complete_quietly(struct contd_event *event, int status);
+
+struct contd_stats stats_now(void);
+
+/* A second thread that does jobs. */
+struct helper {
+	pthread_t thread;
+	void (*job)(void *data);
+	void *data;
+	uint32_t state;
+	bool attach;
+};
+void helper_create(struct helper *h, bool attach);
+void helper_start(struct helper *h, void (*job)(void *data), void *data);
+/* Any context: no call that is not async-signal-safe. */
+void helper_finish(struct helper *h);
+void helper_do(struct helper *h, void (*job)(void *data), void *data);
+void helper_join(struct helper *h);
+
+#endif
