@@ -120,8 +120,8 @@ struct contd_group_attr {
 
 /*
  * attr may be NULL: no flags, no limit.
- * Context: any thread, in a callback; may block. Errors: -EINVAL, -ENOMEM, -EAGAIN (all of the 4096 groups that are
- * not poll-only are taken), -EPERM (not initialized), -ECHILD.
+ * Context: any thread, in a callback; may block. Errors: -EINVAL, -ENOMEM, -EAGAIN (4096 groups exist with the same
+ * CONTD_THREAD_ANY and CONTD_ASYNC_SIGNAL_SAFE flags that are not poll-only), -EPERM (not initialized), -ECHILD.
  */
 CONTD_API int contd_group_create(const struct contd_group_attr *attr, struct contd_group **groupp) CONTD_NOEXCEPT;
 
@@ -176,7 +176,7 @@ struct contd_event {
 
 #define CONTD_EVENT_INIT {0, NULL}
 
-/* Make *event pending. It must have no continuation attached. Any thread, handler. */
+/* Make *event pending. It must have no continuation attached. NULL does nothing. Any thread, handler. */
 CONTD_API void contd_event_init(struct contd_event *event) CONTD_NOEXCEPT;
 
 /*
@@ -197,11 +197,12 @@ CONTD_API int contd_event_continue(size_t n, struct contd_event *const events[],
  * The operation is complete, with status 0 or a code of the caller's. The continuation is made ready. If its group is async-signal-safe and the caller is an attached thread outside guards
  * and continuations, it runs here and now; if the caller is not attached, an attached thread is notified by signal.
  * Others wait for test, wait or poll.
- * Context: any thread, handler, in a callback. Errors: -EALREADY (complete before), -EINVAL.
+ * Context: any thread, handler, in a callback. Errors: -EALREADY (complete before), -EINVAL. In the child of a fork the
+ * event becomes complete and nothing runs.
  */
 CONTD_API int contd_event_complete(struct contd_event *event, int status) CONTD_NOEXCEPT;
 
-/* 1 if complete, else 0. Any thread, handler, in a callback. */
+/* 1 if complete, else 0, for NULL too. Any thread, handler, in a callback. */
 CONTD_API int contd_event_is_complete(const struct contd_event *event) CONTD_NOEXCEPT;
 
 /* --------------------------------------------------------------------------------------------------- memory words --- */

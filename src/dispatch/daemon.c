@@ -14,6 +14,7 @@
 
 #define D contd__dispatch
 
+#define LOOK_NS 1000000
 #define KERNEL_ASSUMED_NS 10000 /* what a wake-up costs where no thread has attached, which would have measured it */
 
 static struct {
@@ -33,13 +34,14 @@ static bool something_to_do(void)
 
 static void look(void)
 {
-	struct contd__budget budget = {.count = UINT32_MAX};
+	/* Back to the sources after a while, however much there is to run. */
+	struct contd__budget budget = {.count = UINT32_MAX, .deadline = contd__ticks() + (uint64_t)(LOOK_NS * D.ticks_per_ns)};
 	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
 
 	contd__words_look_sig(UINT32_MAX);
 	contd__sources_drive_sig(WHERE_DAEMON);
 	if (contd__marked_sig(CLASSES_DAEMON))
-		contd__scan_sig(CLASSES_DAEMON, &budget);
+		contd__scan_through_sig(CLASSES_DAEMON, &budget);
 	/* The class that only threads of the application may run: interrupt one of them. */
 	if (ops && contd__marked_sig(1u << CLASS_SIGNAL))
 		ops->notify();

@@ -35,6 +35,8 @@ static uint64_t done_word(int status)
 
 void contd_event_init(struct contd_event *event)
 {
+	if (!event)
+		return;
 	event->next = NULL;
 	/* Release: what happened before is visible to who completes it. */
 	contd__store_release(&event->word, 0);
@@ -43,7 +45,7 @@ void contd_event_init(struct contd_event *event)
 int contd_event_is_complete(const struct contd_event *event)
 {
 	/* Acquire: pairs with the exchange in contd_event_complete. */
-	return (contd__load_acquire(&event->word) & WORD_DONE) != 0;
+	return event && (contd__load_acquire(&event->word) & WORD_DONE) != 0;
 }
 
 void contd__invoke_user_sig(struct contd__slot *s)

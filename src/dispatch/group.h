@@ -135,6 +135,9 @@ CONTD_INTERNAL_API uint32_t contd__scan_group_sig(struct contd_group *g, struct 
 /* Run ready continuations of all groups of the classes in the mask. */
 CONTD_INTERNAL_API uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget);
 
+/* The same, round after round, until nothing is left or the budget is used up: a chain's links in one go. */
+uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget);
+
 /* Has a class of the mask anything marked? A hint that is never wrong about "no" for what was marked before. */
 static inline bool contd__marked_sig(uint32_t classes)
 {

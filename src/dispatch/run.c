@@ -503,6 +503,16 @@ uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
 	return ran;
 }
 
+uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget)
+{
+	uint32_t ran = 0, n;
+
+	do
+		ran += n = contd__scan_sig(classes, budget);
+	while (n && !spent(budget) && contd__marked_sig(classes));
+	return ran;
+}
+
 /* -------------------------------------------------------------------------------------------------- interruption --- */
 
 uint32_t contd__react_sig(void)
@@ -517,7 +527,7 @@ uint32_t contd__react_sig(void)
 	contd__words_look_sig(D.config.scan_count);
 	contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER);
 	budget.deadline = contd__ticks() + D.scan_ticks;
-	ran = contd__scan_sig(region ? CLASSES_ALL : CLASSES_SIGNAL, &budget);
+	ran = contd__scan_through_sig(region ? CLASSES_ALL : CLASSES_SIGNAL, &budget);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__self.context = before;
 	/* Left by the budget, or made ready behind the scan by a callback of it: no other signal need come for that. */

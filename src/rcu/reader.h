@@ -9,8 +9,9 @@
  *  contd__grace_period         yes     no     blocking; outside read-side critical sections
  *
  * What it protects: a pointer to a group found in a class's root stays valid inside a section. Whoever goes on to use
- * the group takes a reference inside the section and then leaves it, so no section lasts longer than a few loads and
- * no callback ever runs in one.
+ * the group takes a reference inside the section and then leaves it, so a section lasts no longer than a few loads.
+ * Scans run callbacks outside sections. (Async-signal-safe ones may run in one where a cancelled continuation's last
+ * event makes a group complete that another one awaits: so nothing that they may call waits for a grace period.)
  */
 #ifndef CONTD_RCU_READER_H
 #define CONTD_RCU_READER_H

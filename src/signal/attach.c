@@ -102,6 +102,7 @@ static int timer_make(struct contd__attached *a, pid_t tid)
 	ev.sigev_notify = SIGEV_THREAD_ID;
 	ev.sigev_signo = S.signal_number;
 	ev.sigev_notify_thread_id = tid;
+	ev.sigev_value.sival_ptr = &S; /* the mark that the handler knows its own by */
 	return timer_create(CLOCK_MONOTONIC, &ev, &a->timer) ? -errno : 0;
 }
 

@@ -8,13 +8,34 @@
 struct contd__signals contd__signals;
 __thread struct contd__attached *contd__me __attribute__((tls_model("initial-exec")));
 
+/* Somebody's handler was there before, and is to have what is not ours. */
+static bool chained(int signo)
+{
+	const struct sigaction *before = &contd__signals.before[signo];
+
+	return before->sa_flags & SA_SIGINFO || (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN);
+}
+
+/*
+ * contd's timers and notifications carry a mark. Where nobody else has the signal, any that a timer or a thread of this
+ * process sends is taken as a request to look.
+ */
+static bool ours(int signo, const siginfo_t *info)
+{
+	if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE)
+		return info->si_value.sival_ptr == &contd__signals || (info->si_code == SI_TIMER && !chained(signo));
+	return info->si_code == SI_TKILL && !chained(signo);
+}
+
 static void pass_on(int signo, siginfo_t *info, void *context)
 {
 	const struct sigaction *before = &contd__signals.before[signo];
 
+	if (!chained(signo))
+		return;
 	if (before->sa_flags & SA_SIGINFO)
 		before->sa_sigaction(signo, info, context);
-	else if (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN)
+	else
 		before->sa_handler(signo);
 }
 
@@ -43,9 +64,10 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	uint64_t begin, cost;
 	uint32_t ran = 0;
 
-	/* Ours are timers' and threads' of this process; a stray one finds the thread not attached. */
-	if ((info->si_code != SI_TIMER && info->si_code != SI_TKILL) || !enter(me)) {
-		pass_on(signo, info, context);
+	/* A stray one of ours finds the thread not attached. */
+	if (!ours(signo, info) || !enter(me)) {
+		if (!ours(signo, info))
+			pass_on(signo, info, context);
 		errno = saved;
 		return;
 	}

@@ -16,18 +16,22 @@
 			contd__add(&contd__dispatch.field, 1);   \
 	} while (0)
 
-/* tgkill(2) is a plain system call; unlike pthread_kill(3) it needs no more than the thread's number. */
+/* rt_tgsigqueueinfo(2) is a plain system call; unlike pthread_sigqueue(3) it needs no more than the thread's number. */
 static bool send_signal(struct contd__attached *a)
 {
 	bool sent = false;
 	int saved = errno;
 	int32_t tid;
+	siginfo_t info = {.si_code = SI_QUEUE};
+
+	info.si_pid = contd__signals.pid;
+	info.si_value.sival_ptr = &contd__signals; /* the mark that the handler knows its own by */
 
 	contd__add(&a->senders, 1);
 	tid = contd__load_seq(&a->tid);
 	CONTD_TESTPOINT("notify_before_send");
 	if (tid)
-		sent = syscall(SYS_tgkill, contd__signals.pid, tid, contd__signals.signal_number) == 0;
+		sent = syscall(SYS_rt_tgsigqueueinfo, contd__signals.pid, tid, contd__signals.signal_number, &info) == 0;
 	contd__sub(&a->senders, 1);
 	if (tid && !sent)
 		COUNT(notify_failed); /* EAGAIN: RLIMIT_SIGPENDING; it stays ready, others will look */

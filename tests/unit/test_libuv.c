@@ -60,6 +60,9 @@ Test(libuv, loop_ends_when_all_have_run, .timeout = 30)
 	cr_assert_eq(pthread_create(&thread, NULL, complete_all, NULL), 0);
 	cr_assert_eq(uv_run(&loop, UV_RUN_DEFAULT), 0); /* sleeps in epoll_wait, and returns when the poll handle stops */
 	pthread_join(thread, NULL);
+	uv_close((uv_handle_t *)&poll, NULL);
+	cr_assert_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
+	cr_assert_eq(uv_loop_close(&loop), 0);
 	cr_assert_eq(ran, EVENTS);
 	cr_assert_eq(elsewhere, 0);
 	contd_group_destroy(group);
