@@ -418,36 +418,49 @@ static bool finishes_once(ompi_request_t *r)
 }
 
 /*
- * May continuations be attached to all of them? *pendingp: how many are not complete. A request that stands in the array
- * twice is found by tagging each with its place; until the callback is stored nobody looks at the tag.
+ * Does one stand in the array twice? A few are compared with each other; many are tagged each with its place, and until
+ * the callback is stored nobody looks at the tag.
  */
-static int check(const struct contd__mpi_attach *a, int *pendingp)
+static bool named_twice(const struct contd__mpi_attach *a)
 {
-	int pending = 0, once = 0;
-
-	for (int i = 0; i < a->count; i++) {
-		ompi_request_t *r = a->requests[i];
-
-		if (!r)
-			return MPI_ERR_REQUEST;
-		once += finishes_once(r);
-		if (complete_already(r) && !contd__cr_of(r))
-			continue;
-		if (r->req_complete_cb == op_hook)
-			return MPI_ERR_REQUEST; /* one continuation an operation */
-		if (contd__cr_of(r) ? contd__group_outstanding_sig(contd__cr_of(r)->group) : true)
-			pending++;
+	if (a->count <= 4) {
+		for (int i = 1; i < a->count; i++)
+			for (int k = 0; k < i; k++)
+				if (a->requests[i] == a->requests[k] && finishes_once(a->requests[i]))
+					return true;
+		return false;
 	}
-	*pendingp = pending;
-	if (once < 2)
-		return MPI_SUCCESS;
 	for (int i = 0; i < a->count; i++)
 		if (finishes_once(a->requests[i]))
 			a->requests[i]->req_complete_cb_data = &a->requests[i];
 	for (int i = 0; i < a->count; i++)
 		if (finishes_once(a->requests[i]) && a->requests[i]->req_complete_cb_data != &a->requests[i])
+			return true;
+	return false;
+}
+
+/* May continuations be attached to all of them? *pendingp: how many are not complete. */
+static int check(const struct contd__mpi_attach *a, int *pendingp)
+{
+	int pending = 0;
+
+	for (int i = 0; i < a->count; i++) {
+		ompi_request_t *r = a->requests[i];
+		struct contd__cr *cr;
+
+		if (!r)
 			return MPI_ERR_REQUEST;
-	return MPI_SUCCESS;
+		cr = contd__cr_of(r);
+		if (cr) {
+			pending += contd__group_outstanding_sig(cr->group) != 0;
+		} else if (!complete_already(r)) {
+			if (r->req_complete_cb)
+				return MPI_ERR_REQUEST; /* one continuation an operation, ours or Open MPI's own */
+			pending++;
+		}
+	}
+	*pendingp = pending;
+	return named_twice(a) ? MPI_ERR_REQUEST : MPI_SUCCESS;
 }
 
 /* All complete, and the continuation may run here: no slot is needed. */
@@ -553,6 +566,7 @@ static int native_attach(const struct contd__mpi_attach *a, MPI_Request handle, 
 			contd__slot_withdraw_sig(s, generation);
 			/* Withdrawing is one more. */
 			contd__slot_event_done_sig(s, generation, (uint32_t)a->count + 2 - fired);
+			CONTD_COUNT(registered, -1);
 			free(set);
 			return contd__mpi_class(rc);
 		}
