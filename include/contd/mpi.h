@@ -45,10 +45,11 @@ CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req);
 
 /*
  * Run cb(status, cb_data) when *op_request has completed. A handle that is not persistent is MPI_REQUEST_NULL on return;
- * a persistent one stays, and is inactive when the callback runs. status may be MPI_STATUS_IGNORE, else it must stay
- * accessible until the callback has run.
- * Errors: MPI_ERR_ARG (NULL), MPI_ERR_REQUEST (cont_req is no CR; the request has a continuation already; op_request is a
- * CR that waits for cont_req), MPI_ERR_NO_MEM.
+ * a persistent one stays, is inactive when the callback runs, and must not be freed before (Open MPI then forgets its
+ * completion). A CR as *op_request stays too; the callback runs when everything registered with it has run. status may be
+ * MPI_STATUS_IGNORE, else it must stay accessible until the callback has run.
+ * Errors: MPI_ERR_ARG (NULL), MPI_ERR_REQUEST (cont_req is no CR; the request has a continuation already; op_request is
+ * cont_req, or a CR that waits for it), MPI_ERR_NO_MEM.
  */
 CONTD_API int MPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb_data, MPI_Status *status,
 			   MPI_Request cont_req);

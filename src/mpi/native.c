@@ -253,7 +253,7 @@ static void cr_state_locked(struct contd__cr *cr)
 	if (contd__group_outstanding_sig(cr->group)) {
 		void *complete = REQUEST_COMPLETED;
 
-		r->req_state = OMPI_REQUEST_ACTIVE;
+		contd__store(&r->req_state, OMPI_REQUEST_ACTIVE);
 		OPAL_ATOMIC_COMPARE_EXCHANGE_STRONG_PTR(&r->req_complete, &complete, REQUEST_PENDING);
 	} else if (contd__load_seq(&r->req_complete) != REQUEST_COMPLETED) {
 		void *pending = REQUEST_PENDING;
@@ -303,7 +303,7 @@ void contd__cr_reported(struct contd__cr *cr)
 		return;
 	cr_lock_wait(cr);
 	if (contd__group_outstanding_sig(cr->group) == 0)
-		cr->super.req_state = OMPI_REQUEST_INACTIVE;
+		contd__store(&cr->super.req_state, OMPI_REQUEST_INACTIVE);
 	cr_unlock(cr);
 }
 
@@ -312,11 +312,11 @@ static void cr_activate(struct contd__cr *cr)
 {
 	ompi_request_t *r = &cr->super;
 
-	if (r->req_state == OMPI_REQUEST_ACTIVE &&
+	if (contd__load(&r->req_state) == OMPI_REQUEST_ACTIVE &&
 	    (contd__load_seq(&r->req_complete) == REQUEST_PENDING || !contd__group_outstanding_sig(cr->group)))
 		return;
 	cr_lock_wait(cr);
-	r->req_state = OMPI_REQUEST_ACTIVE;
+	contd__store(&r->req_state, OMPI_REQUEST_ACTIVE);
 	cr_state_locked(cr);
 	cr_unlock(cr);
 }
@@ -440,7 +440,7 @@ static bool named_twice(const struct contd__mpi_attach *a)
 }
 
 /* May continuations be attached to all of them? *pendingp: how many are not complete. */
-static int check(const struct contd__mpi_attach *a, int *pendingp)
+static int check(const struct contd__mpi_attach *a, const struct contd_group *group, int *pendingp)
 {
 	int pending = 0;
 
@@ -452,6 +452,8 @@ static int check(const struct contd__mpi_attach *a, int *pendingp)
 			return MPI_ERR_REQUEST;
 		cr = contd__cr_of(r);
 		if (cr) {
+			if (cr->group == group)
+				return MPI_ERR_REQUEST; /* it would wait for itself, complete or not */
 			pending += contd__group_outstanding_sig(cr->group) != 0;
 		} else if (!complete_already(r)) {
 			if (r->req_complete_cb)
@@ -531,7 +533,7 @@ static int native_attach(const struct contd__mpi_attach *a, MPI_Request handle, 
 	uint32_t generation, fired = 0, done = 1; /* 1: this call's own hold */
 	int pending, rc;
 
-	rc = check(a, &pending);
+	rc = check(a, group, &pending);
 	if (rc)
 		return rc;
 	if (pending == 0 && contd__may_run_inline(group))

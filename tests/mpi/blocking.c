@@ -9,9 +9,10 @@
 #define TAG 101
 
 enum call { RECV, SSEND, PROBE, MPROBE, SENDRECV, WAIT, WAITALL, WAITANY, WAITSOME, BARRIER, BCAST, ALLREDUCE, COMM_DUP,
-	    FENCE, FINALLY, CALLS = FINALLY };
-static const char *const call_name[CALLS] = {"Recv",    "Ssend",    "Probe",   "Mprobe", "Sendrecv",  "Wait",     "Waitall",
-					     "Waitany", "Waitsome", "Barrier", "Bcast",  "Allreduce", "Comm_dup", "Win_fence"};
+	    FENCE, CALLS };
+static const char *const call_name[CALLS] = {
+	"Recv",    "Ssend",    "Probe",   "Mprobe", "Sendrecv",  "Wait",     "Waitall",
+	"Waitany", "Waitsome", "Barrier", "Bcast",  "Allreduce", "Comm_dup", "Win_fence"};
 
 static int depth, runs, nested;
 static bool waits_inside;
@@ -30,8 +31,8 @@ static void tell(MPI_Status *status, void *data)
 	runs++;
 	if (waits_inside) {
 		/* Blocks inside, with others ready: they wait their turn. */
-		MPI_Sendrecv(&go, 1, MPI_BYTE, status->MPI_SOURCE, TAG + 2, &echo, 1, MPI_BYTE, status->MPI_SOURCE, TAG + 2, pair,
-			     MPI_STATUS_IGNORE);
+		MPI_Sendrecv(&go, 1, MPI_BYTE, status->MPI_SOURCE, TAG + 2, &echo, 1, MPI_BYTE, status->MPI_SOURCE,
+			     TAG + 2, pair, MPI_STATUS_IGNORE);
 	}
 	MPI_Send(&go, 1, MPI_BYTE, status->MPI_SOURCE, TAG + 1, pair);
 	depth--;

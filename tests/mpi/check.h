@@ -27,7 +27,7 @@
 static int check_rank, check_size = 1;
 static atomic_int check_failures, check_count;
 static const char *volatile check_section = "start";
-static volatile int check_line;
+static atomic_int check_line;
 
 /* ------------------------------------------------------------------------------------------------------- checks --- */
 
@@ -35,7 +35,7 @@ static inline bool check_that(bool good, const char *what, const char *file, int
 {
 	const char *slash = strrchr(file, '/');
 
-	check_line = line;
+	atomic_store_explicit(&check_line, line, memory_order_relaxed);
 	atomic_fetch_add(&check_count, 1);
 	if (!good && atomic_fetch_add(&check_failures, 1) < 50)
 		fprintf(stderr, "%s:%d: rank %d: %s: CHECK(%s) failed\n", slash ? slash + 1 : file, line, check_rank,
@@ -47,7 +47,7 @@ static inline bool check_equal(long long a, long long b, const char *what, const
 {
 	const char *slash = strrchr(file, '/');
 
-	check_line = line;
+	atomic_store_explicit(&check_line, line, memory_order_relaxed);
 	atomic_fetch_add(&check_count, 1);
 	if (a != b && atomic_fetch_add(&check_failures, 1) < 50)
 		fprintf(stderr, "%s:%d: rank %d: %s: CHECK_EQ(%s) failed: %lld, %lld\n", slash ? slash + 1 : file, line,
@@ -70,7 +70,7 @@ static void check_hung(int signo)
 
 	(void)signo;
 	length = snprintf(line, sizeof(line), "HUNG: rank %d in \"%s\", after line %d\n", check_rank, check_section,
-			  check_line);
+			  atomic_load(&check_line));
 	(void)!write(STDERR_FILENO, line, (size_t)length);
 	n = backtrace(frames, (int)(sizeof(frames) / sizeof(frames[0])));
 	backtrace_symbols_fd(frames, n, STDERR_FILENO);
@@ -95,7 +95,7 @@ static inline void check_watchdog(void)
 	alarm(CHECK_WATCHDOG_SECONDS);
 }
 
-/* -------------------------------------------------------------------------------------------------- begin and end --- */
+/* ------------------------------------------------------------------------------------------------ begin and end --- */
 
 /* MPI_Init_thread at this level at least; ends the program as skipped where MPI does not grant it. */
 CHECK_HELPER void check_init(int *argc, char ***argv, int level)
@@ -140,7 +140,7 @@ CHECK_HELPER int check_fini(void)
 	return rc || atomic_load(&check_failures);
 }
 
-/* ------------------------------------------------------------------------------------------------------- helpers --- */
+/* ------------------------------------------------------------------------------------------------------ helpers --- */
 
 /* mpirun binds a rank, and so all of its threads, to one core; races need two. For threads that are made later, too. */
 CHECK_HELPER void check_unbind(void)

@@ -40,13 +40,14 @@ static void run_persistent(MPI_Request *r)
 	CHECK_EQ(status.MPI_ERROR, MPI_SUCCESS);
 }
 
-/* ---------------------------------------------------------------------------------------------------- collectives --- */
+/* -------------------------------------------------------------------------------------------------- collectives --- */
 
 #define LONGS 1000
 
 static void check_nonblocking(void)
 {
-	long *in = malloc(sizeof(long) * LONGS * (size_t)check_size), *out = malloc(sizeof(long) * LONGS * (size_t)check_size);
+	long *in = malloc(sizeof(long) * LONGS * (size_t)check_size);
+	long *out = malloc(sizeof(long) * LONGS * (size_t)check_size);
 	MPI_Request r;
 
 	check_begin("Ibarrier");
@@ -281,7 +282,8 @@ static void check_persistent(void)
 	}
 	CHECK_OK(MPI_Request_free(&r));
 	check_begin("persistent allreduce restarted in its continuation");
-	MPIX_Allreduce_init(&again.out, &again.sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &again.request);
+	MPIX_Allreduce_init(&again.out, &again.sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+			    &again.request);
 	CHECK_OK(MPI_Start(&again.request));
 	CHECK_OK(MPI_Continue(&again.request, start_again, &again, MPI_STATUS_IGNORE, cr));
 	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
@@ -303,7 +305,7 @@ static void check_persistent(void)
 }
 #endif
 
-/* ------------------------------------------------------------------------------------------------------------ RMA --- */
+/* ---------------------------------------------------------------------------------------------------------- RMA --- */
 
 static void check_rma(void)
 {
@@ -354,7 +356,7 @@ static void check_rma(void)
 	free(local);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ I/O --- */
+/* ---------------------------------------------------------------------------------------------------------- I/O --- */
 
 static void check_io(void)
 {
@@ -397,8 +399,8 @@ static void check_io(void)
 		CHECK_EQ(seen.runs, 3 * round + 2);
 		CHECK(pattern_holds(back, BYTES, (unsigned)(check_rank + round)));
 		MPI_File_iwrite_at(file, (MPI_Offset)check_rank * BYTES, buffer, BYTES / 2, MPI_BYTE, &r[0]);
-		MPI_File_iwrite_at(file, (MPI_Offset)check_rank * BYTES + BYTES / 2, buffer + BYTES / 2, BYTES / 2, MPI_BYTE,
-				   &r[1]);
+		MPI_File_iwrite_at(file, (MPI_Offset)check_rank * BYTES + BYTES / 2, buffer + BYTES / 2,
+				   BYTES / 2, MPI_BYTE, &r[1]);
 		CHECK_OK(MPI_Continueall(2, r, see, &seen, MPI_STATUSES_IGNORE, cr));
 		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
 		CHECK_EQ(seen.runs, 3 * round + 3);
@@ -410,7 +412,7 @@ static void check_io(void)
 	free(back);
 }
 
-/* ------------------------------------------------------------------------------------------ generalized requests --- */
+/* ----------------------------------------------------------------------------------------- generalized requests --- */
 
 static struct {
 	int queried, freed, cancelled, ran;

@@ -20,7 +20,7 @@ static void end_it(int tag)
 	MPI_Send(out, 8, MPI_BYTE, check_next(), tag, MPI_COMM_WORLD);
 }
 
-/* ------------------------------------------------------------------------------------------------------- complete --- */
+/* ----------------------------------------------------------------------------------------------------- complete --- */
 
 static void check_fresh(MPI_Request cr)
 {
@@ -72,7 +72,7 @@ static void check_fresh(MPI_Request cr)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------- one at a time --- */
+/* ------------------------------------------------------------------------------------------------ one at a time --- */
 
 /* false while something is outstanding, true afterwards, by each of the calls; PMPI names and Fortran handles too. */
 static void check_alone(MPI_Request cr)
@@ -137,7 +137,8 @@ static void check_alone(MPI_Request cr)
 static void check_wait(MPI_Request cr)
 {
 	enum { WAIT, WAITALL, WAITANY, WAITSOME, PWAIT, FORTRAN, WAITS };
-	static const char *const name[WAITS] = {"Wait", "Waitall", "Waitany", "Waitsome", "PMPI_Wait", "Fortran handle"};
+	static const char *const name[WAITS] = {"Wait",     "Waitall",   "Waitany",
+						"Waitsome", "PMPI_Wait", "Fortran handle"};
 	MPI_Request same = cr;
 
 	for (int how = 0; how < WAITS; how++) {
@@ -302,16 +303,19 @@ static void check_many(void)
 	for (int i = 0; i < CRS; i++) {
 		cr[i] = i % 2 ? check_plain_cr() : check_cr("mpi_continue_poll_only", "true", NULL, NULL);
 		for (int k = 0; k < EACH; k++) {
-			MPI_Irecv(&buffer[i * EACH + k], 1, MPI_BYTE, check_previous(), TAG + 1000 + i * EACH + k, MPI_COMM_WORLD,
-				  &r[0]);
+			MPI_Irecv(&buffer[i * EACH + k], 1, MPI_BYTE, check_previous(), TAG + 1000 + i * EACH + k,
+				  MPI_COMM_WORLD, &r[0]);
 			CHECK_OK(MPI_Continue(&r[0], see, &seen[i], MPI_STATUS_IGNORE, cr[i]));
 		}
 	}
 	for (int i = 0, c = 0, o = 0; i < CRS + OTHERS; i++) {
-		if (i % 6 == 0 && c < CRS)
+		if (i % 6 == 0 && c < CRS) {
 			r[i] = cr[c++];
-		else
-			MPI_Irecv(&buffer[CRS * EACH + o], 1, MPI_BYTE, check_previous(), TAG + 2000 + o, MPI_COMM_WORLD, &r[i]), o++;
+			continue;
+		}
+		MPI_Irecv(&buffer[CRS * EACH + o], 1, MPI_BYTE, check_previous(), TAG + 2000 + o, MPI_COMM_WORLD,
+			  &r[i]);
+		o++;
 	}
 	for (int i = 0; i < CRS * EACH; i++)
 		MPI_Send(out, 1, MPI_BYTE, check_next(), TAG + 1000 + i, MPI_COMM_WORLD);
@@ -325,7 +329,7 @@ static void check_many(void)
 	}
 }
 
-/* -------------------------------------------------------------------------------------------------------- freeing --- */
+/* ------------------------------------------------------------------------------------------------------ freeing --- */
 
 static void check_free(void)
 {
@@ -391,7 +395,7 @@ static void check_free_inside(void)
 	}
 }
 
-/* --------------------------------------------------------------------------------------------------------- chains --- */
+/* ------------------------------------------------------------------------------------------------------- chains --- */
 
 static void check_chained(void)
 {
@@ -420,6 +424,9 @@ static void check_chained(void)
 	handle = first;
 	CHECK_EQ(MPI_Continue(&handle, see, &on_first, MPI_STATUS_IGNORE, first), MPI_ERR_REQUEST);
 	CHECK(handle == first);
+	CHECK_OK(MPI_Continue_init(MPI_INFO_NULL, &handle)); /* one that is complete would wait for itself as well */
+	CHECK_EQ(MPI_Continue(&handle, see, &on_first, MPI_STATUS_IGNORE, handle), MPI_ERR_REQUEST);
+	CHECK_OK(MPI_Request_free(&handle));
 	r[0] = MPI_REQUEST_NULL;
 	MPI_Irecv(in + 16, 8, MPI_BYTE, check_previous(), TAG + 2, MPI_COMM_WORLD, &r[1]);
 	r[2] = third;
@@ -485,7 +492,7 @@ static void check_chained(void)
 	MPI_Request_free(&third);
 }
 
-/* -------------------------------------------------------------------------------- inside its own continuations --- */
+/* --------------------------------------------------------------------------------- inside its own continuations --- */
 
 static struct {
 	MPI_Request cr, other;
@@ -605,7 +612,7 @@ static void check_inside(void)
 	MPI_Errhandler_free(&world);
 }
 
-/* ------------------------------------------------------------------------------ registering more with its own CR --- */
+/* ----------------------------------------------------------------------------- registering more with its own CR --- */
 
 struct more {
 	MPI_Request cr;

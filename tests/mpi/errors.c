@@ -46,7 +46,7 @@ static void refused(int rc, int class, int line)
 }
 #define REFUSED(call, class) refused((call), (class), __LINE__)
 
-/* ------------------------------------------------------------------------------------------------ outside of MPI --- */
+/* ----------------------------------------------------------------------------------------------- outside of MPI --- */
 
 /* No handler to be called then, and no abort. */
 static void check_outside(const char *when)
@@ -64,7 +64,7 @@ static void check_outside(const char *when)
 	CHECK(r == MPI_REQUEST_NULL);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- ladders --- */
+/* ------------------------------------------------------------------------------------------------------ ladders --- */
 
 /* The first call of all, with less memory than it needs, until it has enough. */
 static void check_first_call(void)
@@ -122,7 +122,8 @@ static void check_ladder(bool set)
 		int count = set ? EACH : 1;
 
 		for (int k = 0; k < count; k++)
-			MPI_Irecv(&bytes[i * EACH + k], 1, MPI_BYTE, check_previous(), i * EACH + k, MPI_COMM_WORLD, &r[k]);
+			MPI_Irecv(&bytes[i * EACH + k], 1, MPI_BYTE, check_previous(), i * EACH + k,
+				  MPI_COMM_WORLD, &r[k]);
 		memcpy(before, r, sizeof(r));
 		for (long budget = 0;; budget++) {
 			int rc;
@@ -211,7 +212,7 @@ static void check_ladder_waitall(void)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------- arguments --- */
+/* ---------------------------------------------------------------------------------------------------- arguments --- */
 
 static int init_with(const char *key, const char *value, const char *key2, const char *value2)
 {
@@ -367,7 +368,7 @@ static void check_attach_arguments(void)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------ CRs as operations --- */
+/* -------------------------------------------------------------------------------------------- CRs as operations --- */
 
 static MPI_Request hooked_cr;
 static int hooked_at, hook_calls;

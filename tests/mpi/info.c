@@ -39,7 +39,7 @@ static void other_calls(void)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------ poll_only --- */
+/* ---------------------------------------------------------------------------------------------------- poll_only --- */
 
 static void wait_for_other(MPI_Status *status, void *data)
 {
@@ -106,7 +106,7 @@ static void check_poll_only(void)
 	CHECK_OK(MPI_Request_free(&plain));
 }
 
-/* ----------------------------------------------------------------------------------------------- enqueue_complete --- */
+/* --------------------------------------------------------------------------------------------- enqueue_complete --- */
 
 static void check_enqueue(void)
 {
@@ -149,7 +149,7 @@ static void check_enqueue(void)
 	CHECK_OK(MPI_Request_free(&plain));
 }
 
-/* ------------------------------------------------------------------------------------------------------- max_poll --- */
+/* ----------------------------------------------------------------------------------------------------- max_poll --- */
 
 static void add_ready(MPI_Request cr, struct seen *seen, int n)
 {
@@ -286,7 +286,7 @@ static void check_max_poll(void)
 	CHECK_OK(MPI_Request_free(&plain));
 }
 
-/* --------------------------------------------------------------------------------------------------------- thread --- */
+/* ------------------------------------------------------------------------------------------------------- thread --- */
 
 struct where {
 	pthread_t thread;
@@ -303,8 +303,8 @@ static void record_thread(MPI_Status *status, void *data)
 }
 
 /*
- * The daemon finds both messages; what it may run it does. The `application` one comes first, so it has been ready since
- * before the other one ran.
+ * The daemon finds both messages; what it may run it does. The `application` one comes first, so it has been ready
+ * since before the other one ran.
  */
 static void check_thread(const char *any)
 {
@@ -336,7 +336,7 @@ static void check_thread(const char *any)
 	CHECK_OK(MPI_Request_free(&application));
 	CHECK_OK(MPI_Request_free(&anyone));
 
-	/* The daemon has nothing to look at while the thread computes but its own queue: complete already, and queued. */
+	/* Complete already, and queued: the daemon has nothing else to look at while the thread computes. */
 	check_begin("thread any, nobody calls MPI");
 	anyone = check_cr("mpi_continue_thread", any, "mpi_continue_enqueue_complete", "true");
 	for (int round = 0; round < 20; round++) {
@@ -353,7 +353,7 @@ static void check_thread(const char *any)
 	CHECK(stats.run_daemon >= 20);
 }
 
-/* --------------------------------------------------------------------------------------------------------- values --- */
+/* ------------------------------------------------------------------------------------------------------- values --- */
 
 static int init_with(const char *key1, const char *value1, const char *key2, const char *value2)
 {
@@ -381,7 +381,8 @@ static void check_values(void)
 	static const char *const flags[] = {"mpi_continue_poll_only", "mpi_continue_enqueue_complete",
 					    "mpi_continue_async_signal_safe"};
 	static const char *const bad_flags[] = {"TRUE", "yes", "1", "0", "tru", "truee", "true,false", "maybe"};
-	static const char *const bad_numbers[] = {"abc", "-2", "5x", "1.5", "0x10", "99999999999", "-99999999999", "--1", "-"};
+	static const char *const bad_numbers[] = {"abc", "-2", "5x", "1.5", "0x10", "99999999999",
+						  "-99999999999", "--1", "-"};
 	static const char *const good_numbers[] = {"-1", "0", "1", "2147483647"};
 	static const char *const bad_threads[] = {"Any", "none", "applications", "any,application"};
 	char longest[MPI_MAX_INFO_VAL];

@@ -56,8 +56,8 @@ static void single(MPI_Request cr, enum kind kind, size_t bytes, bool any, bool 
 	status_poison(&out_status);
 	memset(in, 0, bytes);
 	pattern_fill(out, bytes, (unsigned)check_rank);
-	MPI_Irecv(in, (int)bytes, MPI_BYTE, any ? MPI_ANY_SOURCE : check_previous(), any ? MPI_ANY_TAG : TAG, MPI_COMM_WORLD,
-		  &r[0]);
+	MPI_Irecv(in, (int)bytes, MPI_BYTE, any ? MPI_ANY_SOURCE : check_previous(), any ? MPI_ANY_TAG : TAG,
+		  MPI_COMM_WORLD, &r[0]);
 	CHECK_OK(MPI_Continue(&r[0], see, &got, ignore ? MPI_STATUS_IGNORE : &in_status, cr));
 	CHECK(r[0] == MPI_REQUEST_NULL);
 	if (kind == READY || any)
@@ -121,8 +121,8 @@ static void check_all(MPI_Request cr, bool ignore)
 	buffer = calloc(1, total);
 	pattern_fill(out, LARGEST, (unsigned)check_rank);
 	for (int i = 0; i < N; i++)
-		MPI_Irecv(buffer + at[i], (int)sizes[i % (int)SIZES], MPI_BYTE, i % 3 ? check_previous() : MPI_ANY_SOURCE,
-			  TAG + i, MPI_COMM_WORLD, &r[i]);
+		MPI_Irecv(buffer + at[i], (int)sizes[i % (int)SIZES], MPI_BYTE,
+			  i % 3 ? check_previous() : MPI_ANY_SOURCE, TAG + i, MPI_COMM_WORLD, &r[i]);
 	CHECK_OK(MPI_Continueall(N, r, see, &got, ignore ? MPI_STATUSES_IGNORE : in_status, cr));
 	for (int i = 0; i < N; i++)
 		CHECK(r[i] == MPI_REQUEST_NULL);

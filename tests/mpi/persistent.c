@@ -208,7 +208,7 @@ static void check_waited(MPI_Request cr)
 	CHECK_OK(MPI_Request_free(&r));
 }
 
-/* ------------------------------------------------------------------------------------------- the draft's examples --- */
+/* ----------------------------------------------------------------------------------------- the draft's examples --- */
 
 #define NUM_VARS 1024
 

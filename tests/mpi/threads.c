@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
 /*
- * Many threads that attach, test and wait, on CRs of their own and on shared ones: every continuation runs exactly once,
- * and every waiter returns. The test point "op_hooked" lies where an operation has got our callback but may have completed
- * just before (src/mpi/native.c, op_hook): threads are delayed there at random, so that completions fall into the gap.
+ * Many threads that attach, test and wait, on CRs of their own and on shared ones: every continuation runs exactly
+ * once, and every waiter returns. The test point "op_hooked" lies where an operation has got our callback but may have
+ * completed just before (src/mpi/native.c, op_hook): threads are delayed there at random, so that completions fall into
+ * the gap; race.c aims at it.
  */
 #include <pthread.h>
 
@@ -44,7 +45,7 @@ static void delay_at(const char *point)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------ the workers --- */
+/* -------------------------------------------------------------------------------------------------- the workers --- */
 
 struct cell {
 	atomic_int runs;
@@ -178,7 +179,7 @@ static void run_workers(enum how as, bool wait)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* ------------------------------------------------------------------- waiters whose completion another thread finds --- */
+/* ---------------------------------------------------------------- waiters whose completion another thread finds --- */
 
 static MPI_Request waited;
 static atomic_int waiting, driving;
@@ -242,7 +243,7 @@ static void check_waiters(bool poll_only)
 	}
 }
 
-/* ------------------------------------------------------------------------------------ CRs freed while others run --- */
+/* ----------------------------------------------------------------------------------- CRs freed while others run --- */
 
 static atomic_int freed_runs;
 
