@@ -54,6 +54,17 @@ static inline void contd__group_pin_sig(struct contd_group *g)
 	contd__add(&g->life, LIFE_REFERENCE);
 }
 
+/* The same of a group that may be dead already: then false. Something keeps its memory meanwhile (RCU, a lock). */
+static inline bool contd__group_try_pin_sig(struct contd_group *g)
+{
+	uint64_t life = contd__load(&g->life);
+
+	while (life != 0)
+		if (contd__cas(&g->life, &life, life + LIFE_REFERENCE))
+			return true;
+	return false;
+}
+
 CONTD_INTERNAL_API void contd__group_unpin_sig(struct contd_group *g);
 
 static inline uint32_t contd__group_outstanding_sig(const struct contd_group *g)

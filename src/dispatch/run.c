@@ -43,17 +43,6 @@ void contd__group_unpin_sig(struct contd_group *g)
 	}
 }
 
-/* A reference to a group found in a root; false where it is being freed. Inside a read-side critical section. */
-static bool group_try_pin_rcu(struct contd_group *g)
-{
-	uint64_t life = contd__load(&g->life);
-
-	while (life != 0)
-		if (contd__cas(&g->life, &life, life + LIFE_REFERENCE))
-			return true;
-	return false;
-}
-
 /* ------------------------------------------------------------------------------------------------------- telling --- */
 
 /* The daemon says that it sleeps before it looks for the last time; the caller has set what it looks for. */
@@ -460,7 +449,7 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 		contd__read_lock_sig();
 		/* Acquire: pairs with the release in contd_group_create. */
 		g = found = contd__load_acquire(&root->group[at]);
-		if (g && !group_try_pin_rcu(g))
+		if (g && !contd__group_try_pin_sig(g))
 			g = NULL; /* dead: nothing of it is outstanding */
 		contd__read_unlock_sig();
 		CONTD_TESTPOINT("scan_pinned");

@@ -203,17 +203,6 @@ static void recheck_slot(struct contd__slot *s)
 	}
 }
 
-/* False where it is only waiting to be freed, which cr_lock keeps from happening (cr_freed). */
-static bool group_try_pin(struct contd_group *g)
-{
-	uint64_t life = contd__load(&g->life);
-
-	while (life != 0)
-		if (contd__cas(&g->life, &life, life + LIFE_REFERENCE))
-			return true;
-	return false;
-}
-
 /* A few slots of one CR a call: every hooked operation is looked at again and again, whatever their number. */
 void contd__recheck(void)
 {
@@ -225,7 +214,8 @@ void contd__recheck(void)
 		return;
 	if (!cds_list_empty(&crs)) {
 		cr = cds_list_first_entry(&crs, struct contd__cr, node);
-		pinned = group_try_pin(cr->group);
+		/* Where it is only waiting to be freed, cr_lock keeps that from happening (cr_freed). */
+		pinned = contd__group_try_pin_sig(cr->group);
 		used = pinned ? contd__load_acquire(&cr->group->table.used) : 0;
 		for (uint32_t n = 0; n < RECHECK_SLOTS && n < used; n++) {
 			uint32_t at = cr->recheck++ % used;
