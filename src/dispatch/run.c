@@ -433,7 +433,7 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 	start = pos = contd__load(&root->cursor);
 	wrapped = start == 0;
 	while (!spent(budget)) {
-		struct contd_group *g, *found;
+		struct contd_group *g;
 		int i = contd__root_next_sig(root, &pos);
 
 		if (i < 0) {
@@ -447,22 +447,22 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 		if (wrapped && start && at >= start)
 			break;
 		contd__read_lock_sig();
-		/* Acquire: pairs with the release in contd_group_create. */
-		g = found = contd__load_acquire(&root->group[at]);
-		if (g && !contd__group_try_pin_sig(g))
-			g = NULL; /* dead: nothing of it is outstanding */
-		contd__read_unlock_sig();
-		CONTD_TESTPOINT("scan_pinned");
-		if (g) {
-			ran += contd__scan_group_sig(g, budget);
-			contd__root_settle_sig(root, at, &g->table);
-			contd__group_unpin_sig(g);
+		/* Acquire: pairs with the release in root_enter_locked (group.c). */
+		g = contd__load_acquire(&root->group[at]);
+		if (!g || !contd__group_try_pin_sig(g)) {
+			/* Dead: nothing of it is outstanding. But another group may take the place, and be marked before the bit
+			 * is cleared; it can't have the same address before this section ends. */
+			contd__root_settle_sig(root, at, NULL);
+			if (contd__load_seq(&root->group[at]) != g)
+				contd__root_mark_sig(root, at);
+			contd__read_unlock_sig();
 			continue;
 		}
-		contd__root_settle_sig(root, at, NULL);
-		/* Another group may have taken the place, and been marked before the bit was cleared. */
-		if (contd__load_seq(&root->group[at]) != found)
-			contd__root_mark_sig(root, at);
+		contd__read_unlock_sig();
+		CONTD_TESTPOINT("scan_pinned");
+		ran += contd__scan_group_sig(g, budget);
+		contd__root_settle_sig(root, at, &g->table);
+		contd__group_unpin_sig(g);
 	}
 	/* With the budget spent inside a group the next scan begins with it again, at the group's own cursor; groups
 	 * take turns because a scan starts one further each time. */

@@ -138,6 +138,7 @@ static void finish_complete(MPI_Request *handle, MPI_Status *status)
 /* Give requests back that are not the program's any more. */
 static void set_release(struct op_set *set)
 {
+	CONTD_TESTPOINT("set_release");
 	for (uint32_t i = 0; i < set->count; i++)
 		if (!set->op[i].persistent)
 			ompi_request_free(&set->op[i].request);
@@ -174,7 +175,8 @@ static void invoke(struct contd__slot *s)
 	struct op_set *set = (struct op_set *)(s->source & ~(uintptr_t)3);
 	MPI_Continue_cb_function *cb = (MPI_Continue_cb_function *)s->cb.any;
 
-	if (set && contd__in_handler())
+	/* Nor on a thread that only polls contd, or contd's daemon, where the thread level keeps those out of MPI. */
+	if (set && (contd__in_handler() || !contd__mpi_thread_may()))
 		set_put_off(set);
 	else if (set)
 		set_release(set);
