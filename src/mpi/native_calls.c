@@ -212,7 +212,7 @@ static int cr_test(struct contd__cr *cr, int *completed, ompi_status_public_t *s
 	struct contd__call call;
 
 	c.testing = &c.one_testing;
-	if (cr_complete(cr) && !contd__marked_sig(CLASSES_ALL)) {
+	if (cr_complete(cr) && !contd__marked_sig(CLASSES_ALL) && !contd__put_off_any()) {
 		*completed = true;
 		return cr_report(cr, status);
 	}
