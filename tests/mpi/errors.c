@@ -147,6 +147,7 @@ static void check_ladder(bool set)
 			CHECK(r[k] == MPI_REQUEST_NULL);
 	}
 	CHECK(refusals >= N);
+	MPI_Barrier(MPI_COMM_WORLD); /* nothing comes before everybody has attached: what is complete needs no memory */
 	for (int i = 0; i < N * EACH; i++)
 		if (set || i % EACH == 0)
 			MPI_Send(out, 1, MPI_BYTE, check_next(), i, MPI_COMM_WORLD);
