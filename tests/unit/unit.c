@@ -6,10 +6,11 @@ void tally_cb(int status, void *data)
 	struct tally *t = data;
 	char here;
 
-	t->status = status;
-	t->context = contd__self.context;
-	t->thread = pthread_self();
-	t->stack = (uintptr_t)&here;
+	/* Atomic: several continuations may share a tally and run at once. */
+	contd__store(&t->status, status);
+	contd__store(&t->context, contd__self.context);
+	contd__store(&t->thread, pthread_self());
+	contd__store(&t->stack, (uintptr_t)&here);
 	__atomic_fetch_add(&t->runs, 1, __ATOMIC_ACQ_REL);
 }
 
