@@ -38,7 +38,6 @@ struct contd__source {
 	uint32_t where; /* mask of enum contd__where; only there is progress called */
 	void (*progress)(enum contd__where where);
 	uint32_t (*pending)(void); /* how many of its operations wait: 0 means there is nothing to look at */
-	void (*safe_point)(void);  /* ordinary thread, or NULL: things put off in handlers */
 };
 #define SOURCES_MAX 8u
 

@@ -126,7 +126,7 @@ static void detach_self(void)
 int contd_thread_attach(const struct contd_thread_attr *attr)
 {
 	struct contd__attached *a = contd__me;
-	sigset_t ours, before;
+	sigset_t ours;
 	int32_t tid;
 	int rc = contd__check_live();
 
@@ -159,7 +159,7 @@ int contd_thread_attach(const struct contd_thread_attr *attr)
 	/* Thread-local data is touched, and the record whole, before the first signal can come. */
 	sigemptyset(&ours);
 	sigaddset(&ours, S.signal_number);
-	pthread_sigmask(SIG_BLOCK, &ours, &before);
+	pthread_sigmask(SIG_BLOCK, &ours, NULL);
 	contd__me = a;
 	contd__tls.flags = CONTD__TLS_ATTACHED;
 	contd__rest_sig(a);
