@@ -90,6 +90,13 @@ int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint3
 #define GENERATION_MASK 0xfffffu
 
 /*
+ * Make it ready although events are missing; those count nothing when they come. The caller holds a pin, and so does
+ * whoever counts one of them later. 1 if it became ready. 0 also where somebody looks at it (SLOT_LOOKED_AT), who calls
+ * this afterwards.
+ */
+CONTD_INTERNAL_API int contd__slot_fire_sig(struct contd__slot *s, uint32_t generation);
+
+/*
  * Between these no group is freed: a read-side critical section, or, on a thread that RCU does not know, a count that
  * contd__reap looks at. Any context; nests.
  */
@@ -106,7 +113,11 @@ CONTD_INTERNAL_API int contd__slot_withdraw_sig(struct contd__slot *s, uint32_t 
 void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s);
 
 /* May a continuation of g run right now inside the call that registers it? */
-CONTD_INTERNAL_API bool contd__may_run_inline(const struct contd_group *g);
+static inline bool contd__may_run_inline(const struct contd_group *g)
+{
+	return !(g->flags & (CONTD_POLL_ONLY | CONTD_ENQUEUE_COMPLETE)) && g->max_poll != 0 && !contd__self.frame &&
+	       contd__self.context == CONTEXT_THREAD;
+}
 
 /*
  * The same as contd__slot_event_done_sig with the last n events, but the continuation runs here instead of becoming
@@ -114,9 +125,39 @@ CONTD_INTERNAL_API bool contd__may_run_inline(const struct contd_group *g);
  */
 CONTD_INTERNAL_API int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t n);
 
+/*
+ * The two halves of that, for who finds an event in the midst of something: take it (1: it is the caller's, RUNNING), and
+ * run it, soon and on this thread.
+ */
+CONTD_INTERNAL_API int contd__slot_take_sig(struct contd__slot *s, uint32_t generation, uint32_t n);
+CONTD_INTERNAL_API void contd__slot_run_taken(struct contd__slot *s);
+
 /* Around a callback of g's: frame, guard, count. */
-CONTD_INTERNAL_API void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g);
-CONTD_INTERNAL_API void contd__frame_leave_sig(struct contd__frame *f);
+static inline void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g)
+{
+	f->group = g;
+	f->outer = contd__self.frame;
+	/* A continuation is not interrupted by another one: the handler leaves it for the end of the guard. */
+	contd_guard_begin();
+	contd__self.frame = f;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void contd__frame_leave_sig(struct contd__frame *f)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__self.frame = f->outer;
+	CONTD_COUNT(run, 1);
+	if (contd__self.context == CONTEXT_HANDLER)
+		CONTD_COUNT(run_handler, 1);
+	else if (contd__self.context == CONTEXT_REGION)
+		CONTD_COUNT(run_region, 1);
+	else if (contd__self.context == CONTEXT_DAEMON)
+		CONTD_COUNT(run_daemon, 1);
+	/* Without the pick-up of contd_guard_end: scans do that when they are through. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__tls.guard--;
+}
 
 /* Is one of g's continuations on this thread's stack? */
 static inline bool contd__inside_sig(const struct contd_group *g)
@@ -168,7 +209,7 @@ void contd__announce_sig(const struct contd_group *g);
 uint32_t contd__react_sig(void);
 
 /* Make sure that async-signal-safe continuations which are ready are looked at soon, from wherever this is called. */
-void contd__kick_sig(uint32_t group_flags);
+CONTD_INTERNAL_API void contd__kick_sig(uint32_t group_flags);
 
 /*
  * dispatch/wait.c: look at words, drive sources (where `sources`), run what is ready, of g (may be NULL) first. With

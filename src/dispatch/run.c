@@ -166,12 +166,6 @@ struct contd__slot *contd__slot_get(struct contd_group *g, int *errp)
 	}
 }
 
-bool contd__may_run_inline(const struct contd_group *g)
-{
-	return !(g->flags & (CONTD_POLL_ONLY | CONTD_ENQUEUE_COMPLETE)) && g->max_poll != 0 && !contd__self.frame &&
-	       contd__self.context == CONTEXT_THREAD;
-}
-
 uint32_t contd__slot_publish_sig(struct contd__slot *s, uint32_t n)
 {
 	uint32_t generation = SLOT_GENERATION(contd__load(&s->state));
@@ -202,7 +196,7 @@ static int count_events(struct contd__slot *s, uint32_t generation, uint32_t n, 
 			return 0;
 		all = SLOT_REMAINING(w) == n;
 		to = SLOT_WORD(SLOT_GENERATION(w), SLOT_REMAINING(w) - n, all && st == SLOT_PENDING ? last : st);
-		if (all)
+		if (all && last == SLOT_READY)
 			contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
 	} while (!contd__cas(&s->state, &w, to));
 	if (all && st == SLOT_CANCELLED) {
@@ -228,6 +222,24 @@ int contd__slot_withdraw_sig(struct contd__slot *s, uint32_t generation)
 			return (int)hold;
 	}
 	return -EALREADY;
+}
+
+int contd__slot_fire_sig(struct contd__slot *s, uint32_t generation)
+{
+	uint64_t w = contd__load_acquire(&s->state);
+	struct contd_group *g = s->group;
+
+	while (((SLOT_GENERATION(w) ^ generation) & GENERATION_MASK) == 0 && SLOT_STATE(w) == SLOT_PENDING) {
+		if (SLOT_REMAINING(w) & SLOT_LOOKED_AT)
+			return 0;
+		contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
+		if (!contd__cas(&s->state, &w, SLOT_WORD(SLOT_GENERATION(w), 0, SLOT_READY)))
+			continue;
+		contd__table_mark_sig(&g->table, s->index);
+		contd__announce_sig(g);
+		return 1;
+	}
+	return 0;
 }
 
 int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint32_t n)
@@ -285,32 +297,6 @@ void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s)
 		group_idle_sig(g);
 }
 
-void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g)
-{
-	f->group = g;
-	f->outer = contd__self.frame;
-	/* A continuation is not interrupted by another one: the handler leaves it for the end of the guard. */
-	contd_guard_begin();
-	contd__self.frame = f;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-}
-
-void contd__frame_leave_sig(struct contd__frame *f)
-{
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__self.frame = f->outer;
-	CONTD_COUNT(run, 1);
-	if (contd__self.context == CONTEXT_HANDLER)
-		CONTD_COUNT(run_handler, 1);
-	else if (contd__self.context == CONTEXT_REGION)
-		CONTD_COUNT(run_region, 1);
-	else if (contd__self.context == CONTEXT_DAEMON)
-		CONTD_COUNT(run_daemon, 1);
-	/* Without the pick-up of contd_guard_end: scans do that when they are through. */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__tls.guard--;
-}
-
 static void count_latency(const struct contd__slot *s)
 {
 	uint32_t waited = (uint32_t)(contd__ticks() >> 5) - contd__load(&s->link);
@@ -324,24 +310,34 @@ static void run(struct contd_group *g, struct contd__slot *s)
 {
 	struct contd__frame f;
 
-	count_latency(s);
 	contd__frame_enter_sig(&f, g);
 	s->invoke(s);
 	contd__frame_leave_sig(&f);
 	contd__slot_finish_sig(g, s);
 }
 
-int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t n)
+int contd__slot_take_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
+{
+	return count_events(s, generation, n, SLOT_RUNNING);
+}
+
+void contd__slot_run_taken(struct contd__slot *s)
 {
 	struct contd_group *g = s->group;
-	int last;
 
-	last = count_events(s, generation, n, SLOT_RUNNING);
+	contd__group_pin_sig(g); /* until here it is kept by the continuation */
+	CONTD_COUNT(latency[0], 1);
+	run(g, s);
+	contd__group_unpin_sig(g);
+}
+
+int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t n)
+{
+	int last = contd__slot_take_sig(s, generation, n);
+
 	if (last) {
-		contd__group_pin_sig(g); /* until here it is kept by the continuation */
 		CONTD_COUNT(run_inline, 1);
-		run(g, s);
-		contd__group_unpin_sig(g);
+		contd__slot_run_taken(s);
 	}
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
 		contd__guard_pickup();
@@ -358,6 +354,7 @@ static int run_claimed(struct contd_group *g, struct contd__slot *s)
 		if (!contd__cas(&s->state, &w, SLOT_WORD(SLOT_GENERATION(w), 0, SLOT_RUNNING)))
 			continue;
 		CONTD_TESTPOINT("claim_running");
+		count_latency(s);
 		run(g, s);
 		return 1;
 	}

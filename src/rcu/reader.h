@@ -61,6 +61,6 @@ static inline void contd__read_unlock_sig(void)
 
 void contd__reader_register(void);
 void contd__reader_unregister(void);
-void contd__grace_period(void);
+CONTD_INTERNAL_API void contd__grace_period(void);
 
 #endif

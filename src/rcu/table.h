@@ -51,7 +51,8 @@ enum contd__slot_state {
 #define SLOT_REMAINING(w) ((uint32_t)((w) >> 8) & 0xffffffu)
 #define SLOT_GENERATION(w) ((uint32_t)((w) >> 32))
 #define SLOT_WORD(gen, remaining, st) ((uint64_t)(gen) << 32 | (uint64_t)(remaining) << 8 | (uint64_t)(st))
-#define SLOT_REMAINING_MAX 0xffffffu
+#define SLOT_REMAINING_MAX 0x7fffffu /* events of one continuation */
+#define SLOT_LOOKED_AT 0x800000u    /* one event more, while somebody looks at what a pending slot waits for */
 
 enum contd__slot_kind { KIND_EVENT, KIND_WORD, KIND_GROUP, KIND_SOURCE };
 
