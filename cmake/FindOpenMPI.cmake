@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Open MPI with its development headers, by its own pkg-config module: where several MPI libraries are installed, mpicc
-# and FindMPI may give another one. Defines
+# Open MPI, by its own pkg-config module: where several MPI libraries are installed, mpicc and FindMPI may give another
+# one. Defines
 #   OpenMPI::mpi       mpi.h and libmpi, for programs
-#   OpenMPI::open-pal  libopen-pal, for opal_progress
-#   OpenMPI::internal  Open MPI's internal headers ("ompi/request/request.h"), for contd-mpi's own sources
+#   OpenMPI::internal  where they are installed: Open MPI's internal headers ("ompi/request/request.h"), which contd-mpi's
+#                      description of them is compared with
 #   OpenMPI_MPIRUN     its mpirun
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
@@ -14,30 +14,27 @@ find_path(OpenMPI_INCLUDE_DIR mpi.h HINTS ${PC_OMPI_INCLUDE_DIRS} NO_DEFAULT_PAT
 find_path(OpenMPI_INTERNAL_INCLUDE_DIR ompi/request/request.h
   HINTS ${PC_OMPI_INCLUDE_DIRS} "${OpenMPI_INCLUDE_DIR}" PATH_SUFFIXES openmpi NO_DEFAULT_PATH)
 find_library(OpenMPI_MPI_LIBRARY mpi HINTS ${PC_OMPI_LIBRARY_DIRS} NO_DEFAULT_PATH)
-find_library(OpenMPI_OPEN_PAL_LIBRARY open-pal HINTS ${PC_OMPI_LIBRARY_DIRS})
 find_program(OpenMPI_MPIRUN NAMES mpirun.openmpi orterun mpirun HINTS ${PC_OMPI_PREFIX}/bin)
-mark_as_advanced(OpenMPI_INCLUDE_DIR OpenMPI_INTERNAL_INCLUDE_DIR OpenMPI_MPI_LIBRARY OpenMPI_OPEN_PAL_LIBRARY
-  OpenMPI_MPIRUN)
+mark_as_advanced(OpenMPI_INCLUDE_DIR OpenMPI_INTERNAL_INCLUDE_DIR OpenMPI_MPI_LIBRARY OpenMPI_MPIRUN)
 
-# The internal headers are complete only together: compile what contd-mpi includes.
+# The internal headers are complete only together: compile what is included.
 if(OpenMPI_INTERNAL_INCLUDE_DIR AND NOT DEFINED OpenMPI_HEADERS_WORK)
   include(CheckCSourceCompiles)
   include(CMakePushCheckState)
   cmake_push_check_state(RESET)
   set(CMAKE_REQUIRED_INCLUDES "${OpenMPI_INCLUDE_DIR}" "${OpenMPI_INTERNAL_INCLUDE_DIR}")
-  set(CMAKE_REQUIRED_LIBRARIES "${OpenMPI_MPI_LIBRARY}" "${OpenMPI_OPEN_PAL_LIBRARY}")
+  set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
   check_c_source_compiles("
     #include \"ompi_config.h\"
     #include \"ompi/request/request.h\"
-    #include \"opal/runtime/opal_progress.h\"
-    int main(void) { opal_progress(); return 0; }" OpenMPI_HEADERS_WORK)
+    int contd_probe(ompi_request_t *r); int contd_probe(ompi_request_t *r) { return r->req_persistent; }"
+    OpenMPI_HEADERS_WORK)
   cmake_pop_check_state()
 endif()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(OpenMPI
-  REQUIRED_VARS OpenMPI_MPI_LIBRARY OpenMPI_OPEN_PAL_LIBRARY OpenMPI_INCLUDE_DIR OpenMPI_INTERNAL_INCLUDE_DIR
-                OpenMPI_HEADERS_WORK
+  REQUIRED_VARS OpenMPI_MPI_LIBRARY OpenMPI_INCLUDE_DIR
   VERSION_VAR PC_OMPI_VERSION
   REASON_FAILURE_MESSAGE "Debian: libopenmpi-dev")
 set(OpenMPI_VERSION "${PC_OMPI_VERSION}")
@@ -45,9 +42,9 @@ if(OpenMPI_FOUND AND NOT TARGET OpenMPI::mpi)
   add_library(OpenMPI::mpi UNKNOWN IMPORTED)
   set_target_properties(OpenMPI::mpi PROPERTIES IMPORTED_LOCATION "${OpenMPI_MPI_LIBRARY}"
     INTERFACE_INCLUDE_DIRECTORIES "${OpenMPI_INCLUDE_DIR}")
-  add_library(OpenMPI::open-pal UNKNOWN IMPORTED)
-  set_target_properties(OpenMPI::open-pal PROPERTIES IMPORTED_LOCATION "${OpenMPI_OPEN_PAL_LIBRARY}")
-  add_library(OpenMPI::internal INTERFACE IMPORTED)
-  set_target_properties(OpenMPI::internal PROPERTIES
-    INTERFACE_INCLUDE_DIRECTORIES "${OpenMPI_INCLUDE_DIR};${OpenMPI_INTERNAL_INCLUDE_DIR}")
+  if(OpenMPI_HEADERS_WORK)
+    add_library(OpenMPI::internal INTERFACE IMPORTED)
+    set_target_properties(OpenMPI::internal PROPERTIES
+      INTERFACE_INCLUDE_DIRECTORIES "${OpenMPI_INCLUDE_DIR};${OpenMPI_INTERNAL_INCLUDE_DIR}")
+  endif()
 endif()

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI completion continuations for an MPI that has none: the draft interface (MPI Forum's draft chapter "Completion
- * Continuations", sections 3.11.1 to 3.11.3). Link with contd-mpi.
+ * MPI completion continuations for an MPI that has none, in two interfaces to one engine: the draft interface (MPI_; MPI
+ * Forum's draft chapter "Completion Continuations", sections 3.11.1 to 3.11.3) and its later revision (MPIX_; Open MPI's
+ * pull request 9502). Link with contd-mpi, or with contd-mpi-mpich for MPICH.
  *
- * A continuation request (CR) is made by MPI_Continue_init and used in MPI_Test*, MPI_Wait*, MPI_Request_get_status and
- * MPI_Request_free like any other request. Completion never frees it. Where the draft is silent the rule is given here.
+ * A continuation request (CR) is made by MPI_Continue_init or MPIX_Continue_init and used in MPI_Test*, MPI_Wait*,
+ * MPI_Request_get_status and MPI_Request_free like any other request. Completion never frees it. The attaching calls of
+ * either interface take CRs of both. Where the draft is silent the rule is given here.
  *
  * Context of all functions: threads that may call MPI at the thread level that was granted; inside a continuation that
  * is not running in a signal handler outside a compute region; never in a signal handler otherwise.
@@ -64,6 +66,63 @@ CONTD_API int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI
 			      MPI_Status array_of_statuses[], MPI_Request cont_req);
 CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb,
 			       void *cb_data, MPI_Status array_of_statuses[], MPI_Request cont_req);
+
+/* --------------------------------------------------------------------------------------------- revised interface --- */
+
+/* flags. Those without a meaning at a call are ignored there. */
+#define MPIX_CONT_REQBUF_VOLATILE (1) /* attach: as MPIX_CONT_INVOKE_FAILED; handles are never kept after the call anyway */
+#define MPIX_CONT_REQUESTS_FREE (2)   /* attach: the array of handles may be freed after the call; always so */
+#define MPIX_CONT_POLL_ONLY (4)       /* init: run only in Test or Wait on this CR */
+#define MPIX_CONT_DEFER_COMPLETE (8)  /* attach: do not run inside the call even if all is complete; init: for all calls */
+#define MPIX_CONT_INVOKE_FAILED (16)  /* attach: run the callback although an operation failed, with the error in rc */
+#define MPIX_CONT_IMMEDIATE (32)      /* attach: a hint that the callback is short (MPICH's pull request 7164); ignored */
+
+/*
+ * rc: MPI_SUCCESS, or with MPIX_CONT_INVOKE_FAILED the error class of the first operation that failed. Another return
+ * value than MPI_SUCCESS marks the CR as failed and queues user_data for MPIX_Continue_get_failed.
+ */
+typedef int(MPIX_Continue_cb_function)(int rc, void *user_data);
+
+/*
+ * Make a CR that is used like a persistent request: it is inactive until MPI_Start. Continuations may be registered
+ * meanwhile and run from the start on. Test and Wait on an inactive CR report completion with the empty status; when they
+ * report that an active one is complete it is inactive again. Starting an active one is MPI_ERR_REQUEST.
+ * flags: 0, or MPIX_CONT_POLL_ONLY and MPIX_CONT_DEFER_COMPLETE. max_poll: how many continuations one Test of the CR runs
+ * at most; 0 and MPI_UNDEFINED: no limit. info: the keys of MPI_Continue_init, or MPI_INFO_NULL; a key in it stands
+ * before flags and max_poll.
+ * Errors: as MPI_Continue_init; MPI_ERR_ARG also for another negative max_poll.
+ */
+CONTD_API int MPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req);
+CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req);
+
+/*
+ * Run cb when *op_request has completed; handles, statuses and errors as with MPI_Continue. cont_req may be
+ * MPI_REQUEST_NULL: then the continuation belongs to no CR, runs in any call that makes progress, and nobody can wait for
+ * it.
+ * Where an operation fails, its error handler (of its communicator, window or file) is called first. If that returns, a
+ * continuation with MPIX_CONT_INVOKE_FAILED runs at once: statuses of operations that have not finished hold
+ * MPI_ERR_PENDING (they finish by themselves, without touching the statuses). One without that flag does not run: its CR
+ * is marked as failed and its user_data queued.
+ */
+CONTD_API int MPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags,
+			    MPI_Status *status, MPI_Request cont_req);
+CONTD_API int PMPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags,
+			     MPI_Status *status, MPI_Request cont_req);
+CONTD_API int MPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb, void *cb_data,
+			       int flags, MPI_Status array_of_statuses[], MPI_Request cont_req);
+CONTD_API int PMPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb,
+				void *cb_data, int flags, MPI_Status array_of_statuses[], MPI_Request cont_req);
+
+/*
+ * Take the user_data of failed continuations from the CR's queue, oldest first. *count: the size of cb_data before, how
+ * many were stored after the call; when the two are equal there may be more. When the queue is empty after the call the
+ * CR is no longer marked as failed. A CR that is marked is reported complete by Test and Wait with the first error, as
+ * their return value and in the status: through MPI_COMM_SELF's error handler where a callback failed, through none where
+ * an operation failed (its own has been called).
+ * Errors: MPI_ERR_ARG (NULL; a negative *count), MPI_ERR_REQUEST (cont_req is no CR).
+ */
+CONTD_API int MPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data);
+CONTD_API int PMPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a backend does: make a continuation request out of a group, and attach a continuation to requests. The rest
- * (arguments, settings, life, error handlers) is the same for all of them and stands in api.c and life.c.
+ * MPI, from below to above:
+ *
+ *  cr.[ch] set.[ch]     continuation requests and the operations of a continuation, the same for both backends
+ *  native.[ch] ompi.*   the native backend, on Open MPI's own requests
+ *  portable.[ch] handles.* intercept.c   the portable backend, on any MPI-3.1
+ *  calls.[ch]           the completion calls with CRs among their requests, for both
+ *  attach.c             attaching, for both
+ *  life.c               which backend; from the first call to MPI_Finalize
+ *  settings.c draft.c revised.c   info keys, and the two interfaces
  */
 #ifndef CONTD_MPI_BACKEND_H
 #define CONTD_MPI_BACKEND_H
@@ -11,48 +18,127 @@
 #include <contd/mpi.h>
 
 #include "dispatch/group.h"
+#include "mpi/cr.h"
+#include "mpi/set.h"
 
 /* One continuation to attach. */
 struct contd__mpi_attach {
 	int count;
 	MPI_Request *requests;
-	MPI_Continue_cb_function *cb;
+	void (*cb)(void);     /* of the interface that `revised` says */
 	void *data;
 	MPI_Status *statuses; /* what the callback gets */
 	bool ignore;          /* statuses is MPI_STATUS_IGNORE or MPI_STATUSES_IGNORE */
+	bool revised;
+	int flags;            /* MPIX_CONT_* */
 };
 
+static inline MPI_Status *contd__status_at(const struct contd__mpi_attach *a, int i)
+{
+	return a->ignore ? NULL : &a->statuses[i];
+}
+
+/* What a look at the requests of an attach tells. */
+struct contd__look {
+	int pending; /* at most so many are not complete, CRs apart */
+	int crs;     /* so many are CRs */
+	int crs_pending;
+};
+
+/* Functions that may be NULL: nothing to be done there. */
 struct contd__mpi_backend {
 	const char *name;
 
-	/* Is this the MPI that it was built for? NULL, or why not. */
+	/* Can it work with this MPI? NULL, or why not. */
 	const char *(*refuses)(void);
-	/* Both return an MPI error class. */
+	/* MPI error class. */
 	int (*start)(int thread_level);
-	int (*cr_create)(struct contd_group *group, MPI_Request *cr);
-	/* The group of a CR; NULL where the handle is none. */
-	struct contd_group *(*cr_group)(MPI_Request cr);
-	/* MPI error class; on failure nothing has changed. */
-	int (*attach)(const struct contd__mpi_attach *a, MPI_Request cr, struct contd_group *group);
-	/* MPI_Finalize begins. Returns how many continuations never ran. */
+	/* MPI_Finalize begins; `driving` calls are over. Returns how many continuations never ran. */
 	uint32_t (*stop)(void);
+	/* Make progress, from a thread that may call MPI; finds completed operations. A thread that waits may give way. */
+	void (*progress)(bool waiting);
+	/* How many operations wait that progress can complete; and is that the only way in which they do? */
+	uint32_t (*pending)(void);
+	bool must_ask;
+
+	/* A request for the group. MPI error class. */
+	int (*cr_create)(struct contd_group *group, bool revised, struct contd__cr **crp);
+	/* The CR of a handle; NULL where it is none. */
+	struct contd__cr *(*cr_of)(MPI_Request handle);
+	/* It became active or inactive, or something was registered with it. */
+	void (*cr_changed)(struct contd__cr *cr);
+	/* A completion call of this CR fails: returns the class, told to MPI_COMM_SELF's error handler unless it was. */
+	int (*cr_raise)(struct contd__cr *cr, int class, bool told);
+
+	/* How many of them are CRs, or persistent requests whose continuation is outstanding. */
+	size_t (*specials)(size_t count, const MPI_Request *requests);
+	/* Is it a persistent request whose continuation waits for it? */
+	bool (*hooked)(MPI_Request request);
+
+	/* MPI error class: may a continuation of the group be attached to them? */
+	int (*look)(const struct contd__mpi_attach *a, const struct contd_group *group, struct contd__look *look);
+	/* Are all of them complete, and no CRs? Then finish them as Test would. May be NULL, and may say no. */
+	bool (*finish_at_once)(const struct contd__mpi_attach *a);
+	/* After look() succeeded, nothing is attached after all. */
+	void (*unlook)(const struct contd__look *look);
+	/* All are complete: finish them as Test would. */
+	void (*finish)(const struct contd__mpi_attach *a);
+	/* Finish those that are complete, hook the others, with room in the set. Returns how many were complete; CRs count
+	 * where crs_count says so. */
+	uint32_t (*hook)(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
+			 bool count_crs);
+	/* Call the error handlers of operations that failed. Threads that may call MPI. */
+	void (*ops_tell)(struct contd__set *set);
+	/* All have finished: tell what was not told, and give back what is not the program's any more. */
+	void (*ops_release)(struct contd__set *set);
 };
 
 extern const struct contd__mpi_backend contd__mpi_native;
+extern const struct contd__mpi_backend contd__mpi_portable;
+
+/* The backend in use, from the first start on; and whether it is started: not before, and not after MPI_Finalize. */
+extern const struct contd__mpi_backend *contd__mpi;
+extern uint32_t contd__mpi_open;
+
+extern MPI_Status contd__status_empty; /* MPI 4.1, 3.7.3; MPI_ERROR is MPI_SUCCESS */
+
+extern uint32_t contd__cr_live; /* CRs that the program has not freed */
 
 /* life.c: the backend, started; NULL and *errp where it can't be. */
 const struct contd__mpi_backend *contd__mpi_start(int *errp);
 
-/* The backend if it is started. */
-extern const struct contd__mpi_backend *contd__mpi;
+/* MPI_Finalize begins; once is enough. */
+void contd__mpi_end(void);
+
+/* The group of continuations without a CR; NULL without memory. */
+struct contd_group *contd__mpi_loose(void);
 
 /* Through the error handler of MPI_COMM_SELF (MPI 4.1, 9.3: errors without an object); returns the class. */
 int contd__mpi_error(int class);
 
-/* MPI error class for a core error. */
+/* MPI error class for a core error; of an error code. */
 int contd__mpi_class(int err);
+int contd__mpi_error_class(int code);
 
 /* May the calling thread enter MPI of its own accord (not because the program called MPI)? */
 bool contd__mpi_thread_may(void);
+
+/* attach.c: are the arguments usable? MPI error class. */
+int contd__attach_check(const struct contd__mpi_attach *a);
+
+/* MPI error class; on failure nothing has changed. cr may be NULL: then the group is the loose one. */
+int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group);
+
+/* settings.c: what an info object says, on top of what s holds. */
+struct contd__settings {
+	struct contd_group_attr attr;
+	int agent; /* enum contd_agent, 0: not said */
+};
+int contd__settings_read(MPI_Info info, struct contd__settings *s);
+
+/* A CR with these settings, for either interface. */
+int contd__cr_make(const struct contd__settings *s, bool revised, MPI_Request *handle);
+
+#define CONTD_WEAK_FOR(name) __attribute__((weak, alias(#name), visibility("default")))
 
 #endif

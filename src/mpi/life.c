@@ -2,13 +2,21 @@
 /* From the first call to MPI_Finalize: which backend, the thread level, and the orderly end. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "mpi/backend.h"
 
 const struct contd__mpi_backend *contd__mpi;
+uint32_t contd__mpi_open;
+uint32_t contd__cr_live;
+MPI_Status contd__status_empty;
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct contd_group *loose;
+static uint32_t driving; /* calls of drive that are under way */
 static int thread_level;
 static __thread int is_main __attribute__((tls_model("initial-exec"))); /* 1: asked, and it is MPI's main thread */
 
@@ -36,6 +44,13 @@ int contd__mpi_class(int err)
 	}
 }
 
+int contd__mpi_error_class(int code)
+{
+	int class = code;
+
+	return PMPI_Error_class(code, &class) == MPI_SUCCESS ? class : code;
+}
+
 /*
  * In a compute region, or when a thread polls contd, MPI may be entered where the level that was granted lets this
  * thread do so: any thread with MPI_THREAD_MULTIPLE, else the main thread. (With MPI_THREAD_SERIALIZED contd cannot see
@@ -46,20 +61,51 @@ bool contd__mpi_thread_may(void)
 	return thread_level == MPI_THREAD_MULTIPLE || is_main;
 }
 
-/* Called in MPI_Finalize before anything else is taken down: MPI 4.1, 11.10.4. */
-static int at_finalize(MPI_Comm comm, int keyval, void *value, void *extra)
+/* ------------------------------------------------------------------------------------------- as a source of events --- */
+
+static void drive(enum contd__where where)
+{
+	if (!contd__mpi_thread_may())
+		return;
+	contd__add(&driving, 1);
+	if (contd__load_seq(&contd__mpi_open))
+		contd__mpi->progress(false);
+	contd__sub(&driving, 1);
+	if (where == WHERE_REGION || where == WHERE_THREAD)
+		contd__put_off_drain();
+}
+
+static uint32_t pending(void)
+{
+	return contd__mpi->pending();
+}
+
+static struct contd__source source = {.name = "MPI", .progress = drive, .pending = pending};
+
+/* ----------------------------------------------------------------------------------------------------------- the end --- */
+
+void contd__mpi_end(void)
 {
 	uint32_t left;
 
-	(void)comm, (void)keyval, (void)value, (void)extra;
-	if (contd__load(&contd__dispatch.forked))
-		return MPI_SUCCESS;
+	if (contd__load(&contd__dispatch.forked) || !contd__load_seq(&contd__mpi_open))
+		return;
+	contd__put_off_drain();
+	contd__store_seq(&contd__mpi_open, 0);
+	while (contd__load_seq(&driving))
+		sched_yield();
 	left = contd__mpi->stop();
-	contd__mpi = NULL;
 	if (left)
 		fprintf(stderr, "contd: MPI_Finalize: %u continuation%s never ran, since what %s waited for did not complete\n",
 			left, left == 1 ? "" : "s", left == 1 ? "it" : "they");
 	contd_fini();
+}
+
+/* Called in MPI_Finalize before anything else is taken down: MPI 4.1, 11.10.4. */
+static int at_finalize(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+	(void)comm, (void)keyval, (void)value, (void)extra;
+	contd__mpi_end();
 	return MPI_SUCCESS;
 }
 
@@ -73,15 +119,58 @@ static int watch_finalize(void)
 	return MPI_SUCCESS;
 }
 
+/* -------------------------------------------------------------------------------------------------------- the start --- */
+
+/* CONTD_MPI_BACKEND, for tests and for sites that want to be sure: native, portable, or auto. NULL: it can't be. */
+static const struct contd__mpi_backend *choose(void)
+{
+	const char *wanted = getenv("CONTD_MPI_BACKEND"), *why = NULL;
+
+	if (wanted && *wanted && strcmp(wanted, "auto") != 0 && strcmp(wanted, "native") != 0 &&
+	    strcmp(wanted, "portable") != 0) {
+		fprintf(stderr, "contd: CONTD_MPI_BACKEND=%s: must be native, portable or auto\n", wanted);
+		return NULL;
+	}
+	if (!wanted || strcmp(wanted, "portable") != 0) {
+#if CONTD_MPI_NATIVE
+		why = contd__mpi_native.refuses();
+		if (!why)
+			return &contd__mpi_native;
+#else
+		why = "this build is for an MPI without a native backend";
+#endif
+		if (wanted && strcmp(wanted, "native") == 0) {
+			fprintf(stderr, "contd: CONTD_MPI_BACKEND=native: %s\n", why);
+			return NULL;
+		}
+	}
+#if CONTD_MPI_NATIVE
+	if (why)
+		fprintf(stderr, "contd: %s; continuations use the portable backend, which is slower\n", why);
+#endif
+	why = contd__mpi_portable.refuses();
+	if (!why)
+		return &contd__mpi_portable;
+	fprintf(stderr, "contd: %s\n", why);
+	return NULL;
+}
+
+/* In the child of a fork every call finds contd closed, and says so. */
+static void in_child(void)
+{
+	contd__store(&contd__mpi_open, 0);
+}
+
 static int start_locked(void)
 {
-	const char *why = contd__mpi_native.refuses();
-	int rc, main_thread = 0;
+	const struct contd__mpi_backend *backend;
+	int rc, flag, main_thread = 0;
 
-	if (why) {
-		fprintf(stderr, "contd: cannot work with this MPI: %s\n", why);
+	PMPI_Request_get_status(MPI_REQUEST_NULL, &flag, &contd__status_empty);
+	contd__status_empty.MPI_ERROR = MPI_SUCCESS;
+	backend = choose();
+	if (!backend)
 		return MPI_ERR_OTHER;
-	}
 	PMPI_Query_thread(&thread_level);
 	PMPI_Is_thread_main(&main_thread);
 	is_main = main_thread;
@@ -90,21 +179,27 @@ static int start_locked(void)
 		fprintf(stderr, "contd: %s\n", contd_error_text());
 		return contd__mpi_class(rc);
 	}
-	rc = contd__mpi_native.start(thread_level);
+	contd__put_off_start();
+	contd__store_release(&contd__mpi, backend);
+	rc = backend->start(thread_level);
+	source.where = WHERE_THREAD | WHERE_REGION | (thread_level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
+	if (!rc && contd__source_register(&source))
+		rc = MPI_ERR_OTHER;
 	if (!rc)
 		rc = watch_finalize();
+	if (!rc && pthread_atfork(NULL, NULL, in_child))
+		rc = MPI_ERR_NO_MEM;
 	if (rc) {
 		contd_fini();
 		return rc;
 	}
-	contd__store_release(&contd__mpi, &contd__mpi_native);
+	/* Release: pairs with the acquire in contd__mpi_start. */
+	contd__store_release(&contd__mpi_open, 1);
 	return MPI_SUCCESS;
 }
 
 const struct contd__mpi_backend *contd__mpi_start(int *errp)
 {
-	/* Acquire: pairs with the release in start_locked. */
-	const struct contd__mpi_backend *backend = contd__load_acquire(&contd__mpi);
 	int initialized = 0, finalized = 0, main_thread = 0;
 
 	PMPI_Initialized(&initialized);
@@ -118,12 +213,12 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp)
 		*errp = contd__mpi_error(MPI_ERR_OTHER);
 		return NULL;
 	}
-	if (!backend) {
+	/* Acquire: pairs with the release in start_locked. */
+	if (!contd__load_acquire(&contd__mpi_open)) {
 		int rc;
 
 		pthread_mutex_lock(&start_lock);
-		rc = contd__mpi ? MPI_SUCCESS : start_locked();
-		backend = contd__mpi;
+		rc = contd__mpi_open ? MPI_SUCCESS : start_locked();
 		pthread_mutex_unlock(&start_lock);
 		if (rc) {
 			*errp = contd__mpi_error(rc);
@@ -132,5 +227,21 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp)
 	}
 	PMPI_Is_thread_main(&main_thread);
 	is_main = main_thread;
-	return backend;
+	return contd__mpi;
+}
+
+struct contd_group *contd__mpi_loose(void)
+{
+	struct contd__settings s = {.attr = {.size = sizeof(s.attr)}};
+	MPI_Request handle;
+
+	/* Acquire: pairs with the release below. */
+	if (contd__load_acquire(&loose))
+		return loose;
+	pthread_mutex_lock(&start_lock);
+	/* A CR whose handle nobody gets. */
+	if (!loose && contd__cr_make(&s, false, &handle) == MPI_SUCCESS)
+		contd__store_release(&loose, contd__mpi->cr_of(handle)->group);
+	pthread_mutex_unlock(&start_lock);
+	return loose;
 }

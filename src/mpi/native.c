@@ -5,408 +5,425 @@
 #include <string.h>
 
 #include "mpi/native.h"
-#include "ompi/communicator/communicator.h"
-#include "ompi/request/grequest.h"
-#include "ompi/version.h"
-#include "opal/runtime/opal_progress.h"
+#include "mpi/portable.h"
 #include "rcu/memory.h"
 
-static pthread_mutex_t cr_lock = PTHREAD_MUTEX_INITIALIZER;
-static CDS_LIST_HEAD(crs);
+#define O contd__ompi
 
-uint32_t contd__cr_live;
-uint32_t contd__ops_hooked;
-uint32_t contd__native_stopped;
+static uint32_t ops_hooked;        /* operations that wait for their callback */
+static uint32_t persistent_hooked; /* those of them that are persistent */
+static uint32_t stopped;
+static struct __cds_lfs_stack stale; /* CRs that may be complete without saying so; pushed anywhere */
+
+static int cr_free(MPI_Request *request);
+
+static inline struct contd__ompi_request *inside(MPI_Request request)
+{
+	return (struct contd__ompi_request *)(void *)request;
+}
+
+static inline struct contd__native_cr *native_cr(MPI_Request request)
+{
+	return inside(request)->free == cr_free ? (struct contd__native_cr *)inside(request) : NULL;
+}
+
+static inline struct contd__native_cr *native_of(struct contd__cr *cr)
+{
+	return caa_container_of(cr, struct contd__native_cr, cr);
+}
 
 /* ---------------------------------------------------------------------------------------------- operations --- */
 
 /*
- * An operation that was not complete when its continuation was attached. Its request carries our callback, op_hook.
+ * An operation that was not complete when its continuation was attached: its request carries our callback, op_hook.
  *
  * With several threads, storing the callback races with completion: Open MPI's completer may have read "no callback"
  * just before, and will mark the request complete after we looked. So a hooked request that is seen to be complete
- * without its callback having come was missed, and whoever sees that takes the callback's part; `state` decides who.
- * (The callback itself returns 1, after which Open MPI does not touch the request, and marks it complete itself.)
+ * without its callback having come was missed, and whoever sees that takes the callback's part; the operation's state
+ * decides who. (The callback itself returns 1, after which Open MPI does not touch the request, and marks it complete
+ * itself.)
  */
-enum op_state { OP_HOOKED, OP_TAKEN };
-
-struct op {
-	ompi_request_t *request;
-	struct op_set *set;
-	MPI_Status *status; /* or NULL */
-	uint32_t state;
-	bool persistent;
-};
-
-/* The operations of one continuation. Freed by who runs it. */
-struct op_set {
-	struct cds_lfs_node put_off;
-	struct contd__slot *slot;
-	uint32_t generation;
-	uint32_t count;
-	struct op op[];
-};
-
-static struct __cds_lfs_stack put_off; /* sets that continuations in a handler left; pushed anywhere, emptied by threads */
-
-static const MPI_Status *empty_status(void)
-{
-	return &ompi_status_empty;
-}
-
-static void status_write(MPI_Status *to, const MPI_Status *from)
-{
-	if (to)
-		*to = *from; /* MPI_ERROR too: a continuation has no return code to look at */
-}
 
 /*
- * The operation is complete, and this is the only one who deals with it. Any context of MPI's, locks held maybe. Where the
- * callback was missed Open MPI has marked the request already, and woken who waits; to do that twice is not allowed.
+ * The operation is complete, and this is the only one who deals with it. Any context of MPI's, locks held maybe. Returns
+ * what the callback returns.
  */
-static void op_complete(struct op *op, bool missed)
+static int op_complete(struct contd__op *op)
 {
-	ompi_request_t *request = op->request;
-	struct contd__slot *slot = op->set->slot;
-	uint32_t generation = op->set->generation;
+	struct contd__ompi_request *request = inside(op->request);
+	bool persistent = op->persistent;
+	MPI_Status status;
+	int mine = 1;
 
-	if (request->req_type == OMPI_REQUEST_GEN)
-		ompi_grequest_invoke_query(request, &request->req_status);
-	status_write(op->status, &request->req_status);
-	if (op->persistent)
-		request->req_state = OMPI_REQUEST_INACTIVE; /* the draft, 3.11.2: inactive when the continuation runs */
-	/* Mark it complete and wake who waits for it (a persistent one may be waited for as well). */
-	request->req_complete_cb = NULL;
-	if (!missed)
-		ompi_request_complete(request, true);
-	contd__sub(&contd__ops_hooked, 1);
-	/* From here on somebody may run the continuation and free the set. It is not run here: MPI may hold locks. */
-	contd__slot_event_done_sig(slot, generation, 1);
+	if (request->type == OMPI_TYPE_GEN)
+		O.grequest_query(request, &request->status);
+	status = request->status;
+	if (persistent)
+		request->state = OMPI_INACTIVE; /* the draft, 3.11.2: inactive when the continuation runs */
+	request->complete_cb = NULL;
+	/*
+	 * Mark it complete, where Open MPI has not (the callback was missed). Nobody sleeps on it: its handle is gone, or it
+	 * is persistent, and those are waited for by looking again and again (mpi/calls.c). Unless a thread that waited for
+	 * it was there before the continuation, which MPI does not allow (MPI 4.1, 11.6.2): Open MPI wakes that one itself.
+	 */
+	if (contd__load(&request->complete) == OMPI_PENDING)
+		contd__store_release(&request->complete, OMPI_COMPLETED);
+	else if (contd__load(&request->complete) != OMPI_COMPLETED)
+		mine = 0;
+	contd__sub(&ops_hooked, 1);
+	if (persistent)
+		contd__sub(&persistent_hooked, 1);
+	contd__op_done_sig(op, &status);
+	return mine;
 }
 
-static int op_hook(ompi_request_t *request)
+static int op_hook(struct contd__ompi_request *request)
 {
-	struct op *op = request->req_complete_cb_data;
-	uint32_t hooked = OP_HOOKED;
+	struct contd__op *op = request->complete_cb_data;
+	uint32_t waits = OP_WAITS;
 
-	if (contd__load(&contd__native_stopped))
+	if (contd__load(&stopped))
 		return 0;
-	if (contd__cas(&op->state, &hooked, OP_TAKEN))
-		op_complete(op, false);
-	return 1;
+	return contd__cas(&op->state, &waits, OP_TAKEN) ? op_complete(op) : 1;
 }
 
 /* Was the callback of a hooked operation missed? Then take its part. */
-static void op_recheck(struct op *op)
+static void op_recheck(struct contd__op *op)
 {
-	uint32_t hooked = OP_HOOKED;
+	uint32_t waits = OP_WAITS;
 
-	if (contd__load(&op->state) == OP_HOOKED && contd__load_seq(&op->request->req_complete) == REQUEST_COMPLETED &&
-	    contd__cas(&op->state, &hooked, OP_TAKEN))
-		op_complete(op, true);
+	if (contd__load(&op->state) == OP_WAITS && contd__load_seq(&inside(op->request)->complete) == OMPI_COMPLETED &&
+	    contd__cas(&op->state, &waits, OP_TAKEN))
+		op_complete(op);
 }
 
-static bool complete_already(const ompi_request_t *request)
+static bool complete_already(const struct contd__ompi_request *request)
 {
 	/* Acquire: the status was written before. */
-	return request->req_state == OMPI_REQUEST_INACTIVE || contd__load_acquire(&request->req_complete) == REQUEST_COMPLETED;
+	return request->state == OMPI_INACTIVE || contd__load_acquire(&request->complete) == OMPI_COMPLETED;
 }
 
-/* Finish an operation that is complete as Test would; the handle is null afterwards unless it is persistent. */
-static void finish_complete(MPI_Request *handle, MPI_Status *status)
+/* The error handler that Open MPI itself would use. It frees the requests it is shown: so it is shown a likeness. */
+static int keep_it(MPI_Request *request)
 {
-	ompi_request_t *request = *handle;
-	struct contd__cr *cr = contd__cr_of(request);
+	(void)request;
+	return MPI_SUCCESS;
+}
 
-	if (request->req_state == OMPI_REQUEST_INACTIVE || cr) {
-		status_write(status, empty_status());
-		if (cr)
-			contd__cr_reported(cr);
-		return;
+static void tell(const struct contd__ompi_request *request, const MPI_Status *status)
+{
+	struct contd__ompi_request likeness = *request;
+	MPI_Request handle = (MPI_Request)(void *)&likeness;
+
+	likeness.free = keep_it;
+	likeness.status = *status;
+	O.errhandler_request_invoke(1, &handle, "MPI_Continue");
+}
+
+/*
+ * Finish an operation that is complete as Test would; the handle is null afterwards unless it is persistent. Returns the
+ * status's error code.
+ */
+static int finish_complete(MPI_Request *handle, MPI_Status *to)
+{
+	struct contd__ompi_request *request = inside(*handle);
+	int code;
+
+	if (request->state == OMPI_INACTIVE) {
+		if (to)
+			*to = contd__status_empty;
+		return MPI_SUCCESS;
 	}
-	if (request->req_type == OMPI_REQUEST_GEN)
-		ompi_grequest_invoke_query(request, &request->req_status);
-	status_write(status, &request->req_status);
-	if (request->req_persistent) {
-		request->req_state = OMPI_REQUEST_INACTIVE;
-		return;
+	if (request->type == OMPI_TYPE_GEN)
+		O.grequest_query(request, &request->status);
+	code = request->status.MPI_ERROR;
+	if (to)
+		*to = request->status;
+	if (__builtin_expect(code != MPI_SUCCESS, 0))
+		tell(request, &request->status);
+	if (request->persistent) {
+		request->state = OMPI_INACTIVE;
+	} else {
+		request->free(handle);
+		*handle = MPI_REQUEST_NULL;
 	}
-	ompi_request_free(handle);
-	*handle = MPI_REQUEST_NULL;
+	return code;
 }
 
-/* Give requests back that are not the program's any more. */
-static void set_release(struct op_set *set)
+static void ops_tell(struct contd__set *set)
 {
-	CONTD_TESTPOINT("set_release");
-	for (uint32_t i = 0; i < set->count; i++)
-		if (!set->op[i].persistent)
-			ompi_request_free(&set->op[i].request);
-	free(set);
-}
+	for (uint32_t i = 0; i < set->count; i++) {
+		struct contd__op *op = &set->op[i];
 
-static void set_put_off(struct op_set *set)
-{
-	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &put_off}, &set->put_off);
-}
-
-bool contd__put_off_any(void)
-{
-	return contd__load(&put_off.head) != NULL;
-}
-
-void contd__put_off_drain(void)
-{
-	struct cds_lfs_head *head;
-	struct cds_lfs_node *node, *next;
-
-	if (!contd__put_off_any())
-		return;
-	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &put_off});
-	for (node = head ? &head->node : NULL; node; node = next) {
-		next = node->next;
-		set_release(caa_container_of(node, struct op_set, put_off));
+		/* Acquire: of a failed continuation others may just be finishing. */
+		if (set->results && contd__load_acquire(&op->state) != OP_DONE)
+			continue;
+		if (!op->failed)
+			continue;
+		op->failed = false;
+		tell(inside(op->request), set->results ? &set->results[i] : &inside(op->request)->status);
 	}
 }
 
-/* Runs the continuation of a slot: also in a handler, where nothing of MPI's may be called. */
-static void invoke(struct contd__slot *s)
+static void ops_release(struct contd__set *set)
 {
-	struct op_set *set = (struct op_set *)(s->source & ~(uintptr_t)3);
-	MPI_Continue_cb_function *cb = (MPI_Continue_cb_function *)s->cb.any;
+	for (uint32_t i = 0; i < set->count; i++) {
+		struct contd__op *op = &set->op[i];
 
-	/* Nor on a thread that only polls contd, or contd's daemon, where the thread level keeps those out of MPI. */
-	if (set && (contd__in_handler() || !contd__mpi_thread_may()))
-		set_put_off(set);
-	else if (set)
-		set_release(set);
-	cb(s->out.dest, s->data);
+		if (op->failed)
+			ops_tell(set);
+		if (!op->persistent)
+			inside(op->request)->free(&op->request);
+	}
 }
 
 /* ------------------------------------------------------------------------------------------------- rechecking --- */
 
 #define RECHECK_SLOTS 4u
+#define RECHECK_EVERY 16u /* calls of opal_progress */
 
-/* The slot's continuation cannot become ready meanwhile: this counts as one more event of it. */
+/* The slot's continuation cannot become ready meanwhile, nor be fired: this counts as one more event of it. */
 static void recheck_slot(struct contd__slot *s)
 {
 	uint64_t w = contd__load_acquire(&s->state);
 
-	while (SLOT_STATE(w) == SLOT_PENDING && SLOT_REMAINING(w) < SLOT_REMAINING_MAX) {
-		struct op_set *set;
+	while (SLOT_STATE(w) == SLOT_PENDING && !(SLOT_REMAINING(w) & SLOT_LOOKED_AT)) {
+		struct contd__set *set;
 
-		if (!contd__cas(&s->state, &w, SLOT_WORD(SLOT_GENERATION(w), SLOT_REMAINING(w) + 1, SLOT_PENDING)))
+		if (!contd__cas(&s->state, &w,
+				SLOT_WORD(SLOT_GENERATION(w), SLOT_REMAINING(w) + SLOT_LOOKED_AT, SLOT_PENDING)))
 			continue;
-		set = (struct op_set *)(contd__load_acquire(&s->source) & ~(uintptr_t)3);
+		set = contd__set_of(s);
+		if (set && set->results)
+			contd__add(&set->references, 1);
 		for (uint32_t i = 0; set && i < contd__load_acquire(&set->count); i++)
 			op_recheck(&set->op[i]);
-		contd__slot_event_done_sig(s, SLOT_GENERATION(w), 1);
+		if (!set || !set->results) {
+			contd__slot_event_done_sig(s, SLOT_GENERATION(w), SLOT_LOOKED_AT);
+			return;
+		}
+		contd__slot_event_done_sig(s, SLOT_GENERATION(w), SLOT_LOOKED_AT);
+		contd__set_fire_sig(set);
+		contd__set_unref_sig(set);
 		return;
 	}
 }
 
 /* A few slots of one CR a call: every hooked operation is looked at again and again, whatever their number. */
-void contd__recheck(void)
+static void recheck(void)
 {
-	struct contd__cr *cr;
-	uint32_t used;
-	bool pinned;
+	struct contd__native_cr *cr;
+	struct contd_group *g;
 
-	if (contd__load(&contd__ops_hooked) == 0 || pthread_mutex_trylock(&cr_lock))
+	if (contd__load(&ops_hooked) == 0 || pthread_mutex_trylock(&contd__crs_lock))
 		return;
-	if (!cds_list_empty(&crs)) {
-		cr = cds_list_first_entry(&crs, struct contd__cr, node);
-		/* Where it is only waiting to be freed, cr_lock keeps that from happening (cr_freed). */
-		pinned = contd__group_try_pin_sig(cr->group);
-		used = pinned ? contd__load_acquire(&cr->group->table.used) : 0;
-		for (uint32_t n = 0; n < RECHECK_SLOTS && n < used; n++) {
-			uint32_t at = cr->recheck++ % used;
+	if (!cds_list_empty(&contd__crs)) {
+		cr = native_of(cds_list_first_entry(&contd__crs, struct contd__cr, node));
+		g = cr->cr.group;
+		/* Where it is only waiting to be freed, the lock keeps that from happening (contd__cr_fini). */
+		if (contd__group_try_pin_sig(g)) {
+			uint32_t used = contd__load_acquire(&g->table.used);
 
-			recheck_slot(contd__table_slot(&cr->group->table, contd__table_index(at)));
+			for (uint32_t n = 0; n < RECHECK_SLOTS && n < used; n++)
+				recheck_slot(contd__table_slot(&g->table, contd__table_index(cr->recheck++ % used)));
+			contd__group_unpin_sig(g);
 		}
 		/* The next call looks at another CR. */
-		cds_list_del(&cr->node);
-		cds_list_add_tail(&cr->node, &crs);
-		if (pinned)
-			contd__group_unpin_sig(cr->group);
+		cds_list_del(&cr->cr.node);
+		cds_list_add_tail(&cr->cr.node, &contd__crs);
 	}
-	pthread_mutex_unlock(&cr_lock);
+	pthread_mutex_unlock(&contd__crs_lock);
 }
 
 /* ------------------------------------------------------------------------------------------ continuation requests --- */
 
-typedef struct contd__cr contd__cr_t;
-static OBJ_CLASS_INSTANCE(contd__cr_t, ompi_request_t, NULL, NULL);
-
-static void cr_state_locked(struct contd__cr *cr)
+static void cr_state_locked(struct contd__native_cr *cr)
 {
-	ompi_request_t *r = &cr->super;
+	bool outstanding = contd__group_outstanding_sig(cr->cr.group) && (!cr->cr.revised || contd__load_seq(&cr->cr.active));
 
-	if (contd__group_outstanding_sig(cr->group)) {
-		void *complete = REQUEST_COMPLETED;
-
-		contd__store(&r->req_state, OMPI_REQUEST_ACTIVE);
-		OPAL_ATOMIC_COMPARE_EXCHANGE_STRONG_PTR(&r->req_complete, &complete, REQUEST_PENDING);
-	} else if (contd__load_seq(&r->req_complete) != REQUEST_COMPLETED) {
-		void *pending = REQUEST_PENDING;
-
-		/* Nobody of Open MPI's waits for a CR by its own means (native_calls.c), so an exchange is all. */
-		OPAL_ATOMIC_COMPARE_EXCHANGE_STRONG_PTR(&r->req_complete, &pending, REQUEST_COMPLETED);
-	}
+	contd__store_seq(&cr->super.complete, outstanding ? OMPI_PENDING : OMPI_COMPLETED);
+	/* MPI_Startall wants what it starts to be inactive. */
+	if (cr->cr.revised)
+		contd__store(&cr->super.state, contd__load_seq(&cr->cr.active) ? OMPI_ACTIVE : OMPI_INACTIVE);
 }
 
-static void cr_unlock(struct contd__cr *cr)
-{
-	for (;;) {
-		contd__store_seq(&cr->lock, 0);
-		/* Who found it locked has said so before, and left the rest to us. */
-		if (!contd__load_seq(&cr->again) || contd__xchg(&cr->lock, 1))
-			return;
-		contd__xchg(&cr->again, 0);
-		cr_state_locked(cr);
-	}
-}
-
-static void cr_lock_wait(struct contd__cr *cr)
-{
-	while (contd__xchg(&cr->lock, 1))
-		sched_yield();
-}
-
-void contd__cr_sync(struct contd__cr *cr)
+static void cr_sync(struct contd__native_cr *cr)
 {
 	contd__xchg(&cr->again, 1);
-	if (contd__xchg(&cr->lock, 1))
-		return;
-	contd__xchg(&cr->again, 0);
-	cr_state_locked(cr);
-	cr_unlock(cr);
+	while (contd__load_seq(&cr->again)) {
+		if (contd__xchg(&cr->lock, 1))
+			return; /* who holds it looks again */
+		contd__xchg(&cr->again, 0);
+		cr_state_locked(cr);
+		contd__store_seq(&cr->lock, 0);
+	}
 }
 
-/* The count has reached 0; any context. */
+/*
+ * The count has reached 0; any context. Nobody but MPI_Request_get_status reads `complete`, and it makes progress before it
+ * says no: so that a CR is complete is put down only there (in_progress), and nothing is done in the calls that test and
+ * wait for CRs. That it is not complete is put down at once (cr_changed).
+ */
 static void cr_idle(struct contd_group *group)
 {
-	contd__cr_sync(group->owner);
-}
+	struct contd__native_cr *cr = native_of(group->owner);
 
-void contd__cr_reported(struct contd__cr *cr)
-{
-	if (contd__load(&cr->super.req_state) == OMPI_REQUEST_INACTIVE)
+	if (contd__load(&cr->stale) || contd__xchg(&cr->stale, 1))
 		return;
-	cr_lock_wait(cr);
-	if (contd__group_outstanding_sig(cr->group) == 0)
-		contd__store(&cr->super.req_state, OMPI_REQUEST_INACTIVE);
-	cr_unlock(cr);
+	contd__group_pin_sig(group); /* until it is taken off the list */
+	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &stale}, &cr->stale_node);
 }
 
-/* Something has been registered. */
-static void cr_activate(struct contd__cr *cr)
+static void stale_sync(void)
 {
-	ompi_request_t *r = &cr->super;
+	struct cds_lfs_head *head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &stale});
 
-	if (contd__load(&r->req_state) == OMPI_REQUEST_ACTIVE &&
-	    (contd__load_seq(&r->req_complete) == REQUEST_PENDING || !contd__group_outstanding_sig(cr->group)))
-		return;
-	cr_lock_wait(cr);
-	contd__store(&r->req_state, OMPI_REQUEST_ACTIVE);
-	cr_state_locked(cr);
-	cr_unlock(cr);
-}
+	for (struct cds_lfs_node *node = head ? &head->node : NULL, *next; node; node = next) {
+		struct contd__native_cr *cr = caa_container_of(node, struct contd__native_cr, stale_node);
 
-/* Open MPI's req_free: after a completion call has reported the request, and in MPI_Request_free. */
-int contd__cr_free(ompi_request_t **request)
-{
-	struct contd__cr *cr = (struct contd__cr *)*request;
-
-	if (contd__call && contd__call->completing) {
-		contd__cr_reported(cr);
-		return OMPI_SUCCESS;
+		next = node->next;
+		contd__store_seq(&cr->stale, 0); /* before the look: what comes later comes again */
+		cr_sync(cr);
+		contd__group_unpin_sig(cr->cr.group);
 	}
-	if (cr->super.req_status.MPI_ERROR != MPI_SUCCESS) {
+}
+
+static void cr_changed(struct contd__cr *cr)
+{
+	struct contd__native_cr *n = native_of(cr);
+
+	/* Mostly it is as it should be: pending, with something outstanding. */
+	if (!cr->revised && contd__load_seq(&n->super.complete) == OMPI_PENDING && contd__group_outstanding_sig(cr->group))
+		return;
+	cr_sync(n);
+}
+
+/* Open MPI's req_free: in MPI_Request_free, and when an error of it has been told. */
+static int cr_free(MPI_Request *request)
+{
+	struct contd__native_cr *cr = native_cr(*request);
+
+	if (cr->super.status.MPI_ERROR != MPI_SUCCESS) {
 		/* The error handler is about to be called for it (errhandler_invoke.c), and drops failed requests: not CRs. */
-		cr->super.req_status.MPI_ERROR = MPI_SUCCESS;
-		return OMPI_SUCCESS;
+		cr->super.status.MPI_ERROR = MPI_SUCCESS;
+		return MPI_SUCCESS;
 	}
 	*request = MPI_REQUEST_NULL;
-	if (contd__load(&contd__native_stopped))
-		return OMPI_SUCCESS; /* its group went with the dispatcher */
-	OMPI_REQUEST_FINI(&cr->super);
+	if (contd__load(&stopped))
+		return MPI_SUCCESS; /* its group went with the dispatcher */
+	cr->super.state = OMPI_INVALID;
+	if (cr->super.f_to_c_index != MPI_UNDEFINED) {
+		O.pointer_array_set(O.f_to_c_table, cr->super.f_to_c_index, NULL);
+		cr->super.f_to_c_index = MPI_UNDEFINED;
+	}
 	contd__sub(&contd__cr_live, 1);
-	contd_group_destroy(cr->group);
-	return OMPI_SUCCESS;
+	contd__cr_close(&cr->cr);
+	contd_group_destroy(cr->cr.group);
+	return MPI_SUCCESS;
 }
 
 static void cr_freed(void *owner)
 {
-	struct contd__cr *cr = owner;
+	struct contd__native_cr *cr = native_of(owner);
 
-	if (contd__load(&contd__native_stopped))
+	if (contd__load(&stopped))
 		return; /* the program may still hold the handle: the few bytes stay */
-	/* Not before: what was outstanding when it was freed is looked after as well. */
-	pthread_mutex_lock(&cr_lock);
-	cds_list_del(&cr->node);
-	pthread_mutex_unlock(&cr_lock);
-	OBJ_RELEASE(cr);
+	contd__cr_fini(&cr->cr);
+	free(cr);
 }
 
-static int cr_cancel(ompi_request_t *request, int flag)
+static int cr_cancel(struct contd__ompi_request *request, int flag)
 {
 	(void)request, (void)flag;
 	return MPI_ERR_REQUEST; /* a CR is no operation */
 }
 
-static int cr_start(size_t count, ompi_request_t **requests)
+/* MPI_Start and MPI_Startall; they call no error handler for what this returns. */
+static int cr_start(size_t count, MPI_Request *requests)
 {
-	(void)count, (void)requests;
-	return MPI_ERR_REQUEST; /* the draft's CRs have no start */
+	int rc = MPI_SUCCESS;
+
+	for (size_t i = 0; i < count && !rc; i++) {
+		struct contd__native_cr *cr = native_cr(requests[i]);
+
+		rc = cr ? contd__cr_start(&cr->cr) : inside(requests[i])->start(1, &requests[i]);
+		if (cr && rc)
+			contd__mpi_error(rc);
+	}
+	return rc;
 }
 
-static int native_cr_create(struct contd_group *group, MPI_Request *handle)
+static int cr_create(struct contd_group *group, bool revised, struct contd__cr **crp)
 {
-	struct contd__cr *cr = (struct contd__cr *)OBJ_NEW(contd__cr_t);
+	struct contd__native_cr *cr = contd__zalloc(sizeof(*cr));
 
 	if (!cr)
 		return MPI_ERR_NO_MEM;
-	OMPI_REQUEST_INIT(&cr->super, false);
-	cr->super.req_type = OMPI_REQUEST_PML; /* errors go to the error handler of req_mpi_object.comm */
-	cr->super.req_mpi_object.comm = MPI_COMM_SELF;
-	cr->super.req_status = ompi_status_empty;
-	cr->super.req_free = contd__cr_free;
-	cr->super.req_cancel = cr_cancel;
-	cr->super.req_start = cr_start;
-	cr->super.req_state = OMPI_REQUEST_INACTIVE;
-	cr->super.req_complete = REQUEST_COMPLETED;
-	cr->group = group;
-	cr->lock = cr->again = cr->recheck = 0;
-	group->owner = cr;
+	if (contd__cr_init(&cr->cr, group, revised)) {
+		free(cr);
+		return MPI_ERR_NO_MEM;
+	}
+	cr->super.references = 1;
+	cr->super.type = OMPI_TYPE_PML; /* errors go to the error handler of the communicator in `object` */
+	cr->super.object = (void *)MPI_COMM_SELF;
+	cr->super.status = contd__status_empty;
+	cr->super.f_to_c_index = MPI_UNDEFINED;
+	cr->super.persistent = revised; /* or MPI_Start would refuse it */
+	cr->super.free = cr_free;
+	cr->super.cancel = cr_cancel;
+	cr->super.start = cr_start;
+	cr->super.state = revised ? OMPI_INACTIVE : OMPI_ACTIVE; /* of a draft CR `complete` says all */
+	cr->super.complete = OMPI_COMPLETED;
+	cr->cr.handle = (MPI_Request)(void *)&cr->super;
 	group->freed = cr_freed;
 	group->idle = cr_idle;
-	pthread_mutex_lock(&cr_lock);
-	cds_list_add(&cr->node, &crs);
-	pthread_mutex_unlock(&cr_lock);
 	contd__add(&contd__cr_live, 1);
-	*handle = &cr->super;
+	*crp = &cr->cr;
 	return MPI_SUCCESS;
 }
 
-static struct contd_group *native_cr_group(MPI_Request handle)
+static struct contd__cr *cr_of(MPI_Request handle)
 {
-	struct contd__cr *cr = handle ? contd__cr_of(handle) : NULL;
+	struct contd__native_cr *cr = handle ? native_cr(handle) : NULL;
 
-	return cr ? cr->group : NULL;
+	return cr ? &cr->cr : NULL;
+}
+
+/* Open MPI calls the error handler itself, for the error that the request's status holds. */
+static int cr_raise(struct contd__cr *cr, int class, bool told)
+{
+	struct contd__native_cr *n = native_of(cr);
+
+	n->super.object = told ? (void *)O.quiet : (void *)MPI_COMM_SELF;
+	n->super.status.MPI_ERROR = class;
+	return class;
+}
+
+static bool hooked(MPI_Request request)
+{
+	const struct contd__ompi_request *r = inside(request);
+
+	return r->complete_cb == op_hook && r->persistent && r->state != OMPI_INACTIVE;
+}
+
+static size_t specials(size_t count, const MPI_Request *requests)
+{
+	bool look = contd__load(&persistent_hooked) != 0;
+	size_t n = 0;
+
+	if (!look && contd__load(&contd__cr_live) == 0)
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		n += native_cr(requests[i]) || (look && hooked(requests[i]));
+	return n;
 }
 
 /* ------------------------------------------------------------------------------------------------------ attaching --- */
 
-static MPI_Status *status_at(const struct contd__mpi_attach *a, int i)
-{
-	return a->ignore ? NULL : &a->statuses[i];
-}
-
 /* An operation that is given back, or becomes inactive, when it is finished: it must not stand in the array twice. */
-static bool finishes_once(ompi_request_t *r)
+static bool finishes_once(MPI_Request request)
 {
-	return r->req_state == OMPI_REQUEST_ACTIVE && r->req_type != OMPI_REQUEST_NULL && !contd__cr_of(r);
+	return inside(request)->state == OMPI_ACTIVE && inside(request)->type != OMPI_TYPE_NULL && !native_cr(request);
 }
 
 /*
@@ -424,253 +441,212 @@ static bool named_twice(const struct contd__mpi_attach *a)
 	}
 	for (int i = 0; i < a->count; i++)
 		if (finishes_once(a->requests[i]))
-			a->requests[i]->req_complete_cb_data = &a->requests[i];
+			inside(a->requests[i])->complete_cb_data = &a->requests[i];
 	for (int i = 0; i < a->count; i++)
-		if (finishes_once(a->requests[i]) && a->requests[i]->req_complete_cb_data != &a->requests[i])
+		if (finishes_once(a->requests[i]) && inside(a->requests[i])->complete_cb_data != &a->requests[i])
 			return true;
 	return false;
 }
 
-/* May continuations be attached to all of them? *pendingp: how many are not complete. */
-static int check(const struct contd__mpi_attach *a, const struct contd_group *group, int *pendingp)
+static int look(const struct contd__mpi_attach *a, const struct contd_group *group, struct contd__look *look)
 {
-	int pending = 0;
-
+	*look = (struct contd__look){0};
 	for (int i = 0; i < a->count; i++) {
-		ompi_request_t *r = a->requests[i];
-		struct contd__cr *cr;
+		struct contd__ompi_request *r = inside(a->requests[i]);
+		struct contd__native_cr *cr;
 
 		if (!r)
 			return MPI_ERR_REQUEST;
-		cr = contd__cr_of(r);
+		cr = native_cr(a->requests[i]);
 		if (cr) {
-			if (cr->group == group)
+			if (cr->cr.group == group)
 				return MPI_ERR_REQUEST; /* it would wait for itself, complete or not */
-			pending += contd__group_outstanding_sig(cr->group) != 0;
+			look->crs++;
+			look->crs_pending += contd__group_outstanding_sig(cr->cr.group) != 0;
 		} else if (!complete_already(r)) {
-			if (r->req_complete_cb)
+			if (r->complete_cb)
 				return MPI_ERR_REQUEST; /* one continuation an operation, ours or Open MPI's own */
-			pending++;
+			if (contd__load(&r->complete) != OMPI_PENDING && !complete_already(r))
+				return MPI_ERR_REQUEST; /* a thread sleeps on it: MPI 4.1, 11.6.2 */
+			look->pending++;
 		}
 	}
-	*pendingp = pending;
 	return named_twice(a) ? MPI_ERR_REQUEST : MPI_SUCCESS;
 }
 
-/* All complete, and the continuation may run here: no slot is needed. */
-static int run_now(const struct contd__mpi_attach *a, struct contd__cr *cr)
+static void cr_seen(const struct contd__mpi_attach *a, int i)
 {
-	struct contd__frame frame;
+	MPI_Status *status = contd__status_at(a, i);
 
-	for (int i = 0; i < a->count; i++)
-		finish_complete(&a->requests[i], status_at(a, i));
-	/* Complete and not reported yet; right whatever another thread does to the state meanwhile. */
-	if (contd__load(&cr->super.req_state) != OMPI_REQUEST_ACTIVE)
-		contd__store(&cr->super.req_state, OMPI_REQUEST_ACTIVE);
-	CONTD_COUNT(registered, 1);
-	CONTD_COUNT(run_inline, 1);
-	contd__frame_enter_sig(&frame, cr->group); /* not touched any more: the callback may free its CR */
-	a->cb(a->statuses, a->data);
-	contd__frame_leave_sig(&frame);
-	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
-		contd__guard_pickup();
-	return MPI_SUCCESS;
+	if (status)
+		*status = contd__status_empty;
 }
 
-/*
- * CRs among the requests come first, since they can fail. 0: *donep goes up by those that were complete. An error: nobody
- * waits for the others any more, and *firedp is how many have completed, and been counted, meanwhile.
- */
-static int await_crs(const struct contd__mpi_attach *a, struct contd__slot *s, uint32_t *donep, uint32_t *firedp)
+static void finish(const struct contd__mpi_attach *a)
 {
-	uint32_t waiting = 0;
-
 	for (int i = 0; i < a->count; i++) {
-		struct contd__cr *cr = contd__cr_of(a->requests[i]);
-		int rc = cr ? contd__group_await(cr->group, s) : 1;
+		struct contd__native_cr *cr = native_cr(a->requests[i]);
 
-		if (rc >= 0) {
-			*donep += cr ? (uint32_t)rc : 0;
-			waiting += rc == 0;
-			continue;
+		if (cr) {
+			cr_seen(a, i);
+			contd__cr_report(&cr->cr);
+		} else {
+			finish_complete(&a->requests[i], contd__status_at(a, i));
 		}
-		while (i-- > 0)
-			if ((cr = contd__cr_of(a->requests[i])) != NULL)
-				waiting -= contd__group_await_end(cr->group, s);
-		*firedp = waiting;
-		return rc;
 	}
-	return 0;
 }
 
-static void hook(struct op_set *set, ompi_request_t *request, MPI_Status *status)
+static bool finish_at_once(const struct contd__mpi_attach *a)
 {
-	struct op *op = &set->op[set->count];
+	for (int i = 0; i < a->count; i++) {
+		const struct contd__ompi_request *r = inside(a->requests[i]);
 
-	*op = (struct op){request, set, status, OP_HOOKED, request->req_persistent};
+		if (!r || r->free == cr_free || !complete_already(r))
+			return false;
+	}
+	if (a->count > 1 && named_twice(a))
+		return false;
+	for (int i = 0; i < a->count; i++)
+		finish_complete(&a->requests[i], contd__status_at(a, i));
+	return true;
+}
+
+static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *status)
+{
+	struct contd__op *op = &set->op[set->count];
+	struct contd__ompi_request *r = inside(request);
+
+	*op = (struct contd__op){.request = request, .set = set, .status = status, .persistent = r->persistent};
+	if (set->results)
+		contd__add(&set->references, 1);
+	if (op->persistent)
+		contd__add(&persistent_hooked, 1);
 	/* Release: pairs with the acquire in recheck_slot. */
 	contd__store_release(&set->count, set->count + 1);
-	request->req_complete_cb_data = op;
-	/* Sequentially consistent, before the look at req_complete: see struct op. */
-	contd__store_seq(&request->req_complete_cb, op_hook);
+	r->complete_cb_data = op;
+	/* Sequentially consistent, before the look at `complete`: see the comment on operations. */
+	contd__store_seq(&r->complete_cb, op_hook);
 	CONTD_TESTPOINT("op_hooked");
 	op_recheck(op);
 }
 
-static int native_attach(const struct contd__mpi_attach *a, MPI_Request handle, struct contd_group *group)
+static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
+		     bool count_crs)
 {
-	struct contd__cr *cr = (struct contd__cr *)handle;
-	struct contd__slot *s;
-	struct op_set *set = NULL;
-	uint32_t generation, fired = 0, done = 1; /* 1: this call's own hold */
-	int pending, rc;
+	int pending = look->pending;
+	uint32_t done = 0;
 
-	rc = check(a, group, &pending);
-	if (rc)
-		return rc;
-	if (pending == 0 && contd__may_run_inline(group))
-		return run_now(a, cr);
-	contd__put_off_drain();
-	s = contd__slot_get(group, &rc);
-	if (!s)
-		return contd__mpi_class(rc);
-	if (pending) {
-		set = contd__alloc_refused() ? NULL : malloc(sizeof(*set) + (size_t)pending * sizeof(set->op[0]));
-		if (!set) {
-			contd__slot_free_sig(&group->table, s);
-			return MPI_ERR_NO_MEM;
-		}
-	}
-	s->invoke = invoke;
-	s->cb.any = (void (*)(void))a->cb;
-	s->data = a->data;
-	s->out.dest = a->statuses;
-	contd__store(&s->source, KIND_SOURCE);
-	generation = contd__slot_publish_sig(s, (uint32_t)a->count + 1);
-	if (set) {
-		set->slot = s;
-		set->generation = generation;
-		set->count = 0;
-		contd__store_release(&s->source, (uintptr_t)set | KIND_SOURCE);
-		rc = contd__load(&contd__cr_live) > 1 || contd__cr_of(a->requests[0]) ? await_crs(a, s, &done, &fired) : 0;
-		if (rc < 0) {
-			pthread_mutex_lock(&cr_lock); /* whoever rechecks may be looking at the set */
-			contd__store(&s->source, KIND_SOURCE);
-			pthread_mutex_unlock(&cr_lock);
-			contd__slot_withdraw_sig(s, generation);
-			/* Withdrawing is one more. */
-			contd__slot_event_done_sig(s, generation, (uint32_t)a->count + 2 - fired);
-			CONTD_COUNT(registered, -1);
-			free(set);
-			return contd__mpi_class(rc);
-		}
-	}
 	/* Counted first, so that what completes in between finds it counted. */
-	if (pending && contd__add(&contd__ops_hooked, (uint32_t)pending) == 0)
+	if (pending && contd__add(&ops_hooked, (uint32_t)pending) == 0)
 		contd__pending_sig();
 	for (int i = 0; i < a->count; i++) {
-		ompi_request_t *r = a->requests[i];
+		struct contd__ompi_request *r = inside(a->requests[i]);
+		int code;
 
-		if (contd__cr_of(r)) {
-			status_write(status_at(a, i), empty_status());
-			if (!set)
-				done++; /* complete when check looked, and nothing waits for it */
+		if (native_cr(a->requests[i])) {
+			cr_seen(a, i);
+			done += count_crs; /* complete when look() looked, and nothing waits for it */
 		} else if (pending && !complete_already(r)) {
-			if (!r->req_persistent)
+			MPI_Request request = a->requests[i];
+
+			if (!r->persistent)
 				a->requests[i] = MPI_REQUEST_NULL;
 			pending--;
-			hook(set, r, status_at(a, i));
+			hook_one(set, request, contd__status_at(a, i));
 		} else {
-			finish_complete(&a->requests[i], status_at(a, i));
+			code = finish_complete(&a->requests[i], contd__status_at(a, i));
+			if (code != MPI_SUCCESS && a->revised)
+				contd__set_failed_sig(set, contd__mpi_error_class(code));
 			done++;
 		}
 	}
 	if (pending)
-		contd__sub(&contd__ops_hooked, (uint32_t)pending);
-	cr_activate(cr);
-	if (contd__may_run_inline(group))
-		contd__slot_run_inline(s, generation, done);
-	else
-		contd__slot_event_done_sig(s, generation, done);
-	return MPI_SUCCESS;
+		contd__sub(&ops_hooked, (uint32_t)pending);
+	return done;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- life --- */
 
-static uint32_t hooked_count(void)
+/* Called by opal_progress, that is, in every MPI call that makes progress. */
+static int in_progress(void)
 {
-	return contd__load_seq(&contd__ops_hooked);
+	const struct contd__call *call = contd__call;
+	static uint32_t calls;
+
+	/* Now and then is enough for what hardly ever happens; it touches memory that is cold. */
+	if (*O.uses_threads) {
+		contd__store(&calls, contd__load(&calls) + 1);
+		if (contd__load(&calls) % RECHECK_EVERY == 0)
+			recheck();
+	}
+	if (!call && contd__load(&stale.head))
+		stale_sync();
+	if ((call && call->runs_itself) || !contd__may_run())
+		return 0;
+	return (int)contd__run_ready();
 }
 
-static uint32_t driving; /* calls of drive that are under way */
-
-static void drive(enum contd__where where)
+static void progress(bool waiting)
 {
-	if (!contd__mpi_thread_may())
-		return;
-	contd__add(&driving, 1);
-	if (!contd__load_seq(&contd__native_stopped))
-		opal_progress();
-	contd__sub(&driving, 1);
-	if (where == WHERE_REGION || where == WHERE_THREAD)
-		contd__put_off_drain();
+	(void)waiting; /* opal_progress gives way by itself, where it was told to */
+	O.progress();
 }
 
-static struct contd__source source = {.name = "Open MPI", .progress = drive, .pending = hooked_count};
-
-/* The library that runs must have the layout of the headers: the same major and minor version. */
-static const char *native_refuses(void)
+static uint32_t pending(void)
 {
-	static char why[160 + MPI_MAX_LIBRARY_VERSION_STRING];
-	char version[MPI_MAX_LIBRARY_VERSION_STRING];
-	int length, major = -1, minor = -1;
-	const char *at;
-
-	PMPI_Get_library_version(version, &length);
-	at = strstr(version, "Open MPI v");
-	if (at)
-		sscanf(at, "Open MPI v%d.%d", &major, &minor);
-	if (major == OMPI_MAJOR_VERSION && minor == OMPI_MINOR_VERSION)
-		return NULL;
-	snprintf(why, sizeof(why), "contd-mpi was built for Open MPI %d.%d and the program runs with \"%.60s\"; build it anew",
-		 OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, version);
-	return why;
+	return contd__load_seq(&ops_hooked);
 }
 
-static int native_start(int thread_level)
+static const char *refuses(void)
 {
-	__cds_lfs_init(&put_off);
-	contd__native_stopped = 0;
-	source.where = WHERE_THREAD | WHERE_REGION | (thread_level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
-	if (contd__source_register(&source))
+	return contd__ompi_find();
+}
+
+static int start(int thread_level)
+{
+	(void)thread_level;
+	contd__intercept_native();
+	stopped = 0;
+	__cds_lfs_init(&stale);
+	contd__original = *O.functions;
+	if (O.progress_register(in_progress))
 		return MPI_ERR_OTHER;
-	return contd__calls_start();
+	*O.functions = contd__calls;
+	return MPI_SUCCESS;
 }
 
-static uint32_t native_stop(void)
+static uint32_t stop(void)
 {
-	struct contd__cr *cr;
-	uint32_t left = 0;
+	uint32_t left;
 
-	contd__put_off_drain();
-	contd__store_seq(&contd__native_stopped, 1);
-	while (contd__load_seq(&driving))
-		sched_yield();
-	contd__calls_stop();
-	pthread_mutex_lock(&cr_lock);
-	cds_list_for_each_entry(cr, &crs, node)
-		left += contd__group_outstanding_sig(cr->group);
-	pthread_mutex_unlock(&cr_lock);
-	contd__store_seq(&contd__ops_hooked, 0);
+	contd__store_seq(&stopped, 1);
+	O.progress_unregister(in_progress);
+	/* Somebody may have wrapped ours after us; then ours goes on to work, for CRs alone find nothing to run. */
+	if (O.functions->test == contd__calls.test)
+		*O.functions = contd__original;
+	left = contd__crs_outstanding();
+	contd__store_seq(&ops_hooked, 0);
+	contd__ompi_forget();
 	return left;
 }
 
 const struct contd__mpi_backend contd__mpi_native = {
 	.name = "native",
-	.refuses = native_refuses,
-	.start = native_start,
-	.cr_create = native_cr_create,
-	.cr_group = native_cr_group,
-	.attach = native_attach,
-	.stop = native_stop,
+	.refuses = refuses,
+	.start = start,
+	.stop = stop,
+	.progress = progress,
+	.pending = pending,
+	.cr_create = cr_create,
+	.cr_of = cr_of,
+	.cr_changed = cr_changed,
+	.cr_raise = cr_raise,
+	.specials = specials,
+	.hooked = hooked,
+	.look = look,
+	.finish = finish,
+	.finish_at_once = finish_at_once,
+	.hook = hook,
+	.ops_tell = ops_tell,
+	.ops_release = ops_release,
 };

@@ -173,15 +173,18 @@ int main(int argc, char **argv)
 {
 	MPI_Request cr[2];
 	char *memory;
+	int calls;
 
 	check_init(&argc, &argv, MPI_THREAD_SINGLE);
 	MPI_Comm_split(MPI_COMM_WORLD, check_rank / 2, check_rank, &pair);
 	MPI_Win_allocate(8, 1, MPI_INFO_NULL, pair, &memory, &win);
 	MPI_Win_fence(0, win);
 	cr[0] = check_plain_cr();
+	/* Collective calls cannot be left before they are through: the portable backend looks after nothing in them. */
+	calls = check_native() ? CALLS : BARRIER;
 	cr[1] = check_cr("mpi_continue_enqueue_complete", "true", "mpi_continue_max_poll", "0");
 	for (int i = 0; i < 2; i++) {
-		for (int call = 0; call < CALLS; call++) {
+		for (int call = 0; call < calls; call++) {
 			check_begin(call_name[call]);
 			for (int round = 0; round < 10; round++) {
 				waits_inside = round % 2;

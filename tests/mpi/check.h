@@ -163,6 +163,18 @@ CHECK_HELPER int check_previous(void)
 	return (check_rank + check_size - 1) % check_size;
 }
 
+/* Is it the native backend that these tests run on? */
+CHECK_HELPER bool check_native(void)
+{
+#ifdef OPEN_MPI
+	const char *backend = getenv("CONTD_MPI_BACKEND");
+
+	return !backend || strcmp(backend, "portable") != 0;
+#else
+	return false;
+#endif
+}
+
 /* A CR with up to two info keys; NULL ends them. */
 CHECK_HELPER MPI_Request check_cr(const char *key1, const char *value1, const char *key2, const char *value2)
 {

@@ -4,7 +4,9 @@
 
 #include "check.h"
 
+#ifdef OPEN_MPI
 #include <mpi-ext.h>
+#endif
 
 #define TAG 41
 

@@ -346,7 +346,11 @@ static void check_free(void)
 			outstanding(cr, &seen, TAG + i);
 		CHECK_OK(MPI_Request_free(&cr));
 		CHECK(cr == MPI_REQUEST_NULL);
+#ifdef OPEN_MPI /* MPICH's Fortran handles are the handles themselves */
 		CHECK(MPI_Request_f2c(index) != same);
+#else
+		(void)same, (void)index;
+#endif
 		CHECK_EQ(seen.runs, 5 * round);
 		MPI_Barrier(MPI_COMM_WORLD);
 		for (int i = 0; i < 5; i++)

@@ -26,6 +26,10 @@ static void on_world(MPI_Comm *comm, int *error, ...)
 	on_world_count++;
 }
 
+/* Zero is a handle of nothing. */
+static MPI_Request no_handle;
+static MPI_Info no_info;
+
 static void never(MPI_Status *status, void *data)
 {
 	(void)status, (void)data;
@@ -239,7 +243,7 @@ static void check_init_arguments(void)
 
 	check_begin("MPI_Continue_init");
 	REFUSED(MPI_Continue_init(MPI_INFO_NULL, NULL), MPI_ERR_ARG);
-	REFUSED(MPI_Continue_init((MPI_Info)NULL, &made), MPI_ERR_INFO);
+	REFUSED(MPI_Continue_init(no_info, &made), MPI_ERR_INFO);
 	CHECK(made == MPI_REQUEST_NULL);
 	REFUSED(init_with("mpi_continue_poll_only", "maybe", NULL, NULL), MPI_ERR_INFO_VALUE);
 	REFUSED(init_with("mpi_continue_max_poll", "many", NULL, NULL), MPI_ERR_INFO_VALUE);
@@ -266,7 +270,7 @@ static void still_works(MPI_Request *r, int tag)
 
 static void check_attach_arguments(void)
 {
-	MPI_Request r[3], before[3], pending, persistent, null_handle = (MPI_Request)NULL;
+	MPI_Request r[3], before[3], pending, persistent, null_handle = no_handle;
 	MPI_Status status[3];
 
 	check_begin("arguments of MPI_Continue");
@@ -281,7 +285,7 @@ static void check_attach_arguments(void)
 	REFUSED(MPI_Continue(NULL, never, NULL, &status[0], cr), MPI_ERR_ARG);
 	REFUSED(MPI_Continue(&r[0], NULL, NULL, &status[0], cr), MPI_ERR_ARG);
 	REFUSED(MPI_Continue(&null_handle, never, NULL, &status[0], cr), MPI_ERR_REQUEST);
-	REFUSED(MPI_Continue(&r[0], never, NULL, &status[0], (MPI_Request)NULL), MPI_ERR_REQUEST);
+	REFUSED(MPI_Continue(&r[0], never, NULL, &status[0], no_handle), MPI_ERR_REQUEST);
 	REFUSED(MPI_Continue(&r[0], never, NULL, &status[0], MPI_REQUEST_NULL), MPI_ERR_REQUEST);
 	REFUSED(MPI_Continue(&r[0], never, NULL, &status[0], pending), MPI_ERR_REQUEST);
 	REFUSED(MPI_Continue(&r[0], never, NULL, &status[0], r[0]), MPI_ERR_REQUEST);
@@ -295,7 +299,7 @@ static void check_attach_arguments(void)
 	REFUSED(MPI_Continueall(3, r, never, NULL, status, MPI_REQUEST_NULL), MPI_ERR_REQUEST);
 	REFUSED(MPI_Continueall(3, r, never, NULL, status, pending), MPI_ERR_REQUEST);
 	REFUSED(MPI_Continueall(0, NULL, never, NULL, NULL, pending), MPI_ERR_REQUEST);
-	r[2] = NULL;
+	r[2] = no_handle;
 	REFUSED(MPI_Continueall(3, r, never, NULL, status, cr), MPI_ERR_REQUEST);
 	r[2] = MPI_REQUEST_NULL;
 	CHECK(memcmp(before, r, sizeof(r)) == 0);
@@ -324,6 +328,7 @@ static void check_attach_arguments(void)
 		memcpy(before, r, sizeof(r));
 		REFUSED(MPI_Continueall(3, r, never, NULL, status, cr), MPI_ERR_REQUEST);
 		CHECK(memcmp(before, r, sizeof(r)) == 0);
+		MPI_Barrier(MPI_COMM_WORLD); /* until here all of them are active */
 		MPI_Send(out, 1, MPI_BYTE, check_next(), TAG + 3, MPI_COMM_WORLD);
 		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
 		CHECK_EQ(seen.runs, 1);

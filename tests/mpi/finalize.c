@@ -44,6 +44,22 @@ static void *attached(void *arg)
 	return NULL;
 }
 
+static FILE *captured;
+static int saved = -1;
+
+/* An MPI that ends the program in MPI_Finalize says why to stderr, which is being captured. */
+static void tell_captured(void)
+{
+	char line[1024];
+
+	if (saved < 0)
+		return;
+	dup2(saved, STDERR_FILENO);
+	rewind(captured);
+	while (fgets(line, sizeof(line), captured))
+		fputs(line, stderr);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const keys[] = {"mpi_continue_async_signal_safe", "mpi_continue_poll_only",
@@ -51,9 +67,10 @@ int main(int argc, char **argv)
 	char in[LEFT], line[1024], text[4096] = "", expected[128];
 	MPI_Request cr[4], r, none = MPI_REQUEST_NULL;
 	pthread_t thread;
-	int provided, before, lines = 0, saved, sum;
-	FILE *captured = tmpfile();
+	int provided, before, lines = 0, sum;
 
+	captured = tmpfile();
+	atexit(tell_captured);
 	check_watchdog();
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
 	MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
@@ -86,6 +103,7 @@ int main(int argc, char **argv)
 	fflush(stderr);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
+	saved = -1;
 
 	check_begin("after MPI_Finalize");
 	for (int i = 0; i < 5; i++)

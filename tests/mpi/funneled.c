@@ -61,8 +61,11 @@ int main(int argc, char **argv)
 			MPI_Irecv(&in[k], 1, MPI_INT, 0, k, MPI_COMM_SELF, &r[0]);
 			CHECK_OK(MPI_Continue(&r[0], count, &runs[i * PAIRS + k], MPI_STATUS_IGNORE, cr));
 			MPI_Isend(&out[k], 1, MPI_INT, 0, k, MPI_COMM_SELF, &r[1]);
-			/* At first nothing but the other thread can run it: sending to oneself completes the receive. */
-			while (i == 0 && atomic_load(&runs[k]) == 0)
+			/*
+			 * At first nothing but the other thread can run it: sending to oneself completes the receive. Only
+			 * Open MPI tells of that; elsewhere a thread that may call MPI has to ask.
+			 */
+			while (i == 0 && check_native() && atomic_load(&runs[k]) == 0)
 				sched_yield();
 			MPI_Wait(&r[1], MPI_STATUS_IGNORE);
 		}
@@ -74,7 +77,7 @@ int main(int argc, char **argv)
 	pthread_join(thread, NULL);
 	for (int i = 0; i < ROUNDS * PAIRS; i++)
 		CHECK_EQ(runs[i], 1);
-	CHECK(elsewhere > 0); /* it is about these */
+	CHECK(elsewhere > 0 || !check_native()); /* it is about these */
 	MPI_Test(&cr, &flag, MPI_STATUS_IGNORE); /* gives back what is left */
 	CHECK_EQ(released, ROUNDS * PAIRS);
 	CHECK_EQ(released_elsewhere, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The draft interface: arguments and info keys. Each function has its PMPI name; the MPI name is weak, for tools. */
+/* Info keys, and CRs made by them. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -9,14 +9,7 @@
 
 #include "mpi/backend.h"
 
-#define WEAK_FOR(name) __attribute__((weak, alias(#name), visibility("default")))
-
 /* ------------------------------------------------------------------------------------------------------- info keys --- */
-
-struct settings {
-	struct contd_group_attr attr;
-	int agent; /* enum contd_agent, 0: not said */
-};
 
 /* The value of a key: 1, 0 where there is none, or the negated error class. */
 static int info_value(MPI_Info info, const char *key, char value[MPI_MAX_INFO_VAL + 1])
@@ -36,7 +29,9 @@ static int info_flag(MPI_Info info, const char *key, uint32_t bit, uint32_t *fla
 		return -rc;
 	if (strcmp(value, "true") == 0)
 		*flags |= bit;
-	else if (strcmp(value, "false") != 0)
+	else if (strcmp(value, "false") == 0)
+		*flags &= ~bit;
+	else
 		return MPI_ERR_INFO_VALUE;
 	return MPI_SUCCESS;
 }
@@ -88,12 +83,11 @@ static int info_agent(MPI_Info info, int *agent)
 	return *agent ? MPI_SUCCESS : MPI_ERR_INFO_VALUE;
 }
 
-static int settings_read(MPI_Info info, struct settings *s)
+int contd__settings_read(MPI_Info info, struct contd__settings *s)
 {
 	uint32_t *flags = &s->attr.flags;
 	int rc;
 
-	*s = (struct settings){.attr = {.size = sizeof(s->attr)}};
 	if (!info)
 		return MPI_ERR_INFO; /* MPI_Info_get would tell MPI_COMM_WORLD's error handler */
 	if (info == MPI_INFO_NULL)
@@ -104,12 +98,10 @@ static int settings_read(MPI_Info info, struct settings *s)
 	    (rc = info_max_poll(info, &s->attr)) != 0 || (rc = info_thread(info, &s->attr)) != 0 ||
 	    (rc = info_agent(info, &s->agent)) != 0)
 		return rc;
-	if (*flags & CONTD_POLL_ONLY && s->attr.max_poll == CONTD_MAX_POLL_NONE)
-		return MPI_ERR_ARG; /* the draft, 3.11.3: such a continuation would never run */
 	return MPI_SUCCESS;
 }
 
-/* ------------------------------------------------------------------------------------------------------- functions --- */
+/* ------------------------------------------------------------------------------------------------------------- CRs --- */
 
 /* Low latency: the calling thread may be interrupted, and, where MPI allows it, a daemon ticks. Once is enough. */
 static int low_latency(bool attach, int agent)
@@ -137,78 +129,25 @@ static int low_latency(bool attach, int agent)
 	return contd__mpi_class(rc);
 }
 
-CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req)
+int contd__cr_make(const struct contd__settings *s, bool revised, MPI_Request *handle)
 {
-	const struct contd__mpi_backend *backend;
 	struct contd_group *group;
-	struct settings s;
+	struct contd__cr *cr;
 	int rc;
 
-	backend = contd__mpi_start(&rc);
-	if (!backend)
-		return rc;
-	if (!cont_req)
-		return contd__mpi_error(MPI_ERR_ARG);
-	rc = settings_read(info, &s);
+	if (s->attr.flags & CONTD_POLL_ONLY && s->attr.max_poll == CONTD_MAX_POLL_NONE)
+		return MPI_ERR_ARG; /* the draft, 3.11.3: such a continuation would never run */
+	rc = contd_group_create(&s->attr, &group);
 	if (rc)
-		return contd__mpi_error(rc);
-	rc = contd_group_create(&s.attr, &group);
-	if (rc)
-		return contd__mpi_error(contd__mpi_class(rc));
-	if (s.attr.flags & CONTD_ASYNC_SIGNAL_SAFE || s.agent == CONTD_AGENT_TICK)
-		rc = low_latency(s.attr.flags & CONTD_ASYNC_SIGNAL_SAFE, s.agent);
+		return contd__mpi_class(rc);
+	if (s->attr.flags & CONTD_ASYNC_SIGNAL_SAFE || s->agent == CONTD_AGENT_TICK)
+		rc = low_latency(s->attr.flags & CONTD_ASYNC_SIGNAL_SAFE, s->agent);
 	if (!rc)
-		rc = backend->cr_create(group, cont_req);
+		rc = contd__mpi->cr_create(group, revised, &cr);
 	if (rc) {
 		contd_group_destroy(group);
-		return contd__mpi_error(rc);
+		return rc;
 	}
+	*handle = cr->handle;
 	return MPI_SUCCESS;
 }
-
-int MPI_Continue_init(MPI_Info info, MPI_Request *cont_req) WEAK_FOR(PMPI_Continue_init);
-
-static int continue_common(const struct contd__mpi_attach *a, MPI_Request cont_req)
-{
-	const struct contd__mpi_backend *backend = contd__mpi;
-	struct contd_group *group;
-	int rc;
-
-	if (__builtin_expect(!backend, 0)) {
-		backend = contd__mpi_start(&rc);
-		if (!backend)
-			return rc;
-	}
-	if (a->count < 0)
-		return contd__mpi_error(MPI_ERR_COUNT);
-	if (!a->cb || (a->count && !a->requests) || (a->count && !a->statuses && !a->ignore))
-		return contd__mpi_error(MPI_ERR_ARG);
-	group = backend->cr_group(cont_req);
-	if (!group)
-		return contd__mpi_error(MPI_ERR_REQUEST);
-	rc = backend->attach(a, cont_req, group);
-	return __builtin_expect(rc, 0) ? contd__mpi_error(rc) : MPI_SUCCESS;
-}
-
-CONTD_API int PMPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb_data, MPI_Status *status,
-			    MPI_Request cont_req)
-{
-	const struct contd__mpi_attach a = {1, op_request, cb, cb_data, status, status == MPI_STATUS_IGNORE};
-
-	return continue_common(&a, cont_req);
-}
-
-int MPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb_data, MPI_Status *status,
-		 MPI_Request cont_req) WEAK_FOR(PMPI_Continue);
-
-CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb, void *cb_data,
-			       MPI_Status array_of_statuses[], MPI_Request cont_req)
-{
-	const struct contd__mpi_attach a = {count, array_of_op_requests, cb, cb_data, array_of_statuses,
-					    array_of_statuses == MPI_STATUSES_IGNORE};
-
-	return continue_common(&a, cont_req);
-}
-
-int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb, void *cb_data,
-		    MPI_Status array_of_statuses[], MPI_Request cont_req) WEAK_FOR(PMPI_Continueall);

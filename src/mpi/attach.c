@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attaching a continuation, the same for both backends and both interfaces. */
+#include <stdlib.h>
+
+#include "mpi/backend.h"
+
+int contd__attach_check(const struct contd__mpi_attach *a)
+{
+	if (a->count < 0 || (uint32_t)a->count > SLOT_REMAINING_MAX - 8) /* holds of our own */
+		return MPI_ERR_COUNT;
+	if (!a->cb || (a->count && !a->requests) || (a->count && !a->statuses && !a->ignore))
+		return MPI_ERR_ARG;
+	return MPI_SUCCESS;
+}
+
+/* All complete, and the continuation may run here: no slot is needed. */
+static int run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
+{
+	MPI_Continue_cb_function *cb = (MPI_Continue_cb_function *)a->cb;
+	struct contd__frame frame;
+
+	if (cr)
+		contd__cr_registered(cr);
+	CONTD_COUNT(registered, 1);
+	CONTD_COUNT(run_inline, 1);
+	contd__frame_enter_sig(&frame, group); /* not touched any more: the callback may free its CR */
+	cb(a->statuses, a->data);
+	contd__frame_leave_sig(&frame);
+	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
+		contd__guard_pickup();
+	return MPI_SUCCESS;
+}
+
+/*
+ * CRs among the requests come first, since they can fail. 0: *donep goes up by those that were complete. An error: nobody
+ * waits for the others any more, and *firedp is how many have completed, and been counted, meanwhile.
+ */
+static int await_crs(const struct contd__mpi_attach *a, struct contd__slot *s, uint32_t *donep, uint32_t *firedp)
+{
+	uint32_t waiting = 0;
+
+	for (int i = 0; i < a->count; i++) {
+		struct contd__cr *cr = contd__mpi->cr_of(a->requests[i]);
+		int rc = cr ? contd__group_await(cr->group, s) : 1;
+
+		if (rc >= 0) {
+			*donep += cr ? (uint32_t)rc : 0;
+			waiting += rc == 0;
+			continue;
+		}
+		while (i-- > 0)
+			if ((cr = contd__mpi->cr_of(a->requests[i])) != NULL)
+				waiting -= contd__group_await_end(cr->group, s);
+		*firedp = waiting;
+		return rc;
+	}
+	return 0;
+}
+
+static void set_begin(struct contd__set *set, const struct contd__mpi_attach *a, struct contd__cr *cr,
+		      const struct contd__look *look, struct contd__slot *s, uint32_t generation)
+{
+	set->slot = s;
+	set->generation = generation;
+	if (!a->revised)
+		return;
+	set->cr = cr;
+	set->group = s->group;
+	set->flags = a->flags;
+	set->rc = MPI_SUCCESS;
+	set->data = a->data;
+	set->references = 2; /* attaching, and the continuation */
+	/* Attaching, an inactive CR, and for good where a CR is waited for: that cannot be ended from any context. */
+	set->holds = 1 + (cr && cr->revised) + (look->crs_pending != 0);
+	contd__group_pin_sig(s->group);
+}
+
+/* May it run inside the call that attaches it? */
+static bool may_run_here(const struct contd__mpi_attach *a, const struct contd__cr *cr, const struct contd_group *group)
+{
+	return contd__may_run_inline(group) && !(a->flags & MPIX_CONT_DEFER_COMPLETE) &&
+	       (!cr || !cr->revised || contd__load_seq(&cr->active));
+}
+
+static int failed(const struct contd__look *look, int class)
+{
+	if (contd__mpi->unlook)
+		contd__mpi->unlook(look);
+	return class;
+}
+
+int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
+{
+	uint32_t generation, fired = 0, done = 1; /* 1: this call's own hold */
+	uint32_t flags = group->flags;
+	bool startable = cr && cr->revised;
+	struct contd__look look;
+	struct contd__slot *s;
+	struct contd__set *set = NULL;
+	int rc;
+	bool now = !a->revised && !startable && contd__may_run_inline(group);
+
+	if (now && contd__mpi->finish_at_once && contd__mpi->finish_at_once(a))
+		return run_now(a, cr, group);
+	rc = contd__mpi->look(a, group, &look);
+	if (rc)
+		return rc;
+	if (now && look.pending + look.crs_pending == 0) {
+		contd__mpi->finish(a);
+		return run_now(a, cr, group);
+	}
+	contd__put_off_drain();
+	s = contd__slot_get(group, &rc);
+	if (!s)
+		return failed(&look, contd__mpi_class(rc));
+	if (look.pending || a->revised) {
+		set = contd__set_new((uint32_t)look.pending, a->revised);
+		if (!set) {
+			contd__slot_free_sig(&group->table, s);
+			return failed(&look, MPI_ERR_NO_MEM);
+		}
+	}
+	s->invoke = a->revised ? contd__invoke_revised : contd__invoke_draft;
+	s->cb.any = a->cb;
+	s->data = a->data;
+	s->out.dest = a->statuses;
+	contd__store(&s->source, KIND_SOURCE);
+	generation = contd__slot_publish_sig(s, (uint32_t)a->count + 1 + startable);
+	if (look.crs && look.crs_pending && (rc = await_crs(a, s, &done, &fired)) < 0) {
+		contd__slot_withdraw_sig(s, generation);
+		/* Withdrawing is one more. */
+		contd__slot_event_done_sig(s, generation, (uint32_t)a->count + 2 + startable - fired);
+		CONTD_COUNT(registered, -1);
+		free(set);
+		return failed(&look, contd__mpi_class(rc));
+	}
+	if (set) {
+		set_begin(set, a, cr, &look, s, generation);
+		/* Release: pairs with the acquire in contd__set_of. */
+		contd__store_release(&s->source, (uintptr_t)set | KIND_SOURCE);
+	}
+	done += contd__mpi->hook(a, &look, set, look.crs_pending == 0);
+	if (startable && contd__cr_hold(cr, s)) {
+		done++;
+		if (a->revised)
+			contd__set_unhold_sig(set);
+	}
+	if (cr) {
+		contd__cr_registered(cr);
+		if (contd__mpi->cr_changed)
+			contd__mpi->cr_changed(cr);
+	}
+	if (a->revised)
+		contd__set_unhold_sig(set);
+	if (may_run_here(a, cr, group))
+		contd__slot_run_inline(s, generation, done);
+	else if (contd__slot_event_done_sig(s, generation, done))
+		contd__kick_sig(flags);
+	if (a->revised)
+		contd__set_unref_sig(set);
+	return MPI_SUCCESS;
+}

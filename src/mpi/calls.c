@@ -1,0 +1,682 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where continuations run on threads that call MPI to complete something:
+ *   Test*           at the exit of the call, outside progress
+ *   Wait*           while it waits (native: in a progress callback), and at its exit
+ * and how CRs are tested and waited for, alone and among other requests. In arrays the CRs are looked at here, and MPI
+ * gets the array with MPI_REQUEST_NULL in their places.
+ */
+#include <sched.h>
+#include <stdlib.h>
+
+#include "mpi/backend.h"
+#include "mpi/calls.h"
+#include "rcu/memory.h"
+
+struct contd__request_functions contd__original;
+__thread struct contd__call *contd__call __attribute__((tls_model("initial-exec")));
+
+/* ------------------------------------------------------------------------------------------------------- running --- */
+
+bool contd__may_run(void)
+{
+	return contd__self.context == CONTEXT_THREAD && !contd__self.frame;
+}
+
+unsigned contd__run_ready(void)
+{
+	unsigned ran = 0;
+
+	if (contd__put_off_any())
+		contd__put_off_drain();
+	if (contd__marked_sig(CLASSES_ALL)) {
+		struct contd__budget budget = {.count = UINT32_MAX};
+		struct contd__call *call = contd__call;
+
+		contd__thread_ensure();
+		contd__call = NULL;
+		ran = contd__scan_sig(CLASSES_ALL, &budget);
+		contd__call = call;
+		if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
+			contd__guard_pickup();
+	}
+	return ran;
+}
+
+static void run_if_may(void)
+{
+	if (contd__may_run())
+		contd__run_ready();
+}
+
+static inline void enter(struct contd__call *call, bool runs_itself)
+{
+	*call = (struct contd__call){.runs_itself = runs_itself, .outer = contd__call};
+	contd__call = call;
+}
+
+static inline void leave(struct contd__call *call)
+{
+	contd__call = call->outer;
+}
+
+static void cr_run(struct contd__cr *cr)
+{
+	struct contd__budget budget = {.count = UINT32_MAX};
+	struct contd_group *g = cr->group;
+	struct contd__call *call = contd__call;
+
+	contd__group_pin_sig(g);
+	contd__call = NULL;
+	contd__scan_group_sig(g, &budget);
+	contd__call = call;
+	contd__group_unpin_sig(g);
+}
+
+/* MPI's progress in a test or wait of one CR. */
+static void cr_progress(struct contd__cr *cr, bool waiting)
+{
+	struct contd__call *call = contd__call;
+	struct contd__slot *taken;
+
+	call->takes = cr->group->max_poll < 0 ? cr->group : NULL;
+	contd__mpi->progress(waiting);
+	call->takes = NULL;
+	taken = call->taken;
+	if (!taken)
+		return;
+	call->taken = NULL;
+	contd__call = NULL;
+	contd__slot_run_taken(taken);
+	contd__call = call;
+	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
+		contd__guard_pickup();
+}
+
+/* max_poll holds for it from here on, with a fresh budget. */
+static void testing_begin(struct contd__testing *t, const struct contd__cr *cr)
+{
+	const struct contd_group *g = cr->group;
+
+	*t = (struct contd__testing){g, g->max_poll < 0 ? UINT32_MAX : (uint32_t)g->max_poll, contd__self.testing};
+	contd__self.testing = t;
+}
+
+/* ----------------------------------------------------------------------------------------------------- one request --- */
+
+static void status_empty(MPI_Status *status)
+{
+	int error = status->MPI_ERROR; /* single completion leaves it as it was: MPI 4.1, 3.2.5 */
+
+	*status = contd__status_empty;
+	status->MPI_ERROR = error;
+}
+
+/* It was reported: what the caller gets. */
+static int cr_result(struct contd__cr *cr, MPI_Status *status)
+{
+	int class = contd__load_seq(&cr->error);
+
+	if (status != MPI_STATUS_IGNORE) {
+		status_empty(status);
+		if (class)
+			status->MPI_ERROR = class;
+	}
+	return class ? contd__mpi->cr_raise(cr, class, contd__load(&cr->error_told)) : MPI_SUCCESS;
+}
+
+static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
+{
+	bool others = contd__mpi->must_ask && contd__mpi->pending();
+	struct contd__testing testing;
+	struct contd__call call;
+
+	*completed = false;
+	/* The short way, where there is nothing to be run either. */
+	if (!contd__cr_complete(cr) || others || contd__marked_sig(CLASSES_ALL) || contd__put_off_any()) {
+		contd__thread_ensure();
+		enter(&call, true);
+		testing_begin(&testing, cr);
+		contd__words_look_sig(UINT32_MAX);
+		cr_run(cr);
+		contd__run_ready();
+		if (!contd__cr_complete(cr) || others) {
+			cr_progress(cr, false);
+			cr_run(cr);
+			contd__run_ready();
+		}
+		contd__self.testing = testing.outer;
+		leave(&call);
+	}
+	if (!contd__cr_complete(cr) || !contd__cr_report(cr))
+		return MPI_SUCCESS;
+	*completed = true;
+	return cr_result(cr, status);
+}
+
+static int cr_wait(struct contd__cr *cr, MPI_Status *status)
+{
+	struct contd__call call;
+
+	if (contd__self.frame && contd__inside_sig(cr->group) && !(cr->revised && !contd__load_seq(&cr->active)))
+		return contd__mpi->cr_raise(cr, MPI_ERR_REQUEST, false);
+	do {
+		if (contd__cr_complete(cr))
+			continue;
+		contd__thread_ensure();
+		enter(&call, true);
+		for (;;) {
+			contd__words_look_sig(UINT32_MAX);
+			cr_run(cr);
+			contd__run_ready();
+			if (contd__cr_complete(cr))
+				break;
+			cr_progress(cr, true);
+		}
+		leave(&call);
+	} while (!contd__cr_report(cr));
+	return cr_result(cr, status);
+}
+
+static int test(MPI_Request *request, int *completed, MPI_Status *status)
+{
+	struct contd__call call;
+	int rc;
+
+	if (contd__mpi->specials(1, request)) {
+		struct contd__cr *cr = contd__mpi->cr_of(*request);
+
+		if (cr)
+			return cr_test(cr, completed, status);
+		enter(&call, true);
+		contd__mpi->progress(false);
+		run_if_may();
+		leave(&call);
+		if (contd__mpi->hooked(*request)) {
+			*completed = false;
+			return MPI_SUCCESS;
+		}
+	}
+	enter(&call, true);
+	rc = contd__original.test(request, completed, status);
+	run_if_may();
+	leave(&call);
+	return rc;
+}
+
+static int wait_one(MPI_Request *request, MPI_Status *status)
+{
+	struct contd__call call;
+	bool special = contd__mpi->specials(1, request) != 0;
+	int rc;
+
+	if (special) {
+		struct contd__cr *cr = contd__mpi->cr_of(*request);
+
+		if (cr)
+			return cr_wait(cr, status);
+	}
+	enter(&call, false);
+	if (special) {
+		while (contd__mpi->hooked(*request)) {
+			contd__mpi->progress(true);
+			run_if_may();
+		}
+	}
+	rc = contd__original.wait(request, status);
+	run_if_may();
+	leave(&call);
+	return rc;
+}
+
+/* -------------------------------------------------------------------------------------------------------- arrays --- */
+
+/* The array functions differ in their arguments only: one body, with the call to MPI's as an argument. */
+struct array_call {
+	size_t count;
+	MPI_Request *requests;
+	int *index; /* outcount for some */
+	int *indices;
+	int *completed;
+	MPI_Status *statuses;
+};
+
+typedef int array_fn(const struct array_call *a);
+
+static int original_test_any(const struct array_call *a)
+{
+	return contd__original.test_any(a->count, a->requests, a->index, a->completed, a->statuses);
+}
+
+static int original_test_all(const struct array_call *a)
+{
+	return contd__original.test_all(a->count, a->requests, a->completed, a->statuses);
+}
+
+static int original_test_some(const struct array_call *a)
+{
+	int rc = contd__original.test_some(a->count, a->requests, a->index, a->indices, a->statuses);
+
+	*a->completed = *a->index != 0; /* some, or none active */
+	return rc;
+}
+
+static int original_wait_any(const struct array_call *a)
+{
+	return contd__original.wait_any(a->count, a->requests, a->index, a->statuses);
+}
+
+static int original_wait_all(const struct array_call *a)
+{
+	return contd__original.wait_all(a->count, a->requests, a->statuses);
+}
+
+static int original_wait_some(const struct array_call *a)
+{
+	return contd__original.wait_some(a->count, a->requests, a->index, a->indices, a->statuses);
+}
+
+/* A CR (cr is NULL: a persistent request whose continuation is outstanding) in an array. */
+struct special {
+	size_t at;
+	struct contd__cr *cr;
+	int class;
+	bool reported;
+	struct contd__testing testing;
+};
+
+#define FEW 8u
+
+/* A call with CRs among its requests. */
+struct mixed {
+	size_t count, specials;
+	MPI_Request *plain;      /* the array with MPI_REQUEST_NULL in the places of the specials */
+	struct special *special;
+	struct contd__testing *outer;
+	bool specials_first;
+	void *memory;
+	MPI_Request few_plain[4 * FEW];
+	struct special few[FEW];
+};
+
+static int mixed_begin(struct mixed *m, const struct array_call *a, size_t specials)
+{
+	size_t n = 0;
+
+	m->count = a->count;
+	m->plain = m->few_plain;
+	m->special = m->few;
+	m->memory = NULL;
+	if (a->count > 4 * FEW || specials > FEW) {
+		m->memory = contd__zalloc(specials * sizeof(struct special) + a->count * sizeof(MPI_Request));
+		if (!m->memory)
+			return MPI_ERR_NO_MEM;
+		m->special = m->memory;
+		m->plain = (MPI_Request *)(void *)(m->special + specials);
+	}
+	m->outer = contd__self.testing;
+	for (size_t i = 0; i < a->count; i++) {
+		struct contd__cr *cr = contd__mpi->cr_of(a->requests[i]);
+
+		m->plain[i] = a->requests[i];
+		if (!cr && !contd__mpi->hooked(a->requests[i]))
+			continue;
+		m->plain[i] = MPI_REQUEST_NULL;
+		if (n == specials) /* another thread attached meanwhile: MPI sees that one in the next call only */
+			continue;
+		m->special[n] = (struct special){.at = i, .cr = cr};
+		if (cr)
+			testing_begin(&m->special[n].testing, cr);
+		n++;
+	}
+	m->specials = n;
+	return MPI_SUCCESS;
+}
+
+static void mixed_end(struct mixed *m)
+{
+	contd__self.testing = m->outer;
+	free(m->memory);
+}
+
+static void mixed_run(struct mixed *m)
+{
+	contd__thread_ensure();
+	contd__words_look_sig(UINT32_MAX);
+	for (size_t i = 0; i < m->specials; i++)
+		if (m->special[i].cr)
+			cr_run(m->special[i].cr);
+	contd__run_ready();
+}
+
+/* Has it something to report? A CR to which nothing was registered since, and an inactive request, have not. */
+static bool special_active(const struct special *s, const struct array_call *a)
+{
+	return s->cr ? contd__cr_active(s->cr) : contd__mpi->hooked(a->requests[s->at]);
+}
+
+static bool special_complete(const struct special *s, const struct array_call *a)
+{
+	return s->cr ? contd__cr_complete(s->cr) : !contd__mpi->hooked(a->requests[s->at]);
+}
+
+/* Reports a CR; returns its error class. */
+static int special_report(struct special *s, MPI_Status *status, bool *untoldp)
+{
+	int class = 0;
+
+	if (s->cr) {
+		contd__cr_report(s->cr);
+		class = contd__load_seq(&s->cr->error);
+		*untoldp = class && !contd__load(&s->cr->error_told);
+	}
+	if (status) {
+		status_empty(status);
+		if (class)
+			status->MPI_ERROR = class;
+	}
+	return class;
+}
+
+/* The entries that MPI has dealt with go back to the program's array. */
+static void handles_back(const struct mixed *m, const struct array_call *a)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->count; i++) {
+		if (n < m->specials && m->special[n].at == i)
+			n++;
+		else if (m->plain[i] != a->requests[i] && !contd__mpi->cr_of(a->requests[i]))
+			a->requests[i] = m->plain[i];
+	}
+}
+
+static MPI_Status *status_of(const struct array_call *a, size_t i)
+{
+	return a->statuses == MPI_STATUSES_IGNORE ? NULL : &a->statuses[i];
+}
+
+static int mixed_all(struct mixed *m, const struct array_call *a)
+{
+	struct array_call plain = *a;
+	struct contd__cr *failed = NULL;
+	bool untold = false;
+	int rc;
+
+	*a->completed = false;
+	for (size_t i = 0; i < m->specials; i++) {
+		if (special_complete(&m->special[i], a))
+			continue;
+		contd__mpi->progress(false);
+		return MPI_SUCCESS;
+	}
+	plain.requests = m->plain;
+	rc = original_test_all(&plain);
+	handles_back(m, a);
+	if (!*a->completed && rc != MPI_ERR_IN_STATUS)
+		return rc;
+	for (size_t i = 0; i < m->specials; i++) {
+		struct special *s = &m->special[i];
+		bool mine;
+
+		s->class = special_report(s, status_of(a, s->at), &mine);
+		if (s->class) {
+			failed = s->cr;
+			untold |= mine;
+		}
+	}
+	if (!failed && rc == MPI_SUCCESS)
+		return rc;
+	if (a->statuses != MPI_STATUSES_IGNORE) {
+		/* All of them say how it went, then: MPI 4.1, 3.7.5. */
+		for (size_t i = 0; i < m->count && rc == MPI_SUCCESS; i++)
+			a->statuses[i].MPI_ERROR = MPI_SUCCESS;
+		for (size_t i = 0; i < m->specials; i++)
+			a->statuses[m->special[i].at].MPI_ERROR = m->special[i].class;
+	}
+	if (failed)
+		contd__mpi->cr_raise(failed, contd__load_seq(&failed->error), !untold);
+	return MPI_ERR_IN_STATUS;
+}
+
+/* A CR or so of the array that can be reported; the n-th call begins with another one. */
+static struct special *special_next(struct mixed *m, const struct array_call *a, bool *activep)
+{
+	static uint32_t turn;
+	size_t start = m->specials ? contd__add(&turn, 1) % m->specials : 0;
+
+	*activep = false;
+	for (size_t k = 0; k < m->specials; k++) {
+		struct special *s = &m->special[(start + k) % m->specials];
+
+		if (!special_active(s, a))
+			continue;
+		*activep = true;
+		if (special_complete(s, a))
+			return s;
+	}
+	return NULL;
+}
+
+static int any_special(struct special *s, const struct array_call *a)
+{
+	bool untold;
+	int class = special_report(s, a->statuses == MPI_STATUS_IGNORE ? NULL : a->statuses, &untold);
+
+	*a->completed = true;
+	*a->index = (int)s->at;
+	return class ? contd__mpi->cr_raise(s->cr, class, !untold) : MPI_SUCCESS;
+}
+
+static int mixed_any(struct mixed *m, const struct array_call *a)
+{
+	struct array_call plain = *a;
+	struct special *s;
+	bool active;
+	int rc;
+
+	/* Whoever is first in one call is last in the next, so that neither keeps the other from being reported. */
+	m->specials_first = !m->specials_first;
+	s = special_next(m, a, &active);
+	if (s && m->specials_first)
+		return any_special(s, a);
+	plain.requests = m->plain;
+	rc = original_test_any(&plain);
+	handles_back(m, a);
+	if (rc != MPI_SUCCESS || (*a->completed && *a->index != MPI_UNDEFINED))
+		return rc;
+	if (s)
+		return any_special(s, a);
+	if (active) {
+		/* MPI may have found nothing active, and not have tried. */
+		contd__mpi->progress(false);
+		*a->completed = false;
+	}
+	return MPI_SUCCESS;
+}
+
+static int mixed_some(struct mixed *m, const struct array_call *a)
+{
+	struct array_call plain = *a;
+	struct contd__cr *failed = NULL;
+	bool untold = false, active = false;
+	int rc, found;
+	size_t before;
+
+	plain.requests = m->plain;
+	rc = original_test_some(&plain);
+	handles_back(m, a);
+	if (rc != MPI_SUCCESS && rc != MPI_ERR_IN_STATUS)
+		return rc;
+	found = *a->index == MPI_UNDEFINED ? 0 : *a->index;
+	before = (size_t)found;
+	for (size_t i = 0; i < m->specials; i++) {
+		struct special *s = &m->special[i];
+		bool mine;
+
+		if (!special_active(s, a))
+			continue;
+		active = true;
+		if (!special_complete(s, a))
+			continue;
+		s->class = special_report(s, status_of(a, (size_t)found), &mine);
+		if (s->class) {
+			failed = s->cr;
+			untold |= mine;
+		}
+		s->reported = true;
+		a->indices[found++] = (int)s->at;
+	}
+	if (*a->index == MPI_UNDEFINED && active && found == 0)
+		contd__mpi->progress(false); /* MPI has not tried */
+	if (*a->index != MPI_UNDEFINED || active)
+		*a->index = found;
+	*a->completed = *a->index != 0;
+	if (!failed && rc == MPI_SUCCESS)
+		return rc;
+	if (a->statuses != MPI_STATUSES_IGNORE) {
+		/* All of them say how it went, then: MPI 4.1, 3.7.5. */
+		for (size_t i = 0; i < before && rc == MPI_SUCCESS; i++)
+			a->statuses[i].MPI_ERROR = MPI_SUCCESS;
+		for (size_t i = 0, n = before; i < m->specials; i++)
+			if (m->special[i].reported)
+				a->statuses[n++].MPI_ERROR = m->special[i].class;
+	}
+	if (failed)
+		contd__mpi->cr_raise(failed, contd__load_seq(&failed->error), !untold);
+	return MPI_ERR_IN_STATUS;
+}
+
+typedef int mixed_fn(struct mixed *m, const struct array_call *a);
+
+static int test_array(array_fn *fn, mixed_fn *mixed, const struct array_call *a)
+{
+	size_t specials = contd__mpi->specials(a->count, a->requests);
+	struct contd__call call;
+	struct mixed m;
+	int rc;
+
+	enter(&call, true);
+	if (specials == 0) {
+		rc = fn(a);
+		run_if_may();
+		leave(&call);
+		return rc;
+	}
+	rc = mixed_begin(&m, a, specials);
+	if (rc) {
+		leave(&call);
+		*a->completed = false;
+		return contd__mpi_error(rc);
+	}
+	m.specials_first = false;
+	mixed_run(&m);
+	rc = mixed(&m, a);
+	/* That has made progress where it found nothing: run what came of it, and look once more. */
+	if (rc == MPI_SUCCESS && !*a->completed) {
+		mixed_run(&m);
+		rc = mixed(&m, a);
+	}
+	mixed_end(&m);
+	leave(&call);
+	return rc;
+}
+
+/* Would waiting for it never end? Then the CR whose continuation this is. */
+static struct contd__cr *own_cr(const struct mixed *m)
+{
+	for (size_t i = 0; i < m->specials; i++) {
+		struct contd__cr *cr = m->special[i].cr;
+
+		if (cr && contd__inside_sig(cr->group) && !(cr->revised && !contd__load_seq(&cr->active)))
+			return cr;
+	}
+	return NULL;
+}
+
+/*
+ * With a CR among the requests, waiting is testing again and again: poll-only continuations run in this call and in no
+ * other, so it must not sleep.
+ */
+static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
+{
+	size_t specials = contd__mpi->specials(a->count, a->requests);
+	struct contd__call call;
+	struct contd__cr *own;
+	struct mixed m;
+	int done = 0, rc;
+
+	if (specials == 0) {
+		enter(&call, false);
+		rc = wait_fn(a);
+		run_if_may();
+		leave(&call);
+		return rc;
+	}
+	while (mixed_begin(&m, a, specials) != MPI_SUCCESS)
+		contd__mpi->progress(true); /* until there is memory */
+	contd__self.testing = m.outer; /* max_poll is for tests */
+	own = own_cr(&m);
+	if (own) {
+		mixed_end(&m);
+		rc = contd__mpi->cr_raise(own, MPI_ERR_REQUEST, false);
+		return mixed == mixed_any ? rc : MPI_ERR_IN_STATUS;
+	}
+	enter(&call, true);
+	m.specials_first = false;
+	a->completed = &done;
+	do {
+		mixed_run(&m);
+		rc = mixed(&m, a);
+	} while (rc == MPI_SUCCESS && !done);
+	leave(&call);
+	mixed_end(&m);
+	return rc;
+}
+
+static int test_any(size_t count, MPI_Request *requests, int *index, int *completed, MPI_Status *status)
+{
+	const struct array_call a = {count, requests, index, NULL, completed, status};
+
+	return test_array(original_test_any, mixed_any, &a);
+}
+
+static int test_all(size_t count, MPI_Request *requests, int *completed, MPI_Status *statuses)
+{
+	const struct array_call a = {count, requests, NULL, NULL, completed, statuses};
+
+	return test_array(original_test_all, mixed_all, &a);
+}
+
+static int test_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
+{
+	int some;
+	const struct array_call a = {count, requests, outcount, indices, &some, statuses};
+
+	*outcount = 0;
+	return test_array(original_test_some, mixed_some, &a);
+}
+
+static int wait_any(size_t count, MPI_Request *requests, int *index, MPI_Status *status)
+{
+	struct array_call a = {count, requests, index, NULL, NULL, status};
+
+	return wait_array(original_wait_any, mixed_any, &a);
+}
+
+static int wait_all(size_t count, MPI_Request *requests, MPI_Status *statuses)
+{
+	struct array_call a = {count, requests, NULL, NULL, NULL, statuses};
+
+	return wait_array(original_wait_all, mixed_all, &a);
+}
+
+static int wait_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
+{
+	struct array_call a = {count, requests, outcount, indices, NULL, statuses};
+
+	return wait_array(original_wait_some, mixed_some, &a);
+}
+
+const struct contd__request_functions contd__calls = {test,     test_any, test_all, test_some,
+						      wait_one, wait_any, wait_all, wait_some};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The completion calls (Test*, Wait*) as both backends need them: with CRs among the requests, and running continuations.
+ * The native backend puts them in place of Open MPI's own functions, below the PMPI layer; the portable one calls them
+ * from its interception.
+ */
+#ifndef CONTD_MPI_CALLS_H
+#define CONTD_MPI_CALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <mpi.h>
+
+/* Open MPI's table of request functions has this form (ompi/request/request.h). */
+struct contd__request_functions {
+	int (*test)(MPI_Request *request, int *completed, MPI_Status *status);
+	int (*test_any)(size_t count, MPI_Request *requests, int *index, int *completed, MPI_Status *status);
+	int (*test_all)(size_t count, MPI_Request *requests, int *completed, MPI_Status *statuses);
+	int (*test_some)(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses);
+	int (*wait)(MPI_Request *request, MPI_Status *status);
+	int (*wait_any)(size_t count, MPI_Request *requests, int *index, MPI_Status *status);
+	int (*wait_all)(size_t count, MPI_Request *requests, MPI_Status *statuses);
+	int (*wait_some)(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses);
+};
+
+/* The functions below are about these; set by the backend's start. */
+extern struct contd__request_functions contd__original;
+
+/* Each as its MPI namesake, errors as the backend's cr_raise gives them. */
+extern const struct contd__request_functions contd__calls;
+
+/* A completion call that is under way on this thread. */
+struct contd__call {
+	bool runs_itself; /* it runs continuations itself; progress inside it need not */
+	struct contd_group *takes; /* it is a test or wait of this group's CR, and in MPI's progress: see set.c */
+	struct contd__slot *taken;
+	struct contd__call *outer;
+};
+extern __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec")));
+
+/*
+ * May continuations run in a call that is about other things? Not inside another continuation: there only tests and
+ * waits of CRs run some.
+ */
+bool contd__may_run(void);
+
+/* Run what is ready, of all CRs that are not poll-only, on this thread. Returns how many ran. */
+unsigned contd__run_ready(void);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Continuation requests, as far as they are the same in both backends.
+ *
+ * A CR of the draft interface follows the count of its group: complete while nothing is outstanding. One of the revised
+ * interface is besides that active or not. What is registered with an inactive one is held: it waits for one event more,
+ * which MPI_Start is. Whoever attaches counts its continuation first and then looks whether the CR is active; whoever
+ * makes it inactive first says so and then looks at the count: one of the two sees the other.
+ *
+ *  operation              thread  handler  in a callback  progress
+ *  contd__cr_hold           yes     no         yes        blocking (a mutex, briefly)
+ *  contd__cr_start          yes     no         yes        blocking
+ *  contd__cr_report         yes     no         yes        blocking for revised CRs
+ *  contd__cr_fail_sig       yes     yes        yes        wait-free
+ *  contd__cr_get_failed     yes     no         yes        blocking
+ */
+#ifndef CONTD_MPI_CR_H
+#define CONTD_MPI_CR_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <urcu/lfstack.h>
+#include <urcu/list.h>
+
+#include <mpi.h>
+
+#include "dispatch/group.h"
+
+struct contd__set;
+
+struct contd__cr {
+	struct contd_group *group;
+	MPI_Request handle;
+	bool revised;
+	uint32_t active;            /* revised: between MPI_Start and the report that it is complete */
+	uint32_t unreported;        /* draft: something was registered since it was last reported complete */
+	uint32_t held;              /* the slots that wait for the start, linked by `link`: index + 1; under lock */
+	uint32_t held_last;
+	pthread_mutex_t lock;
+	int error;                  /* class of the first failure that get_failed has not cleared, or 0 */
+	uint32_t closed;            /* freed by the program */
+	bool error_told;            /* an error handler has been called for it */
+	struct __cds_lfs_stack failed; /* sets that failed, newest first; pushed anywhere, emptied under lock */
+	struct contd__set *failed_first, *failed_last; /* and in order; under lock */
+	struct cds_list_head node;  /* in contd__crs */
+};
+
+/* All of them, freed ones with something outstanding too. */
+extern struct cds_list_head contd__crs;
+extern pthread_mutex_t contd__crs_lock;
+
+/* How many continuations are outstanding, of all CRs. */
+uint32_t contd__crs_outstanding(void);
+
+/* 0 or MPI_ERR_NO_MEM. The group's owner is the CR from then on. */
+int contd__cr_init(struct contd__cr *cr, struct contd_group *group, bool revised);
+
+/* MPI_Request_free: failures are of interest to nobody any more. Its group lives on while something is outstanding. */
+void contd__cr_close(struct contd__cr *cr);
+
+/* The group is gone. */
+void contd__cr_fini(struct contd__cr *cr);
+
+/* Nothing outstanding, or inactive; never inside one of its own continuations. */
+static inline bool contd__cr_complete(const struct contd__cr *cr)
+{
+	if (cr->revised && !contd__load_seq(&cr->active))
+		return true;
+	return contd__group_outstanding_sig(cr->group) == 0 && !contd__inside_sig(cr->group);
+}
+
+/* Has it something to report? As with an inactive request, Testany and its kin pass over one that has not. */
+static inline bool contd__cr_active(const struct contd__cr *cr)
+{
+	return cr->revised ? contd__load_seq(&cr->active)
+			   : contd__load(&cr->unreported) || contd__group_outstanding_sig(cr->group);
+}
+
+/* Something was registered with it. */
+static inline void contd__cr_registered(struct contd__cr *cr)
+{
+	if (!contd__load(&cr->unreported))
+		contd__store(&cr->unreported, 1);
+}
+
+/*
+ * For a slot that was just published with one event more than it has: returns 1 if the CR is active, and the caller
+ * counts that event; 0 if the start will.
+ */
+int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot);
+
+/* MPI_Start. MPI_SUCCESS or MPI_ERR_REQUEST. */
+int contd__cr_start(struct contd__cr *cr);
+
+/* A completion call reports it complete: inactive again. False if something was registered meanwhile: it is not. */
+bool contd__cr_report(struct contd__cr *cr);
+
+/* One of its continuations failed. `told`: an error handler has heard of it. The set belongs to the queue from now on. */
+void contd__cr_fail_sig(struct contd__cr *cr, struct contd__set *set, int class, bool told);
+
+int contd__cr_get_failed(struct contd__cr *cr, int *count, void **data);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The draft interface. Each function has its PMPI name; the MPI name is weak, for tools. */
+#include "mpi/backend.h"
+
+CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req)
+{
+	struct contd__settings s = {.attr = {.size = sizeof(s.attr)}};
+	int rc;
+
+	if (!contd__mpi_start(&rc))
+		return rc;
+	rc = cont_req ? contd__settings_read(info, &s) : MPI_ERR_ARG;
+	if (!rc)
+		rc = contd__cr_make(&s, false, cont_req);
+	return rc ? contd__mpi_error(rc) : MPI_SUCCESS;
+}
+
+int MPI_Continue_init(MPI_Info info, MPI_Request *cont_req) CONTD_WEAK_FOR(PMPI_Continue_init);
+
+static int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
+{
+	struct contd__cr *cr;
+	int rc;
+
+	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(&rc))
+		return rc;
+	rc = contd__attach_check(a);
+	if (__builtin_expect(rc, 0))
+		return contd__mpi_error(rc);
+	cr = contd__mpi->cr_of(cont_req);
+	if (!cr)
+		return contd__mpi_error(MPI_ERR_REQUEST);
+	rc = contd__attach(a, cr, cr->group);
+	return __builtin_expect(rc, 0) ? contd__mpi_error(rc) : MPI_SUCCESS;
+}
+
+CONTD_API int PMPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb_data, MPI_Status *status,
+			    MPI_Request cont_req)
+{
+	const struct contd__mpi_attach a = {
+		1, op_request, (void (*)(void))cb, cb_data, status, status == MPI_STATUS_IGNORE, false, 0};
+
+	return attach(&a, cont_req);
+}
+
+int MPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb_data, MPI_Status *status,
+		 MPI_Request cont_req) CONTD_WEAK_FOR(PMPI_Continue);
+
+CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb, void *cb_data,
+			       MPI_Status array_of_statuses[], MPI_Request cont_req)
+{
+	const struct contd__mpi_attach a = {count,
+					    array_of_op_requests,
+					    (void (*)(void))cb,
+					    cb_data,
+					    array_of_statuses,
+					    array_of_statuses == MPI_STATUSES_IGNORE,
+					    false,
+					    0};
+
+	return attach(&a, cont_req);
+}
+
+int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb, void *cb_data,
+		    MPI_Status array_of_statuses[], MPI_Request cont_req) CONTD_WEAK_FOR(PMPI_Continueall);

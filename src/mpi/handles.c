@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <urcu/urcu-memb.h>
+
+#include "dispatch/thread.h"
+#include "mpi/handles.h"
+#include "rcu/memory.h"
+#include "rcu/reader.h"
+
+#define BUCKETS 4096u       /* fixed: to grow, the table would need a thread of its own */
+#define RETIRED_BATCH 64u   /* removed entries that are worth a grace period */
+
+uint32_t contd__handles;
+
+static struct cds_lfht *table;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making the table; retired entries */
+static CDS_LIST_HEAD(retired);
+static unsigned retired_count;
+
+static unsigned long hash(MPI_Request request)
+{
+	uint64_t x = (uint64_t)(uintptr_t)request;
+
+	x = (x ^ x >> 33) * 0xff51afd7ed558ccdull; /* neighbours in memory, or counted up: spread them */
+	return (unsigned long)(x ^ x >> 29);
+}
+
+static int match(struct cds_lfht_node *node, const void *key)
+{
+	return caa_container_of(node, struct contd__handle, node)->request == *(const MPI_Request *)key;
+}
+
+struct contd__handle *contd__handle_find(MPI_Request request)
+{
+	struct cds_lfht_iter iter;
+	struct cds_lfht_node *node;
+
+	if (contd__load(&contd__handles) == 0)
+		return NULL;
+	contd__thread_ensure();
+	contd__read_lock_sig();
+	cds_lfht_lookup(table, hash(request), match, &request, &iter);
+	node = cds_lfht_iter_get_node(&iter);
+	contd__read_unlock_sig();
+	return node ? caa_container_of(node, struct contd__handle, node) : NULL;
+}
+
+static bool table_make(void)
+{
+	pthread_mutex_lock(&lock);
+	if (!table)
+		contd__store_release(&table, _cds_lfht_new(BUCKETS, BUCKETS, BUCKETS, 0, NULL, &urcu_memb_flavor, NULL));
+	pthread_mutex_unlock(&lock);
+	return table != NULL;
+}
+
+struct contd__handle *contd__handle_add(MPI_Request request, struct contd__cr *cr)
+{
+	struct contd__handle *h;
+
+	if (!contd__load_acquire(&table) && !table_make())
+		return NULL;
+	h = contd__zalloc(sizeof(*h));
+	if (!h)
+		return NULL;
+	contd__thread_ensure();
+	h->request = request;
+	h->cr = cr;
+	cds_lfht_node_init(&h->node);
+	contd__read_lock_sig();
+	cds_lfht_add(table, hash(request), &h->node);
+	contd__read_unlock_sig();
+	contd__add(&contd__handles, 1);
+	return h;
+}
+
+static void reap(void)
+{
+	struct contd__handle *h, *next;
+	CDS_LIST_HEAD(dead);
+
+	pthread_mutex_lock(&lock);
+	cds_list_splice(&retired, &dead);
+	CDS_INIT_LIST_HEAD(&retired);
+	retired_count = 0;
+	pthread_mutex_unlock(&lock);
+	contd__grace_period();
+	cds_list_for_each_entry_safe(h, next, &dead, retired)
+		free(h);
+}
+
+void contd__handle_remove(struct contd__handle *h)
+{
+	bool many;
+
+	contd__thread_ensure();
+	contd__read_lock_sig();
+	cds_lfht_del(table, &h->node);
+	contd__read_unlock_sig();
+	contd__sub(&contd__handles, 1);
+	pthread_mutex_lock(&lock);
+	cds_list_add(&h->retired, &retired);
+	many = ++retired_count >= RETIRED_BATCH;
+	pthread_mutex_unlock(&lock);
+	/* Not in a region's handler: what was interrupted may be in a read-side section. */
+	if (many && contd__self.context == CONTEXT_THREAD)
+		reap();
+}
+
+void contd__handles_clear(void)
+{
+	struct cds_lfht_iter iter;
+	struct cds_lfht_node *node;
+
+	if (!table)
+		return;
+	contd__thread_ensure();
+	for (;;) {
+		contd__read_lock_sig();
+		cds_lfht_first(table, &iter);
+		node = cds_lfht_iter_get_node(&iter);
+		contd__read_unlock_sig();
+		if (!node)
+			break;
+		contd__handle_remove(caa_container_of(node, struct contd__handle, node));
+	}
+	reap();
+}

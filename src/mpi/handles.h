@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the portable backend must know of handles that the program keeps: which are CRs, and which are persistent (no
+ * function of MPI-3.1 tells; but whatever was given to MPI_Start is). A hash table under RCU (liburcu's).
+ *
+ *  operation               thread  handler             in a callback  progress
+ *  contd__handle_find        yes     in a region only      yes        wait-free; the thread is registered with RCU
+ *  contd__handle_add         yes     no                    yes        blocking (memory)
+ *  contd__handle_remove      yes     in a region only      yes        blocking (a mutex)
+ *
+ * An entry that was found stays while its handle is valid: to free a handle that another thread is using is an error.
+ */
+#ifndef CONTD_MPI_HANDLES_H
+#define CONTD_MPI_HANDLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <urcu/list.h>
+#include <urcu/rculfhash.h>
+
+#include <mpi.h>
+
+struct contd__cr;
+
+struct contd__handle {
+	struct cds_lfht_node node;
+	MPI_Request request;
+	struct contd__cr *cr;     /* NULL: a persistent request */
+	uint32_t hooked;          /* persistent: its continuation is outstanding */
+	struct cds_list_head retired;
+};
+
+/* How many there are; without any nothing is looked up. */
+extern uint32_t contd__handles;
+
+struct contd__handle *contd__handle_find(MPI_Request request);
+
+/* NULL without memory. The handle is not in the table. */
+struct contd__handle *contd__handle_add(MPI_Request request, struct contd__cr *cr);
+void contd__handle_remove(struct contd__handle *h);
+
+/* Forget all; no other thread is looking. */
+void contd__handles_clear(void);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Finding Open MPI's inside at run time, and making sure that it is as ompi.h describes it. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mpi/ompi.h"
+#include "mpi/portable.h"
+#include "rcu/atomic.h"
+
+struct contd__ompi contd__ompi = {.quiet = MPI_COMM_NULL};
+
+/* Versions whose source was compared with ompi.h. */
+static const struct {
+	int major, minor;
+} known[] = {{4, 1}, {5, 0}, {6, 0}};
+
+static const char *version_refuses(void)
+{
+	static char why[200];
+	char text[MPI_MAX_LIBRARY_VERSION_STRING];
+	int length, major = -1, minor = -1;
+	const char *at;
+
+	PMPI_Get_library_version(text, &length);
+	at = strstr(text, "Open MPI v");
+	if (!at)
+		return "the MPI library at run time is not Open MPI";
+	sscanf(at, "Open MPI v%d.%d", &major, &minor);
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (major == known[i].major && minor == known[i].minor)
+			return NULL;
+	snprintf(why, sizeof(why), "Open MPI %d.%d is not a version whose requests are known", major, minor);
+	return why;
+}
+
+static const char *missing;
+
+static void *symbol(const char *name)
+{
+	void *address = dlsym(RTLD_DEFAULT, name);
+
+	if (!address && !missing)
+		missing = name;
+	return address;
+}
+
+/* libopen-pal stands behind libmpi, and may have been loaded where a global search does not see it. */
+static const char *symbols_find(void)
+{
+	static char why[120];
+	struct contd__ompi *o = &contd__ompi;
+
+	missing = NULL;
+	o->functions = symbol("ompi_request_functions");
+	o->progress = (void (*)(void))symbol("opal_progress");
+	o->progress_register = (int (*)(int (*)(void)))symbol("opal_progress_register");
+	o->progress_unregister = (int (*)(int (*)(void)))symbol("opal_progress_unregister");
+	o->uses_threads = symbol("opal_uses_threads");
+	o->empty = symbol("ompi_request_empty");
+	o->status_empty = symbol("ompi_status_empty");
+	o->grequest_query = (int (*)(struct contd__ompi_request *, MPI_Status *))symbol("ompi_grequest_invoke_query");
+	o->errhandler_request_invoke =
+		(int (*)(int, MPI_Request *, const char *))symbol("ompi_errhandler_request_invoke");
+	o->f_to_c_table = symbol("ompi_request_f_to_c_table");
+	o->pointer_array_set = (int (*)(void *, int, void *))symbol("opal_pointer_array_set_item");
+	if (!missing)
+		return NULL;
+	snprintf(why, sizeof(why), "Open MPI's library has no symbol %s", missing);
+	return why;
+}
+
+static uint32_t probed;
+
+static int probe_callback(struct contd__ompi_request *request)
+{
+	probed += request->complete_cb_data == &probed && request->complete_cb == NULL;
+	return 0;
+}
+
+/* A persistent receive from oneself: its fields must hold, step by step, what they are thought to hold. */
+static bool probe_steps(struct contd__ompi_request *r, MPI_Request *handle)
+{
+	MPI_Status status;
+	int flag = 0;
+
+	if (r->type != OMPI_TYPE_PML || r->state != OMPI_INACTIVE || !r->persistent || r->complete != OMPI_COMPLETED ||
+	    r->f_to_c_index != MPI_UNDEFINED || r->object != (void *)contd__ompi.quiet || !r->start || !r->free ||
+	    r->complete_cb)
+		return false;
+	if (contd__next_pmpi.Start(handle) || r->state != OMPI_ACTIVE || r->complete != OMPI_PENDING)
+		return false;
+	probed = 0;
+	r->complete_cb_data = &probed;
+	contd__store_seq(&r->complete_cb, probe_callback);
+	if (contd__next_pmpi.Send(NULL, 0, MPI_BYTE, 0, 3, contd__ompi.quiet))
+		return false;
+	for (int i = 0; i < 1000 && contd__load_seq(&r->complete) != OMPI_COMPLETED; i++)
+		contd__ompi.progress();
+	if (probed != 1 || r->complete != OMPI_COMPLETED || r->state != OMPI_ACTIVE || r->status.MPI_SOURCE != 0 ||
+	    r->status.MPI_TAG != 3 || r->status.MPI_ERROR != MPI_SUCCESS)
+		return false;
+	if (contd__next_pmpi.Test(handle, &flag, &status) || !flag || status.MPI_TAG != 3 || r->state != OMPI_INACTIVE)
+		return false;
+	return true;
+}
+
+static const char *probe(void)
+{
+	MPI_Request handle = MPI_REQUEST_NULL;
+	const char *why = NULL;
+
+	if (PMPI_Comm_dup(MPI_COMM_SELF, &contd__ompi.quiet))
+		return "a duplicate of MPI_COMM_SELF is not to be had";
+	PMPI_Comm_set_errhandler(contd__ompi.quiet, MPI_ERRORS_RETURN);
+	if (PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 3, contd__ompi.quiet, &handle) ||
+	    !probe_steps((struct contd__ompi_request *)handle, &handle))
+		why = "its requests do not look as in the versions that are known";
+	if (handle != MPI_REQUEST_NULL)
+		contd__next_pmpi.Request_free(&handle);
+	return why;
+}
+
+const char *contd__ompi_find(void)
+{
+	const char *why = version_refuses();
+
+	why = why ? why : symbols_find();
+	why = why ? why : probe();
+	if (why)
+		contd__ompi_forget();
+	return why;
+}
+
+void contd__ompi_forget(void)
+{
+	if (contd__ompi.quiet != MPI_COMM_NULL)
+		PMPI_Comm_free(&contd__ompi.quiet);
+}

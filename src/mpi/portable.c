@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi/handles.h"
+#include "mpi/portable.h"
+#include "rcu/memory.h"
+
+#define NEXT contd__next_pmpi
+
+/* ----------------------------------------------------------------------------------------------- pending operations --- */
+
+/*
+ * Pending operations stand densely in windows of arrays that PMPI_Testsome takes; one that completes is replaced by the
+ * last one. Each poll looks at the next window, so every operation is looked at once a round.
+ *
+ *  incoming     operations that were attached and are not in a window; pushed by any thread, taken by who polls
+ *  spare        windows that are not in use; there is always room for every pending operation (attach sees to that)
+ *
+ * One thread polls at a time: others find the mutex locked and go on, for what they want to know is being found out.
+ * Who polls may be in a handler inside MPI's Testsome (the query function of a generalized request, say, attaches): that
+ * needs the two stacks only.
+ */
+#define WINDOW 256u
+#define WINDOWS_MAX 65536u
+
+struct window {
+	struct cds_lfs_node spare;
+	MPI_Request request[WINDOW];
+	struct contd__op *op[WINDOW];
+};
+
+/*
+ * Persistent requests have a lane of their own, in which they are tested one by one: of one that failed Open MPI's (4.1)
+ * Testsome frees the request, and MPICH's (4.0) Testsome hardly makes progress on persistent collectives.
+ */
+struct lane {
+	struct __cds_lfs_stack incoming; /* of struct contd__op */
+	struct window **window;          /* WINDOWS_MAX of them */
+	uint32_t count;                  /* operations in windows */
+	uint32_t cursor;                 /* the window that is looked at next */
+	bool singly;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct lane lane[2];
+	struct __cds_lfs_stack spare;
+	uint32_t capacity;               /* operations that all windows have room for */
+	int indices[WINDOW];
+	MPI_Status statuses[WINDOW];     /* empty between polls: MPICH writes but parts of a send's */
+} P = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint32_t ops_pending;  /* of both lanes, incoming ones too; and those that are being attached */
+static bool test_keeps; /* MPI_Test leaves a persistent request that failed alone */
+
+/* Room for n more pending operations, which count as pending from now on. */
+static int reserve(uint32_t n)
+{
+	uint32_t needed = contd__add(&ops_pending, n) + n;
+
+	/* Two lanes may each have a window that is not full. */
+	while (contd__load_seq(&P.capacity) < needed + 2 * WINDOW) {
+		struct window *w = contd__load_seq(&P.capacity) / WINDOW < WINDOWS_MAX ? contd__zalloc(sizeof(*w)) : NULL;
+
+		if (!w) {
+			contd__sub(&ops_pending, n);
+			return MPI_ERR_NO_MEM;
+		}
+		cds_lfs_push((cds_lfs_stack_ptr_t){._s = &P.spare}, &w->spare);
+		contd__add(&P.capacity, WINDOW);
+	}
+	return MPI_SUCCESS;
+}
+
+/* Only who polls takes windows, so the plain pop is safe. */
+static struct window *spare_take(void)
+{
+	struct cds_lfs_node *node = __cds_lfs_pop((cds_lfs_stack_ptr_t){._s = &P.spare});
+
+	return node ? caa_container_of(node, struct window, spare) : NULL;
+}
+
+static void lane_add(struct lane *l, struct contd__op *op)
+{
+	uint32_t at = l->count % WINDOW;
+	struct window **w = &l->window[l->count / WINDOW];
+
+	if (at == 0)
+		*w = spare_take();
+	(*w)->request[at] = op->request;
+	(*w)->op[at] = op;
+	l->count++;
+}
+
+/* The last one takes its place. */
+static void lane_remove(struct lane *l, struct window *w, uint32_t at)
+{
+	uint32_t last = --l->count;
+	struct window *end = l->window[last / WINDOW];
+
+	w->request[at] = end->request[last % WINDOW];
+	w->op[at] = end->op[last % WINDOW];
+	if (last % WINDOW == 0)
+		cds_lfs_push((cds_lfs_stack_ptr_t){._s = &P.spare}, &end->spare);
+}
+
+static void lane_take_incoming(struct lane *l)
+{
+	struct cds_lfs_head *head;
+
+	if (!contd__load(&l->incoming.head))
+		return;
+	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &l->incoming});
+	for (struct cds_lfs_node *node = head ? &head->node : NULL, *next; node; node = next) {
+		next = node->next;
+		lane_add(l, caa_container_of(node, struct contd__op, incoming));
+	}
+}
+
+/* What the persistent request's entry says ends before its continuation can run and start it again. */
+static void op_complete(struct contd__op *op, const MPI_Status *status)
+{
+	if (op->backend)
+		contd__store_release(&((struct contd__handle *)op->backend)->hooked, 0);
+	contd__sub(&ops_pending, 1);
+	contd__op_done_sig(op, status);
+}
+
+/* One window; how many were found complete. */
+static uint32_t poll_together(struct lane *l, struct window *w, uint32_t count)
+{
+	int found = 0, rc = NEXT.Testsome((int)count, w->request, &found, P.indices, P.statuses);
+
+	if (found == MPI_UNDEFINED || found <= 0)
+		return 0;
+	/* From the end, for whatever takes the place of one that is removed stood behind it. MPI gives them in ascending
+	 * order in both implementations, but need not. */
+	for (int i = 1; i < found; i++)
+		for (int k = i; k > 0 && P.indices[k] < P.indices[k - 1]; k--) {
+			int index = P.indices[k];
+			MPI_Status status = P.statuses[k];
+
+			P.indices[k] = P.indices[k - 1];
+			P.statuses[k] = P.statuses[k - 1];
+			P.indices[k - 1] = index;
+			P.statuses[k - 1] = status;
+		}
+	for (int i = found; i-- > 0;) {
+		struct contd__op *op = w->op[P.indices[i]];
+
+		if (rc != MPI_ERR_IN_STATUS)
+			P.statuses[i].MPI_ERROR = MPI_SUCCESS; /* MPICH leaves it as it was */
+		lane_remove(l, w, (uint32_t)P.indices[i]);
+		op_complete(op, &P.statuses[i]);
+		P.statuses[i] = contd__status_empty;
+	}
+	return (uint32_t)found;
+}
+
+/*
+ * As MPI_Test, but for a persistent request whose operation failed, which Open MPI's MPI_Test frees; its MPI_Testall of
+ * one request does not. MPI_ERROR of the status holds.
+ */
+static int test_one(MPI_Request *request, int *flag, MPI_Status *status)
+{
+	int rc;
+
+	*status = contd__status_empty;
+	if (test_keeps) {
+		rc = NEXT.Test(request, flag, status);
+		status->MPI_ERROR = rc;
+		*flag = *flag || rc;
+		return rc;
+	}
+	rc = NEXT.Testall(1, request, flag, status);
+	*flag = *flag || rc == MPI_ERR_IN_STATUS;
+	return rc;
+}
+
+static uint32_t poll_singly(struct lane *l, struct window *w, uint32_t count)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = count; i-- > 0;) {
+		struct contd__op *op = w->op[i];
+		MPI_Status status;
+		int flag = 0;
+
+		test_one(&w->request[i], &flag, &status);
+		if (!flag)
+			continue;
+		lane_remove(l, w, i);
+		op_complete(op, &status);
+		found++;
+	}
+	return found;
+}
+
+static uint32_t lane_poll(struct lane *l, uint32_t *leastp)
+{
+	uint32_t windows, found = 0;
+
+	lane_take_incoming(l);
+	windows = (l->count + WINDOW - 1) / WINDOW;
+	for (uint32_t n = 0; n < windows && *leastp > 0; n++) {
+		uint32_t at = l->cursor < windows ? l->cursor : 0, count;
+
+		if (at * WINDOW >= l->count)
+			at = 0;
+		if (l->count == 0)
+			break;
+		count = l->count - at * WINDOW < WINDOW ? l->count - at * WINDOW : WINDOW;
+		l->cursor = at + 1;
+		*leastp -= count < *leastp ? count : *leastp;
+		found += (l->singly ? poll_singly : poll_together)(l, l->window[at], count);
+	}
+	return found;
+}
+
+uint32_t contd__portable_poll(uint32_t least)
+{
+	static uint32_t first; /* lanes take turns */
+	uint32_t found = 0, left = least;
+
+	if (contd__load_seq(&ops_pending) == 0 || pthread_mutex_trylock(&P.lock))
+		return 0;
+	contd__thread_ensure();
+	first ^= 1;
+	for (uint32_t i = 0; i < 2; i++) {
+		left = least;
+		found += lane_poll(&P.lane[first ^ i], &left);
+	}
+	pthread_mutex_unlock(&P.lock);
+	return found;
+}
+
+bool contd__portable_busy(void)
+{
+	return contd__load_seq(&ops_pending) || contd__marked_sig(CLASSES_ALL) || contd__put_off_any();
+}
+
+/* ------------------------------------------------------------------------------------------ continuation requests --- */
+
+static int cr_query(void *extra, MPI_Status *status)
+{
+	(void)extra;
+	*status = contd__status_empty;
+	return MPI_SUCCESS;
+}
+
+static int cr_free_function(void *extra)
+{
+	(void)extra;
+	return MPI_SUCCESS;
+}
+
+static int cr_cancel_function(void *extra, int complete)
+{
+	(void)extra, (void)complete;
+	return MPI_SUCCESS;
+}
+
+struct portable_cr {
+	struct contd__cr cr;
+	struct contd__handle *handle;
+};
+
+static void cr_freed(void *owner)
+{
+	struct portable_cr *p = caa_container_of(owner, struct portable_cr, cr);
+
+	contd__cr_fini(&p->cr);
+	free(p);
+}
+
+static int cr_create(struct contd_group *group, bool revised, struct contd__cr **crp)
+{
+	struct portable_cr *p = contd__zalloc(sizeof(*p));
+	int rc;
+
+	if (!p)
+		return MPI_ERR_NO_MEM;
+	rc = contd__cr_init(&p->cr, group, revised);
+	if (rc) {
+		free(p);
+		return rc;
+	}
+	rc = PMPI_Grequest_start(cr_query, cr_free_function, cr_cancel_function, p, &p->cr.handle);
+	if (rc == MPI_SUCCESS) {
+		p->handle = contd__handle_add(p->cr.handle, &p->cr);
+		rc = p->handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+		if (rc) {
+			PMPI_Grequest_complete(p->cr.handle);
+			NEXT.Request_free(&p->cr.handle);
+		}
+	}
+	if (rc) {
+		contd__cr_fini(&p->cr);
+		free(p);
+		return contd__mpi_error_class(rc);
+	}
+	group->freed = cr_freed;
+	contd__add(&contd__cr_live, 1);
+	*crp = &p->cr;
+	return MPI_SUCCESS;
+}
+
+/* MPI_Request_free of a CR. */
+void contd__portable_cr_free(struct contd__cr *cr)
+{
+	struct portable_cr *p = caa_container_of(cr, struct portable_cr, cr);
+
+	/* Before MPI gives the handle to something else. */
+	contd__handle_remove(p->handle);
+	PMPI_Grequest_complete(cr->handle);
+	NEXT.Request_free(&cr->handle);
+	contd__sub(&contd__cr_live, 1);
+	contd__cr_close(cr);
+	contd_group_destroy(cr->group);
+}
+
+static struct contd__cr *cr_of(MPI_Request request)
+{
+	struct contd__handle *h = contd__handle_find(request);
+
+	return h ? h->cr : NULL;
+}
+
+static int cr_raise(struct contd__cr *cr, int class, bool told)
+{
+	(void)cr;
+	return told ? class : contd__mpi_error(class);
+}
+
+static bool hooked(MPI_Request request)
+{
+	struct contd__handle *h = contd__handle_find(request);
+
+	return h && contd__load_acquire(&h->hooked);
+}
+
+static size_t specials(size_t count, const MPI_Request *requests)
+{
+	size_t n = 0;
+
+	if (contd__load(&contd__handles) == 0)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		struct contd__handle *h = requests[i] == MPI_REQUEST_NULL ? NULL : contd__handle_find(requests[i]);
+
+		n += h && (h->cr || contd__load_acquire(&h->hooked));
+	}
+	return n;
+}
+
+/* ------------------------------------------------------------------------------------------------------ attaching --- */
+
+static int compare_requests(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(MPI_Request));
+}
+
+/* Is it persistent and inactive? Nothing changes by the question. */
+static bool is_inactive(MPI_Request request)
+{
+	const int nobody = -4711; /* neither a rank nor a constant of MPI's */
+	MPI_Status status;
+	int flag = 0;
+
+	/* Only of an inactive one are source and tag empty: of a send they are not written, or are its own. */
+	status.MPI_SOURCE = status.MPI_TAG = nobody;
+	return NEXT.Request_get_status(request, &flag, &status) == MPI_SUCCESS && flag &&
+	       status.MPI_SOURCE == contd__status_empty.MPI_SOURCE && status.MPI_TAG == contd__status_empty.MPI_TAG;
+}
+
+/*
+ * Handles that both implementations give for operations which are complete from the start: one and the same for many, so
+ * that an array may name it several times. Found by trying.
+ */
+static MPI_Request shared[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+
+static bool is_shared(MPI_Request request)
+{
+	return request == shared[0] || request == shared[1] || request == shared[2];
+}
+
+static void shared_find(void)
+{
+	MPI_Request again;
+	MPI_Comm comm;
+
+	if (PMPI_Comm_dup(MPI_COMM_SELF, &comm))
+		return;
+	for (int i = 0; i < 3; i++) {
+		int peer = i == 2 ? 0 : MPI_PROC_NULL;
+
+		shared[i] = again = MPI_REQUEST_NULL;
+		if (i == 0) {
+			PMPI_Irecv(NULL, 0, MPI_BYTE, peer, 0, comm, &shared[i]);
+			PMPI_Irecv(NULL, 0, MPI_BYTE, peer, 0, comm, &again);
+		} else {
+			PMPI_Isend(NULL, 0, MPI_BYTE, peer, 0, comm, &shared[i]);
+			PMPI_Isend(NULL, 0, MPI_BYTE, peer, 0, comm, &again);
+		}
+		for (int k = 0; k < 2 && i == 2; k++)
+			NEXT.Recv(NULL, 0, MPI_BYTE, peer, 0, comm, MPI_STATUS_IGNORE);
+		/* Two operations, one handle: then it is shared. */
+		if (again != shared[i]) {
+			NEXT.Wait(&shared[i], MPI_STATUS_IGNORE);
+			shared[i] = MPI_REQUEST_NULL;
+		}
+		if (again != MPI_REQUEST_NULL)
+			NEXT.Wait(&again, MPI_STATUS_IGNORE);
+	}
+	PMPI_Comm_free(&comm);
+}
+
+/* Does an operation stand in the array twice? Null handles may, and CRs, and persistent requests that are not active. */
+static int named_twice(const struct contd__mpi_attach *a)
+{
+	MPI_Request few[16], *sorted = few;
+	int rc = MPI_SUCCESS, same = 0;
+
+	if (a->count <= 4) {
+		for (int i = 1; i < a->count; i++)
+			for (int k = 0; k < i; k++)
+				same |= a->requests[i] == a->requests[k] && a->requests[i] != MPI_REQUEST_NULL;
+		if (!same)
+			return MPI_SUCCESS;
+	}
+
+	if (a->count > 16) {
+		sorted = contd__zalloc((size_t)a->count * sizeof(*sorted));
+		if (!sorted)
+			return MPI_ERR_NO_MEM;
+	}
+	memcpy(sorted, a->requests, (size_t)a->count * sizeof(*sorted));
+	qsort(sorted, (size_t)a->count, sizeof(*sorted), compare_requests);
+	for (int i = 1; i < a->count && !rc; i++) {
+		if (sorted[i] == sorted[i - 1] && sorted[i] != MPI_REQUEST_NULL && !is_shared(sorted[i]) &&
+		    !cr_of(sorted[i]) && !is_inactive(sorted[i]))
+			rc = MPI_ERR_REQUEST;
+	}
+	if (sorted != few)
+		free(sorted);
+	return rc;
+}
+
+static int look(const struct contd__mpi_attach *a, const struct contd_group *group, struct contd__look *look)
+{
+	*look = (struct contd__look){0};
+	for (int i = 0; i < a->count; i++) {
+		struct contd__handle *h;
+
+		if (a->requests[i] == MPI_REQUEST_NULL)
+			continue;
+		if (!a->requests[i])
+			return MPI_ERR_REQUEST; /* zero is no handle in either of the great implementations */
+		h = contd__handle_find(a->requests[i]);
+		if (h && h->cr) {
+			if (h->cr->group == group)
+				return MPI_ERR_REQUEST; /* it would wait for itself, complete or not */
+			look->crs++;
+			look->crs_pending += contd__group_outstanding_sig(h->cr->group) != 0;
+		} else if (h && contd__load_acquire(&h->hooked)) {
+			return MPI_ERR_REQUEST; /* one continuation an operation */
+		} else {
+			look->pending++; /* if it is not complete: that cannot be found out without completing it */
+		}
+	}
+	if (a->count > 1) {
+		int rc = named_twice(a);
+
+		if (rc)
+			return rc;
+	}
+	return look->pending ? reserve((uint32_t)look->pending) : MPI_SUCCESS;
+}
+
+static void seen(const struct contd__mpi_attach *a, int i)
+{
+	MPI_Status *status = contd__status_at(a, i);
+
+	if (status)
+		*status = contd__status_empty;
+}
+
+/* Only null handles and CRs: whatever else there is is looked at in hook(). */
+static void finish(const struct contd__mpi_attach *a)
+{
+	for (int i = 0; i < a->count; i++) {
+		struct contd__cr *cr = a->requests[i] == MPI_REQUEST_NULL ? NULL : cr_of(a->requests[i]);
+
+		seen(a, i);
+		if (cr)
+			contd__cr_report(cr);
+	}
+}
+
+static void push(struct contd__set *set, MPI_Request request, MPI_Status *status, struct contd__handle *h)
+{
+	struct contd__op *op = &set->op[set->count++];
+
+	*op = (struct contd__op){
+		.request = request, .set = set, .status = status, .persistent = h != NULL, .backend = h, .state = OP_TAKEN};
+	if (set->results)
+		contd__add(&set->references, 1);
+	if (h)
+		contd__store_release(&h->hooked, 1);
+	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &P.lane[h != NULL].incoming}, &op->incoming);
+	CONTD_TESTPOINT("op_hooked");
+}
+
+static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
+		     bool count_crs)
+{
+	uint32_t done = 0, complete = 0;
+
+	for (int i = 0; i < a->count; i++) {
+		MPI_Request *request = &a->requests[i];
+		MPI_Status status, *to = contd__status_at(a, i);
+		struct contd__handle *h;
+		int flag = 0;
+
+		h = *request == MPI_REQUEST_NULL ? NULL : contd__handle_find(*request);
+		if (*request == MPI_REQUEST_NULL || (h && h->cr)) {
+			seen(a, i);
+			done += h ? count_crs : 1;
+			continue;
+		}
+		test_one(request, &flag, &status);
+		if (!flag) {
+			push(set, *request, to, h);
+			if (!h)
+				*request = MPI_REQUEST_NULL;
+			continue;
+		}
+		if (to)
+			*to = status;
+		if (status.MPI_ERROR != MPI_SUCCESS && a->revised)
+			contd__set_failed_sig(set, contd__mpi_error_class(status.MPI_ERROR));
+		complete++;
+		done++;
+	}
+	(void)look;
+	if (complete)
+		contd__sub(&ops_pending, complete);
+	if (contd__load(&ops_pending))
+		contd__pending_sig();
+	return done;
+}
+
+/* The room that look() reserved, where nothing is attached after all. */
+static void unlook(const struct contd__look *look)
+{
+	if (look->pending)
+		contd__sub(&ops_pending, (uint32_t)look->pending);
+}
+
+/* MPI has told the error handlers itself, and freed what was to be freed. */
+static void ops_nothing(struct contd__set *set)
+{
+	(void)set;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- life --- */
+
+#define POLL_LEAST WINDOW
+
+static void progress(bool waiting)
+{
+	int flag;
+
+	if (contd__portable_poll(POLL_LEAST) != 0 || contd__marked_sig(CLASSES_ALL))
+		return;
+	/* Nothing of ours is pending, but others may wait for this one's progress. */
+	if (contd__load_seq(&ops_pending) == 0)
+		NEXT.Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+	if (waiting)
+		sched_yield(); /* MPI's own waiting does that, where it was told to */
+}
+
+static uint32_t pending(void)
+{
+	return contd__load_seq(&ops_pending);
+}
+
+static const char *refuses(void)
+{
+	return contd__intercept_refuses();
+}
+
+static int start(int thread_level)
+{
+	char version[MPI_MAX_LIBRARY_VERSION_STRING];
+	int length;
+
+	(void)thread_level;
+	PMPI_Get_library_version(version, &length);
+	test_keeps = !strstr(version, "Open MPI");
+	__cds_lfs_init(&P.spare);
+	for (int i = 0; i < 2; i++) {
+		struct lane *l = &P.lane[i];
+
+		__cds_lfs_init(&l->incoming);
+		l->singly = i == 1;
+		l->count = l->cursor = 0;
+		if (!l->window)
+			l->window = contd__zalloc(WINDOWS_MAX * sizeof(struct window *));
+		if (!l->window)
+			return MPI_ERR_NO_MEM;
+	}
+	for (uint32_t i = 0; i < WINDOW; i++)
+		P.statuses[i] = contd__status_empty;
+	shared_find();
+	contd__original = contd__portable_plain;
+	contd__intercept_start();
+	return MPI_SUCCESS;
+}
+
+/* The groups tell how many never ran; what was pending goes with MPI. */
+static uint32_t stop(void)
+{
+	contd__intercept_off();
+	return contd__crs_outstanding();
+}
+
+const struct contd__mpi_backend contd__mpi_portable = {
+	.name = "portable",
+	.refuses = refuses,
+	.start = start,
+	.stop = stop,
+	.progress = progress,
+	.pending = pending,
+	.must_ask = true,
+	.cr_create = cr_create,
+	.cr_of = cr_of,
+	.cr_raise = cr_raise,
+	.specials = specials,
+	.hooked = hooked,
+	.look = look,
+	.unlook = unlook,
+	.finish = finish,
+	.hook = hook,
+	.ops_tell = ops_nothing,
+	.ops_release = ops_nothing,
+};

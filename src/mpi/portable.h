@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The portable backend, on any MPI-3.1 and with nothing but its public functions.
+ *
+ *  portable.c   CRs as handles of generalized requests that never complete; pending operations, and polling them
+ *  handles.c    which handles are CRs, which are persistent
+ *  intercept.c  MPI_Test and its kin, which stand before MPI's own
+ *
+ * Layers, from the program down: a tool that was linked before contd; contd; a tool that was linked behind it; MPI. The
+ * functions of the next layer are found with dlsym(3), by MPI_ names and by PMPI_ names. A call by an MPI_ name goes on
+ * by that name, so that a tool behind contd sees it (its own PMPI_ call then comes to contd again and passes through);
+ * contd's own polling uses the PMPI_ names and is seen by nobody.
+ */
+#ifndef CONTD_MPI_PORTABLE_H
+#define CONTD_MPI_PORTABLE_H
+
+#include <mpi.h>
+
+#include "mpi/backend.h"
+#include "mpi/calls.h"
+
+/* X(name, parameters, arguments): what is intercepted. */
+#define CONTD_INTERCEPTED(X)                                                                                            \
+	X(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status))                       \
+	X(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),                      \
+	  (count, requests, index, flag, status))                                                                       \
+	X(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]),                               \
+	  (count, requests, flag, statuses))                                                                            \
+	X(Testsome, (int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]),         \
+	  (incount, requests, outcount, indices, statuses))                                                             \
+	X(Wait, (MPI_Request * request, MPI_Status *status), (request, status))                                         \
+	X(Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status), (count, requests, index, status)) \
+	X(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses))             \
+	X(Waitsome, (int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]),         \
+	  (incount, requests, outcount, indices, statuses))                                                             \
+	X(Request_get_status, (MPI_Request request, int *flag, MPI_Status *status), (request, flag, status))            \
+	X(Request_free, (MPI_Request * request), (request))                                                             \
+	X(Cancel, (MPI_Request * request), (request))                                                                   \
+	X(Start, (MPI_Request * request), (request))                                                                    \
+	X(Startall, (int count, MPI_Request requests[]), (count, requests))                                             \
+	X(Finalize, (void), ())                                                                                         \
+	X(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status), (source, tag, comm, flag, status)) \
+	X(Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status),           \
+	  (source, tag, comm, flag, message, status))                                                                   \
+	X(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status), (source, tag, comm, status))                 \
+	X(Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),                       \
+	  (source, tag, comm, message, status))                                                                         \
+	X(Recv, (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status),      \
+	  (buf, count, type, source, tag, comm, status))                                                                \
+	X(Send, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm),                      \
+	  (buf, count, type, dest, tag, comm))                                                                          \
+	X(Ssend, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm),                     \
+	  (buf, count, type, dest, tag, comm))                                                                          \
+	X(Sendrecv,                                                                                                     \
+	  (const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,             \
+	   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status),           \
+	  (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status))
+
+struct contd__next {
+#define CONTD_NEXT_FIELD(name, parameters, arguments) int(*name) parameters;
+	CONTD_INTERCEPTED(CONTD_NEXT_FIELD)
+#undef CONTD_NEXT_FIELD
+};
+
+/* intercept.c. The functions behind contd's, by PMPI_ names. */
+extern struct contd__next contd__next_pmpi;
+
+/* NULL, or why calls do not come to contd. */
+const char *contd__intercept_refuses(void);
+
+/* From now on CRs are looked for; or calls go straight on; or, for the native backend, nearly all do. */
+void contd__intercept_start(void);
+void contd__intercept_off(void);
+void contd__intercept_native(void);
+
+/* MPI's functions in the layer that the call on this thread goes on to; looking after what is pending meanwhile. */
+extern const struct contd__request_functions contd__portable_plain;
+
+/* portable.c */
+
+void contd__portable_cr_free(struct contd__cr *cr);
+
+/* Look at pending operations, in turn, so many at least; how many were found complete. */
+uint32_t contd__portable_poll(uint32_t least);
+
+/* Is there anything that a waiting thread should look after: operations, or continuations that are ready? */
+bool contd__portable_busy(void);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The revised interface. Each function has its PMPIX name; the MPIX name is weak, for tools. */
+#include "mpi/backend.h"
+
+CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req)
+{
+	struct contd__settings s = {.attr = {.size = sizeof(s.attr)}};
+	int rc;
+
+	if (!contd__mpi_start(&rc))
+		return rc;
+	if (!cont_req || (max_poll < 0 && max_poll != MPI_UNDEFINED))
+		return contd__mpi_error(MPI_ERR_ARG);
+	if (flags & MPIX_CONT_POLL_ONLY)
+		s.attr.flags |= CONTD_POLL_ONLY;
+	if (flags & MPIX_CONT_DEFER_COMPLETE)
+		s.attr.flags |= CONTD_ENQUEUE_COMPLETE;
+	s.attr.max_poll = max_poll == MPI_UNDEFINED ? 0 : max_poll; /* 0: no limit in both */
+	rc = contd__settings_read(info, &s);
+	if (!rc)
+		rc = contd__cr_make(&s, true, cont_req);
+	return rc ? contd__mpi_error(rc) : MPI_SUCCESS;
+}
+
+int MPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req) CONTD_WEAK_FOR(PMPIX_Continue_init);
+
+static int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
+{
+	struct contd__cr *cr = NULL;
+	struct contd_group *group;
+	int rc;
+
+	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(&rc))
+		return rc;
+	rc = contd__attach_check(a);
+	if (__builtin_expect(rc, 0))
+		return contd__mpi_error(rc);
+	if (cont_req == MPI_REQUEST_NULL) {
+		group = contd__mpi_loose();
+		if (!group)
+			return contd__mpi_error(MPI_ERR_NO_MEM);
+	} else {
+		cr = contd__mpi->cr_of(cont_req);
+		if (!cr)
+			return contd__mpi_error(MPI_ERR_REQUEST);
+		group = cr->group;
+	}
+	rc = contd__attach(a, cr, group);
+	return __builtin_expect(rc, 0) ? contd__mpi_error(rc) : MPI_SUCCESS;
+}
+
+CONTD_API int PMPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags,
+			     MPI_Status *status, MPI_Request cont_req)
+{
+	/* MPI_STATUSES_IGNORE too, where it is another value: clients pass it here (pika). */
+	const struct contd__mpi_attach a = {1,
+					    op_request,
+					    (void (*)(void))cb,
+					    cb_data,
+					    status,
+					    status == MPI_STATUS_IGNORE || status == MPI_STATUSES_IGNORE,
+					    true,
+					    flags};
+
+	return attach(&a, cont_req);
+}
+
+int MPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags, MPI_Status *status,
+		  MPI_Request cont_req) CONTD_WEAK_FOR(PMPIX_Continue);
+
+CONTD_API int PMPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb,
+				void *cb_data, int flags, MPI_Status array_of_statuses[], MPI_Request cont_req)
+{
+	const struct contd__mpi_attach a = {count,
+					    array_of_op_requests,
+					    (void (*)(void))cb,
+					    cb_data,
+					    array_of_statuses,
+					    array_of_statuses == MPI_STATUSES_IGNORE,
+					    true,
+					    flags};
+
+	return attach(&a, cont_req);
+}
+
+int MPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb, void *cb_data, int flags,
+		     MPI_Status array_of_statuses[], MPI_Request cont_req) CONTD_WEAK_FOR(PMPIX_Continueall);
+
+CONTD_API int PMPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data)
+{
+	struct contd__cr *cr;
+	int rc;
+
+	if (!contd__load_acquire(&contd__mpi_open) && !contd__mpi_start(&rc))
+		return rc;
+	if (!count || *count < 0 || (*count && !cb_data))
+		return contd__mpi_error(MPI_ERR_ARG);
+	cr = contd__mpi->cr_of(cont_req);
+	return cr ? contd__cr_get_failed(cr, count, cb_data) : contd__mpi_error(MPI_ERR_REQUEST);
+}
+
+int MPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data) CONTD_WEAK_FOR(PMPIX_Continue_get_failed);

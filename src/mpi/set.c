@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "mpi/backend.h"
+#include "mpi/calls.h"
+#include "mpi/set.h"
+#include "rcu/memory.h"
+
+static struct __cds_lfs_stack put_off; /* sets that are to be released by a thread; pushed anywhere */
+
+struct contd__set *contd__set_new(uint32_t operations, bool revised)
+{
+	size_t bytes = sizeof(struct contd__set) + operations * sizeof(struct contd__op);
+	size_t results = revised ? (operations ? operations : 1) * sizeof(MPI_Status) : 0;
+	struct contd__set *set = contd__alloc_refused() ? NULL : malloc(bytes + results);
+
+	if (!set)
+		return NULL;
+	set->count = 0;
+	set->failed = 0;
+	set->results = revised ? (MPI_Status *)(void *)((char *)set + bytes) : NULL;
+	return set;
+}
+
+/* ------------------------------------------------------------------------------------------------------ releasing --- */
+
+void contd__put_off_start(void)
+{
+	__cds_lfs_init(&put_off);
+}
+
+static void set_put_off(struct contd__set *set)
+{
+	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &put_off}, &set->node);
+}
+
+bool contd__put_off_any(void)
+{
+	return contd__load(&put_off.head) != NULL;
+}
+
+static void release(struct contd__set *set)
+{
+	CONTD_TESTPOINT("set_release");
+	contd__mpi->ops_release(set);
+	free(set);
+}
+
+void contd__put_off_drain(void)
+{
+	struct cds_lfs_head *head;
+
+	if (!contd__put_off_any())
+		return;
+	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &put_off});
+	for (struct cds_lfs_node *node = head ? &head->node : NULL, *next; node; node = next) {
+		next = node->next;
+		release(caa_container_of(node, struct contd__set, node));
+	}
+}
+
+/* May MPI be called here? Not in a handler, nor where a thread that only polls contd, or the daemon, must keep out. */
+static bool may_call_mpi(void)
+{
+	return !contd__in_handler() && contd__mpi_thread_may();
+}
+
+void contd__set_unref_sig(struct contd__set *set)
+{
+	struct contd_group *group = set->group;
+
+	if (contd__sub(&set->references, 1) != 1)
+		return;
+	set_put_off(set); /* MPI may hold locks here */
+	contd__group_unpin_sig(group);
+}
+
+/* ------------------------------------------------------------------------------------------------------ completion --- */
+
+void contd__set_fire_sig(struct contd__set *set)
+{
+	if (contd__load_seq(&set->rc) != MPI_SUCCESS && contd__load_seq(&set->holds) == 0 &&
+	    contd__slot_fire_sig(set->slot, set->generation))
+		contd__kick_sig(set->group->flags);
+}
+
+void contd__set_failed_sig(struct contd__set *set, int class)
+{
+	int success = MPI_SUCCESS;
+
+	contd__cas(&set->rc, &success, class);
+}
+
+void contd__set_unhold_sig(struct contd__set *set)
+{
+	contd__sub(&set->holds, 1);
+	contd__set_fire_sig(set);
+}
+
+/*
+ * One event more; if it was the last, the continuation becomes ready, or is taken by the test or wait of its CR that this
+ * thread is in, which runs it when MPI's progress is through: without a bit being set and found again. At most one, for
+ * what is taken nobody else can run, and callbacks may wait for each other.
+ */
+static void event_done_sig(struct contd__slot *slot, uint32_t generation)
+{
+	struct contd__call *call = contd__call;
+	uint32_t flags = slot->group->flags;
+
+	if (!call || !call->takes || call->takes != slot->group || call->taken || contd__self.context != CONTEXT_THREAD) {
+		/* What is async-signal-safe may run right here, as it might in a handler that interrupted MPI here. */
+		if (contd__slot_event_done_sig(slot, generation, 1))
+			contd__kick_sig(flags);
+	} else if (contd__slot_take_sig(slot, generation, 1))
+		call->taken = slot;
+}
+
+void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
+{
+	struct contd__set *set = op->set;
+	struct contd__slot *slot = set->slot;
+	uint32_t generation = set->generation;
+
+	op->failed = status->MPI_ERROR != MPI_SUCCESS;
+	if (!set->results) {
+		if (op->status)
+			*op->status = *status; /* MPI_ERROR too: a continuation has no return code to look at */
+		if (op->failed)
+			contd__store(&set->failed, 1);
+		/* From here on somebody may run the continuation and free the set. It is not run here: MPI may hold locks. */
+		event_done_sig(slot, generation);
+		return;
+	}
+	set->results[op - set->op] = *status;
+	/* Release: pairs with the acquire in contd__invoke_revised. */
+	contd__store_release(&op->state, OP_DONE);
+	if (op->failed) {
+		contd__set_failed_sig(set, contd__mpi_error_class(status->MPI_ERROR));
+		contd__set_fire_sig(set);
+	}
+	event_done_sig(slot, generation);
+	contd__set_unref_sig(set);
+}
+
+/* -------------------------------------------------------------------------------------------------------- running --- */
+
+/* Also in a handler, where nothing of MPI's may be called. */
+void contd__invoke_draft(struct contd__slot *s)
+{
+	struct contd__set *set = contd__set_of(s);
+	MPI_Continue_cb_function *cb = (MPI_Continue_cb_function *)s->cb.any;
+
+	bool may = may_call_mpi();
+
+	if (set && may && contd__load(&set->failed))
+		contd__mpi->ops_tell(set);
+	cb(s->out.dest, s->data);
+	/* After the callback, which is not to wait for this; a generalized request's free_fn comes last anyway. */
+	if (set && may)
+		release(set);
+	else if (set)
+		set_put_off(set);
+}
+
+/* What has finished goes to the user's statuses; the rest of a failed continuation is said to be pending. */
+static void deliver(struct contd__set *set)
+{
+	for (uint32_t i = 0; i < set->count; i++) {
+		struct contd__op *op = &set->op[i];
+
+		if (!op->status)
+			continue;
+		/* Acquire: pairs with the release in contd__op_done_sig. */
+		if (contd__load_acquire(&op->state) == OP_DONE)
+			*op->status = set->results[i];
+		else
+			op->status->MPI_ERROR = MPI_ERR_PENDING;
+	}
+}
+
+void contd__invoke_revised(struct contd__slot *s)
+{
+	struct contd__set *set = contd__set_of(s);
+	MPIX_Continue_cb_function *cb = (MPIX_Continue_cb_function *)s->cb.any;
+	int rc = contd__load_seq(&set->rc), failed = rc;
+
+	if (may_call_mpi() && rc != MPI_SUCCESS)
+		contd__mpi->ops_tell(set);
+	deliver(set);
+	if (rc == MPI_SUCCESS || set->flags & (MPIX_CONT_INVOKE_FAILED | MPIX_CONT_REQBUF_VOLATILE)) {
+		failed = cb(rc, s->data);
+		rc = MPI_SUCCESS;
+	}
+	if (failed != MPI_SUCCESS && set->cr) {
+		if (rc == MPI_SUCCESS)
+			contd__store_seq(&set->rc, failed);
+		contd__cr_fail_sig(set->cr, set, failed, rc != MPI_SUCCESS);
+	} else {
+		contd__set_unref_sig(set);
+	}
+	if (may_call_mpi() && !contd__self.frame->outer)
+		contd__put_off_drain();
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The operations of one continuation that were not complete when it was attached.
+ *
+ * Draft interface: who completes an operation writes its status and counts it; who runs the continuation releases the set.
+ *
+ * Revised interface: an operation that fails ends the waiting for the others, so statuses are kept in the set until the
+ * continuation is run, and the set lives until the last operation has finished. It has a reference for each operation,
+ * one for attaching and one for the continuation, which passes to the CR's queue if that fails; and a reference to its
+ * group. `holds` counts what keeps a failure from making the continuation ready: attaching, and an inactive CR.
+ *
+ *  operation                 thread  handler  MPI's completion callback  progress
+ *  contd__set_new              yes     no              no                blocking (memory)
+ *  contd__op_done_sig          yes     yes             yes               lock-free
+ *  contd__set_unhold_sig       yes     yes             yes               lock-free
+ *  contd__set_unref_sig        yes     yes             yes               lock-free
+ *  contd__put_off_drain        yes     no              no                blocking
+ */
+#ifndef CONTD_MPI_SET_H
+#define CONTD_MPI_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <urcu/lfstack.h>
+
+#include <mpi.h>
+
+#include "mpi/cr.h"
+
+enum contd__op_state { OP_WAITS, OP_TAKEN, OP_DONE };
+
+struct contd__op {
+	MPI_Request request;
+	struct contd__set *set;
+	MPI_Status *status;  /* the user's, or NULL */
+	uint32_t state;      /* enum contd__op_state */
+	bool persistent;
+	bool failed;         /* of an error class; its error handler is to be called */
+	/* of the portable backend */
+	struct cds_lfs_node incoming;
+	void *backend;
+};
+
+struct contd__set {
+	struct cds_lfs_node node; /* put off, or failed */
+	struct contd__slot *slot;
+	uint32_t generation;
+	uint32_t count;           /* of op; goes up while they are attached */
+	uint32_t failed;          /* draft interface: an operation did */
+	/* Revised interface; results is NULL otherwise. */
+	struct contd__cr *cr;     /* or NULL: none */
+	struct contd_group *group;
+	uint32_t references, holds;
+	int flags, rc;            /* rc: class of the first failure */
+	void *data;
+	MPI_Status *results;      /* of op */
+	struct contd__set *next_failed;
+	struct contd__op op[];
+};
+
+/* Of the slot's source field; NULL where all was complete at attach. */
+static inline struct contd__set *contd__set_of(const struct contd__slot *s)
+{
+	return (struct contd__set *)(contd__load_acquire(&s->source) & ~(uintptr_t)3);
+}
+
+/* Room for so many operations; NULL without memory. */
+struct contd__set *contd__set_new(uint32_t operations, bool revised);
+
+/*
+ * The operation is complete with this status, and the caller is the only one who says so (it has made state OP_TAKEN, or
+ * nobody else could). MPI_ERROR of the status counts. The set may be gone afterwards.
+ */
+void contd__op_done_sig(struct contd__op *op, const MPI_Status *status);
+
+/* A failure that attaching found (revised interface; holds keep it). */
+void contd__set_failed_sig(struct contd__set *set, int class);
+
+/* Make the continuation ready if an operation has failed and nothing holds it. */
+void contd__set_fire_sig(struct contd__set *set);
+void contd__set_unhold_sig(struct contd__set *set);
+void contd__set_unref_sig(struct contd__set *set);
+
+/* What the slots of both interfaces call when they are claimed. */
+void contd__invoke_draft(struct contd__slot *s);
+void contd__invoke_revised(struct contd__slot *s);
+
+/* What handlers put off: sets to be released. Ordinary threads that may call MPI. */
+void contd__put_off_start(void);
+void contd__put_off_drain(void);
+bool contd__put_off_any(void);
+
+#endif
