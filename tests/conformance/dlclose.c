@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * s6_dlclose (contd.c) becomes this program, which does not link contd: it loads the library that it is told, leaves
+ * continuations outstanding with timers armed and the daemon running, and unloads it.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <mpi.h>
+
+static volatile double computed;
+
+static void never(MPI_Status *status, void *data)
+{
+	(void)status, (void)data;
+	fprintf(stderr, "a continuation ran\n");
+	_exit(1);
+}
+
+static void compute(void)
+{
+	double x = 1;
+
+	for (int i = 0; i < 50000000; i++)
+		x = x * 1.000001 + 1e-9;
+	computed = x;
+}
+
+int main(int argc, char **argv)
+{
+	int (*init)(MPI_Info, MPI_Request *);
+	int (*attach)(MPI_Request *, void (*)(MPI_Status *, void *), void *, MPI_Status *, MPI_Request);
+	void *library;
+	MPI_Request cr, op;
+	MPI_Info info;
+	int provided;
+	char in;
+
+	alarm(20);
+	if (argc != 2)
+		return 2;
+	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+	library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		fprintf(stderr, "%s\n", dlerror());
+		return 1;
+	}
+	*(void **)&init = dlsym(library, "MPI_Continue_init");
+	*(void **)&attach = dlsym(library, "MPI_Continue");
+	if (!init || !attach)
+		return 1;
+	MPI_Info_create(&info);
+	MPI_Info_set(info, "mpi_continue_async_signal_safe", "true");
+	if (init(info, &cr) != MPI_SUCCESS)
+		return 1;
+	MPI_Info_free(&info);
+	MPI_Irecv(&in, 1, MPI_BYTE, 0, 1, MPI_COMM_SELF, &op);
+	if (attach(&op, never, NULL, MPI_STATUS_IGNORE, cr) != MPI_SUCCESS)
+		return 1;
+	compute();
+	dlclose(library);
+	compute();
+	MPI_Finalize();
+	compute();
+	return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations that fail, for two ranks. MPI has few ways in which one does so for certain, without harm: a message that
+ * is longer than its receive. Short ones to oneself will not do: of these Open MPI 4.1 tells nobody.
+ */
+#ifndef CONFORMANCE_FAILING_H
+#define CONFORMANCE_FAILING_H
+
+#include "conformance.h"
+
+/* Eager and rendezvous; the message comes before the receive or after it. */
+enum { truncations = 4 };
+
+struct truncated {
+	MPI_Request receive, send;
+	char in[8];
+	int how, tag;
+};
+
+/* The receive; it fails after truncated_send, or is about to (where the message comes first). */
+void truncated_begin(struct truncated *t, int how, int tag);
+void truncated_send(struct truncated *t);
+/* Ends the send. */
+void truncated_end(struct truncated *t);
+
+#endif
