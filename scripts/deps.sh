@@ -35,6 +35,7 @@ deps_missing() {
 		fi
 	done
 	[[ ${CONTD_CORE:-0} == 1 || -n $(deps_mpirun) ]] || echo openmpi-bin
+	[[ ${CONTD_CORE:-0} == 1 ]] || command -v gfortran >/dev/null || echo gfortran
 }
 
 # deps_mpirun: prints Open MPI's mpirun. Where MPICH is installed too, plain mpirun may be MPICH's.

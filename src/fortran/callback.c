@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from signal handlers: async-signal-safe code only. From the C interface's callback to the program's. */
+#include <sched.h>
+
+#include "fortran/fortran.h"
+#include "rcu/atomic.h"
+
+struct contd__f_record *contd__f_spent;
+MPI_Fint contd__f_status_size;
+
+void contd__f_write_handles(struct contd__f_record *r)
+{
+	uint32_t expected = F_NOT_WRITTEN;
+
+	/* The wait below ends: under the guard no continuation, which might wait itself, interrupts who copies. */
+	contd_guard_begin();
+	if (contd__cas(&r->written, &expected, F_BEING_WRITTEN)) {
+		const struct contd__f_handles *h = r->handles;
+
+		for (int i = 0; i < h->count; i++)
+			if (h->c[i] == h->c_null)
+				h->fortran[i] = h->null;
+		/* Release: the handles come before; pairs with the acquire below. */
+		contd__store_release(&r->written, F_WRITTEN);
+	}
+	contd_guard_end();
+	/* Acquire: pairs with the release above; a callback writes handles anew after that, or their memory goes. */
+	while (contd__load_acquire(&r->written) != F_WRITTEN)
+		sched_yield();
+}
+
+void contd__f_release(struct contd__f_record *r)
+{
+	struct contd__f_record *head;
+
+	if (contd__sub(&r->holders, 1) != 1)
+		return;
+	head = contd__load(&contd__f_spent);
+	do
+		r->next = head;
+	while (!contd__cas(&contd__f_spent, &head, r));
+}
+
+void contd__f_run(MPI_Status *statuses, void *data)
+{
+	struct contd__f_record *r = data;
+	MPI_Aint user_data = r->data;
+	MPI_Fint ierror = MPI_SUCCESS; /* nobody looks at it: a continuation has nobody to report to, in C either */
+
+	contd__f_write_handles(r);
+	for (int i = 0; i < r->count; i++)
+		PMPI_Status_c2f(&statuses[i], &r->fortran_statuses[(size_t)i * (size_t)contd__f_status_size]);
+	r->cb(r->fortran_statuses, &user_data, &ierror);
+	contd__f_release(r);
+}

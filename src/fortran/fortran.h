@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The Fortran bindings of the draft interface: attach.c has the entry points of both of them, callback.c what runs when
+ * a continuation does. They use the public C interface only, by its PMPI names: a tool that wraps C and Fortran calls
+ * then sees each call once.
+ *
+ * Names and arguments are gfortran's, which are those of most compilers: an underscore behind the name in small
+ * letters, addresses throughout, a null pointer for an optional argument that is absent. A handle of mpi_f08 is a
+ * structure of one INTEGER, and its status has the layout of the older array (constants_f08.f90 checks the size), so
+ * both bindings share their code.
+ */
+#ifndef CONTD_FORTRAN_FORTRAN_H
+#define CONTD_FORTRAN_FORTRAN_H
+
+#include <stdint.h>
+
+#include <contd/mpi.h>
+
+/* MPI_Continue_cb_function. */
+typedef void contd__f_callback(MPI_Fint *array_of_statuses, MPI_Aint *user_data, MPI_Fint *ierror);
+
+/* The handles of the call that attaches, on its stack. */
+struct contd__f_handles {
+	int count;
+	MPI_Fint null; /* MPI_REQUEST_NULL, and the same in C */
+	MPI_Request c_null;
+	MPI_Fint *fortran;    /* the program's */
+	const MPI_Request *c; /* what the C interface was given, and has set to c_null where they were taken */
+};
+
+/*
+ * The program's handles are written by the call that attaches, after the C interface has returned, or by the callback,
+ * when it comes before that: in the same call, in a handler that interrupts it, or on another thread. The program may
+ * use the variables anew in its callback (in C the handles are not touched after that either), so nobody may write them
+ * later.
+ */
+enum contd__f_written { F_NOT_WRITTEN, F_BEING_WRITTEN, F_WRITTEN };
+
+/* An attached continuation. */
+struct contd__f_record {
+	struct contd__f_record *next; /* in contd__f_spent */
+	contd__f_callback *cb;
+	MPI_Aint data;
+	MPI_Fint *fortran_statuses; /* what the callback gets */
+	int count;                  /* of statuses to convert; 0 where they are ignored */
+	uint32_t holders;           /* the call that attaches, and the callback: who is the last leaves the record */
+	uint32_t written;           /* enum contd__f_written */
+	struct contd__f_handles *handles; /* valid until F_WRITTEN */
+	MPI_Status statuses[];
+};
+
+/*
+ * Records that nobody needs any more: callbacks may run in a signal handler, where memory can't be given back, so the
+ * next call that attaches does it.
+ *   contd__f_release (put one in)   thread, handler, in a callback    lock-free
+ *   attach.c (take all out)         thread, in a callback             wait-free
+ */
+extern struct contd__f_record *contd__f_spent;
+
+/* MPI_STATUS_SIZE. */
+extern MPI_Fint contd__f_status_size;
+
+/* The continuation that the C interface is given; data is the record. Async-signal-safe. */
+void contd__f_run(MPI_Status *statuses, void *data);
+
+/* Write the program's handles unless that is done; on return it is. Async-signal-safe; waits while another copies. */
+void contd__f_write_handles(struct contd__f_record *r);
+
+/* One holder less. Async-signal-safe. */
+void contd__f_release(struct contd__f_record *r);
+
+#endif
