@@ -27,7 +27,7 @@ deps_missing() {
 		command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
 	done
 	command -v pkg-config >/dev/null || have=0
-	local mpi=(ompi-c:libopenmpi-dev)
+	local mpi=(ompi-c:libopenmpi-dev mpich:libmpich-dev)
 	[[ ${CONTD_CORE:-0} != 1 ]] || mpi=()
 	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev libuv:libuv1-dev "${mpi[@]}"; do
 		if ((!have)) || ! pkg-config --exists "${entry%%:*}"; then
@@ -36,6 +36,8 @@ deps_missing() {
 	done
 	[[ ${CONTD_CORE:-0} == 1 || -n $(deps_mpirun) ]] || echo openmpi-bin
 	[[ ${CONTD_CORE:-0} == 1 ]] || command -v gfortran >/dev/null || echo gfortran
+	# On Debian both MPIs are installed side by side, MPICH's programs with a suffix.
+	[[ ${CONTD_CORE:-0} == 1 ]] || command -v mpirun.mpich >/dev/null || command -v mpiexec.hydra >/dev/null || echo mpich
 }
 
 # deps_mpirun: prints Open MPI's mpirun. Where MPICH is installed too, plain mpirun may be MPICH's.
