@@ -112,10 +112,10 @@ static void status_empty(MPI_Status *status)
 	status->MPI_ERROR = error;
 }
 
-/* It was reported: what the caller gets. */
-static int cr_result(struct contd__cr *cr, MPI_Status *status)
+/* It was reported, and had something to report (or was inactive): what the caller gets. */
+static int cr_result(struct contd__cr *cr, bool active, MPI_Status *status)
 {
-	int class = contd__load_seq(&cr->error);
+	int class = active ? contd__load_seq(&cr->error) : MPI_SUCCESS;
 
 	if (status != MPI_STATUS_IGNORE) {
 		status_empty(status);
@@ -127,7 +127,7 @@ static int cr_result(struct contd__cr *cr, MPI_Status *status)
 
 static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 {
-	bool others = contd__mpi->must_ask && contd__mpi->pending();
+	bool others = contd__mpi->must_ask && contd__mpi->pending(), active;
 	struct contd__testing testing;
 	struct contd__call call;
 
@@ -148,21 +148,23 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 		contd__self.testing = testing.outer;
 		leave(&call);
 	}
+	active = contd__cr_active(cr);
 	if (!contd__cr_complete(cr) || !contd__cr_report(cr))
 		return MPI_SUCCESS;
 	*completed = true;
-	return cr_result(cr, status);
+	return cr_result(cr, active, status);
 }
 
 static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 {
 	struct contd__call call;
+	bool active;
 
 	if (contd__self.frame && contd__inside_sig(cr->group) && !(cr->revised && !contd__load_seq(&cr->active)))
 		return contd__mpi->cr_raise(cr, MPI_ERR_REQUEST, false);
 	do {
 		if (contd__cr_complete(cr))
-			continue;
+			continue; /* to the report */
 		contd__thread_ensure();
 		enter(&call, true);
 		for (;;) {
@@ -174,8 +176,8 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 			cr_progress(cr, true);
 		}
 		leave(&call);
-	} while (!contd__cr_report(cr));
-	return cr_result(cr, status);
+	} while (active = contd__cr_active(cr), !contd__cr_report(cr));
+	return cr_result(cr, active, status);
 }
 
 static int test(MPI_Request *request, int *completed, MPI_Status *status)
@@ -365,9 +367,12 @@ static int special_report(struct special *s, MPI_Status *status, bool *untoldp)
 {
 	int class = 0;
 
+	*untoldp = false;
 	if (s->cr) {
+		bool active = contd__cr_active(s->cr);
+
 		contd__cr_report(s->cr);
-		class = contd__load_seq(&s->cr->error);
+		class = active ? contd__load_seq(&s->cr->error) : MPI_SUCCESS;
 		*untoldp = class && !contd__load(&s->cr->error_told);
 	}
 	if (status) {

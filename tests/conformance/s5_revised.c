@@ -479,6 +479,29 @@ CONFORMANCE_ON_REVISED(s5_5_get_failed_while_outstanding, 1, single, "get_failed
 	free_cr(&cr);
 }
 
+CONFORMANCE_ON_REVISED(s5_5_inactive_after_failure, 1, single,
+		       "Inactive again, a failed CR tests like any inactive one; its next cycle tells the error again")
+{
+	MPI_Request cr = new_cr(NULL);
+	struct told bad = {.answer = MPI_ERR_OTHER};
+	MPI_Status status;
+	int flag = 0;
+
+	register_null(cr, &bad);
+	CHECK_CLASS(MPI_Wait(&cr, MPI_STATUS_IGNORE), MPI_ERR_OTHER);
+	poison(&status, sizeof(status));
+	CHECK_OK(MPI_Test(&cr, &flag, &status));
+	CHECK(flag);
+	CHECK(is_empty(&status));
+	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+	CHECK_OK(MPI_Start(&cr));
+	CHECK_CLASS(MPI_Wait(&cr, MPI_STATUS_IGNORE), MPI_ERR_OTHER);
+	CHECK_EQ(drain(cr), 1);
+	CHECK_OK(MPI_Start(&cr));
+	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+	free_cr(&cr);
+}
+
 CONFORMANCE_ON_REVISED(s5_5_in_arrays, 1, single,
 		       "In Waitall and the like a failed CR's error stands in its status, others are well")
 {
