@@ -53,3 +53,8 @@ function(contd_openmpi_fortran)
   contd_mpi_fortran(OpenMPI::fortran OpenMPI::mpi REGEX "-lmpi_usempif08" WRAPPERS mpifort.openmpi mpifort
     HINTS ${PC_OMPI_PREFIX}/bin)
 endfunction()
+
+# contd_mpich_fortran(): MPICH::fortran, where MPICH has been found and has one.
+function(contd_mpich_fortran)
+  contd_mpi_fortran(MPICH::fortran MPICH::mpi REGEX "-lmpichf" WRAPPERS mpifort.mpich mpifort)
+endfunction()

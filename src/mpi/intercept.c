@@ -74,7 +74,8 @@ const char *contd__intercept_refuses(void)
 	Dl_info own, first;
 
 	if (!contd__next_pmpi.Test || !next_mpi.Test)
-		return "no MPI library behind contd: link contd-mpi with a shared MPI library";
+		return "the MPI library does not stand behind contd: name contd-mpi before it when linking, and let it be a shared "
+		       "library";
 	if (!dladdr((void *)contd__intercept_refuses, &own) || dlsym(RTLD_DEFAULT, "PMPI_Test") == (void *)PMPI_Test)
 		return NULL;
 	if (dladdr(dlsym(RTLD_DEFAULT, "main"), &first) && first.dli_fbase == own.dli_fbase)
