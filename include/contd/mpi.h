@@ -63,9 +63,9 @@ CONTD_API int PMPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *c
  * Errors: as MPI_Continue; MPI_ERR_COUNT (negative count), MPI_ERR_REQUEST also for an active request named twice.
  */
 CONTD_API int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb, void *cb_data,
-			      MPI_Status array_of_statuses[], MPI_Request cont_req);
+			      MPI_Status *array_of_statuses, MPI_Request cont_req);
 CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb,
-			       void *cb_data, MPI_Status array_of_statuses[], MPI_Request cont_req);
+			       void *cb_data, MPI_Status *array_of_statuses, MPI_Request cont_req);
 
 /* --------------------------------------------------------------------------------------------- revised interface --- */
 
@@ -109,9 +109,9 @@ CONTD_API int MPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *
 CONTD_API int PMPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags,
 			     MPI_Status *status, MPI_Request cont_req);
 CONTD_API int MPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb, void *cb_data,
-			       int flags, MPI_Status array_of_statuses[], MPI_Request cont_req);
+			       int flags, MPI_Status *array_of_statuses, MPI_Request cont_req);
 CONTD_API int PMPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb,
-				void *cb_data, int flags, MPI_Status array_of_statuses[], MPI_Request cont_req);
+				void *cb_data, int flags, MPI_Status *array_of_statuses, MPI_Request cont_req);
 
 /*
  * Take the user_data of failed continuations from the CR's queue, oldest first. *count: the size of cb_data before, how

@@ -47,7 +47,7 @@ int MPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb
 		 MPI_Request cont_req) CONTD_WEAK_FOR(PMPI_Continue);
 
 CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb, void *cb_data,
-			       MPI_Status array_of_statuses[], MPI_Request cont_req)
+			       MPI_Status *array_of_statuses, MPI_Request cont_req)
 {
 	const struct contd__mpi_attach a = {count,
 					    array_of_op_requests,
@@ -62,4 +62,4 @@ CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MP
 }
 
 int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb, void *cb_data,
-		    MPI_Status array_of_statuses[], MPI_Request cont_req) CONTD_WEAK_FOR(PMPI_Continueall);
+		    MPI_Status *array_of_statuses, MPI_Request cont_req) CONTD_WEAK_FOR(PMPI_Continueall);

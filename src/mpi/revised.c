@@ -69,7 +69,7 @@ int MPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *
 		  MPI_Request cont_req) CONTD_WEAK_FOR(PMPIX_Continue);
 
 CONTD_API int PMPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb,
-				void *cb_data, int flags, MPI_Status array_of_statuses[], MPI_Request cont_req)
+				void *cb_data, int flags, MPI_Status *array_of_statuses, MPI_Request cont_req)
 {
 	const struct contd__mpi_attach a = {count,
 					    array_of_op_requests,
@@ -84,7 +84,7 @@ CONTD_API int PMPIX_Continueall(int count, MPI_Request array_of_op_requests[], M
 }
 
 int MPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb, void *cb_data, int flags,
-		     MPI_Status array_of_statuses[], MPI_Request cont_req) CONTD_WEAK_FOR(PMPIX_Continueall);
+		     MPI_Status *array_of_statuses, MPI_Request cont_req) CONTD_WEAK_FOR(PMPIX_Continueall);
 
 CONTD_API int PMPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data)
 {
