@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI's completion calls, by MPI_ and PMPI_ names, stand here before MPI's own. Where another backend works, or none yet,
- * they go straight on. See portable.h for the layers.
+ * MPI's completion calls, by MPI_ and PMPI_ names, stand here before MPI's own. Where another backend works, or none
+ * yet, they go straight on. See portable.h for the layers: with a tool behind contd a call by an MPI_ name goes on to
+ * the tool, and what is to be done is done when the tool's call by the PMPI_ name comes here.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -16,14 +17,15 @@
 
 struct contd__next contd__next_pmpi;
 static struct contd__next next_mpi;
+#define NEXT contd__next_pmpi /* where a call goes on to, but for tools */
 
 /* Before the first use of contd it is not known which backend will work: what is persistent is taken down. */
 enum { MODE_RECORD, MODE_PORTABLE, MODE_NATIVE, MODE_OFF };
 static uint32_t mode = MODE_RECORD;
 
-/* The layer that the call on this thread goes on to, and whether a tool behind contd may be calling from in there. */
-static __thread struct contd__next *down __attribute__((tls_model("initial-exec")));
-static __thread uint32_t below __attribute__((tls_model("initial-exec")));
+/* The functions by MPI_ names that are a tool's: NULL where the next definition is MPI's own. */
+static struct contd__next tool;
+
 static __thread uint32_t calls __attribute__((tls_model("initial-exec")));
 
 /* MPI's own library: calls from there are no program's, and may be made with its locks held. */
@@ -53,6 +55,28 @@ static int find_mpi(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
+/*
+ * The tools: what comes next by an MPI_ name, and is not what MPI's own library has, and what it needs. (MPI_ names may be
+ * in a library in front of that of the PMPI_ names; then nothing is found, and taken for a tool.)
+ */
+static void find_tool(void *mpi)
+{
+	Dl_info info;
+	void *library;
+
+	if (!dladdr(mpi, &info) || !(library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
+		return;
+#define FIND(name, parameters, arguments)                                               \
+	{                                                                               \
+		void *own = dlsym(library, "MPI_" #name);                               \
+                                                                                        \
+		tool.name = own && own != (void *)next_mpi.name ? next_mpi.name : NULL; \
+	}
+	CONTD_INTERCEPTED(FIND)
+#undef FIND
+	dlclose(library);
+}
+
 /* Before main and before any MPI call of the program's. */
 __attribute__((constructor)) static void resolve(void)
 {
@@ -64,8 +88,10 @@ __attribute__((constructor)) static void resolve(void)
 	CONTD_INTERCEPTED(RESOLVE)
 #undef RESOLVE
 	address = (uintptr_t)contd__next_pmpi.Test;
-	if (address)
-		dl_iterate_phdr(find_mpi, &address);
+	if (!address)
+		return;
+	dl_iterate_phdr(find_mpi, &address);
+	find_tool((void *)address);
 }
 
 /* Does a call by a PMPI_ name come here? Where contd is part of the program itself it cannot be otherwise. */
@@ -126,18 +152,9 @@ static void attend(void)
 	contd__run_ready();
 }
 
-#define DOWN(call)                      \
-	({                              \
-		int down_rc_;           \
-		below++;                \
-		down_rc_ = down->call;  \
-		below--;                \
-		down_rc_;               \
-	})
-
 static int plain_test(MPI_Request *request, int *flag, MPI_Status *status)
 {
-	int rc = DOWN(Test(request, flag, status));
+	int rc = NEXT.Test(request, flag, status);
 
 	look_around();
 	return rc;
@@ -145,7 +162,7 @@ static int plain_test(MPI_Request *request, int *flag, MPI_Status *status)
 
 static int plain_test_any(size_t count, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
 {
-	int rc = DOWN(Testany((int)count, requests, index, flag, status));
+	int rc = NEXT.Testany((int)count, requests, index, flag, status);
 
 	look_around();
 	return rc;
@@ -153,7 +170,7 @@ static int plain_test_any(size_t count, MPI_Request *requests, int *index, int *
 
 static int plain_test_all(size_t count, MPI_Request *requests, int *flag, MPI_Status *statuses)
 {
-	int rc = DOWN(Testall((int)count, requests, flag, statuses));
+	int rc = NEXT.Testall((int)count, requests, flag, statuses);
 
 	look_around();
 	return rc;
@@ -161,7 +178,7 @@ static int plain_test_all(size_t count, MPI_Request *requests, int *flag, MPI_St
 
 static int plain_test_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
 {
-	int rc = DOWN(Testsome((int)count, requests, outcount, indices, statuses));
+	int rc = NEXT.Testsome((int)count, requests, outcount, indices, statuses);
 
 	look_around();
 	return rc;
@@ -170,49 +187,49 @@ static int plain_test_some(size_t count, MPI_Request *requests, int *outcount, i
 static int plain_wait(MPI_Request *request, MPI_Status *status)
 {
 	while (attends()) {
-		int flag = 0, rc = DOWN(Test(request, &flag, status));
+		int flag = 0, rc = NEXT.Test(request, &flag, status);
 
 		if (rc || flag)
 			return rc;
 		attend();
 	}
-	return DOWN(Wait(request, status));
+	return NEXT.Wait(request, status);
 }
 
 static int plain_wait_any(size_t count, MPI_Request *requests, int *index, MPI_Status *status)
 {
 	while (attends()) {
-		int flag = 0, rc = DOWN(Testany((int)count, requests, index, &flag, status));
+		int flag = 0, rc = NEXT.Testany((int)count, requests, index, &flag, status);
 
 		if (rc || flag)
 			return rc;
 		attend();
 	}
-	return DOWN(Waitany((int)count, requests, index, status));
+	return NEXT.Waitany((int)count, requests, index, status);
 }
 
 static int plain_wait_all(size_t count, MPI_Request *requests, MPI_Status *statuses)
 {
 	while (attends()) {
-		int flag = 0, rc = DOWN(Testall((int)count, requests, &flag, statuses));
+		int flag = 0, rc = NEXT.Testall((int)count, requests, &flag, statuses);
 
 		if (rc || flag)
 			return rc;
 		attend();
 	}
-	return DOWN(Waitall((int)count, requests, statuses));
+	return NEXT.Waitall((int)count, requests, statuses);
 }
 
 static int plain_wait_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
 {
 	while (attends()) {
-		int rc = DOWN(Testsome((int)count, requests, outcount, indices, statuses));
+		int rc = NEXT.Testsome((int)count, requests, outcount, indices, statuses);
 
 		if (rc || *outcount)
 			return rc;
 		attend();
 	}
-	return DOWN(Waitsome((int)count, requests, outcount, indices, statuses));
+	return NEXT.Waitsome((int)count, requests, outcount, indices, statuses);
 }
 
 const struct contd__request_functions contd__portable_plain = {plain_test, plain_test_any, plain_test_all, plain_test_some,
@@ -225,57 +242,55 @@ static bool portable(void)
 	return contd__load_acquire(&mode) == MODE_PORTABLE;
 }
 
-static int on_Test(struct contd__next *next, MPI_Request *request, int *flag, MPI_Status *status)
+static int on_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
-	return portable() && request && flag ? contd__calls.test(request, flag, status) : next->Test(request, flag, status);
+	return portable() && request && flag ? contd__calls.test(request, flag, status) : NEXT.Test(request, flag, status);
 }
 
-static int on_Testany(struct contd__next *next, int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
+static int on_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
 {
 	return portable() && count >= 0 && (!count || requests) && index && flag
 		       ? contd__calls.test_any((size_t)count, requests, index, flag, status)
-		       : next->Testany(count, requests, index, flag, status);
+		       : NEXT.Testany(count, requests, index, flag, status);
 }
 
-static int on_Testall(struct contd__next *next, int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
+static int on_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
 {
 	return portable() && count >= 0 && (!count || requests) && flag
 		       ? contd__calls.test_all((size_t)count, requests, flag, statuses)
-		       : next->Testall(count, requests, flag, statuses);
+		       : NEXT.Testall(count, requests, flag, statuses);
 }
 
-static int on_Testsome(struct contd__next *next, int incount, MPI_Request requests[], int *outcount, int indices[],
-		       MPI_Status statuses[])
+static int on_Testsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
 {
 	return portable() && incount >= 0 && (!incount || requests) && outcount && indices
 		       ? contd__calls.test_some((size_t)incount, requests, outcount, indices, statuses)
-		       : next->Testsome(incount, requests, outcount, indices, statuses);
+		       : NEXT.Testsome(incount, requests, outcount, indices, statuses);
 }
 
-static int on_Wait(struct contd__next *next, MPI_Request *request, MPI_Status *status)
+static int on_Wait(MPI_Request *request, MPI_Status *status)
 {
-	return portable() && request ? contd__calls.wait(request, status) : next->Wait(request, status);
+	return portable() && request ? contd__calls.wait(request, status) : NEXT.Wait(request, status);
 }
 
-static int on_Waitany(struct contd__next *next, int count, MPI_Request requests[], int *index, MPI_Status *status)
+static int on_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
 {
 	return portable() && count >= 0 && (!count || requests) && index
 		       ? contd__calls.wait_any((size_t)count, requests, index, status)
-		       : next->Waitany(count, requests, index, status);
+		       : NEXT.Waitany(count, requests, index, status);
 }
 
-static int on_Waitall(struct contd__next *next, int count, MPI_Request requests[], MPI_Status statuses[])
+static int on_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 {
 	return portable() && count >= 0 && (!count || requests) ? contd__calls.wait_all((size_t)count, requests, statuses)
-								: next->Waitall(count, requests, statuses);
+								: NEXT.Waitall(count, requests, statuses);
 }
 
-static int on_Waitsome(struct contd__next *next, int incount, MPI_Request requests[], int *outcount, int indices[],
-		       MPI_Status statuses[])
+static int on_Waitsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
 {
 	return portable() && incount >= 0 && (!incount || requests) && outcount && indices
 		       ? contd__calls.wait_some((size_t)incount, requests, outcount, indices, statuses)
-		       : next->Waitsome(incount, requests, outcount, indices, statuses);
+		       : NEXT.Waitsome(incount, requests, outcount, indices, statuses);
 }
 
 /* ------------------------------------------------------------------------------------------ what is done to handles --- */
@@ -285,7 +300,7 @@ static struct contd__handle *handle_of(const MPI_Request *request)
 	return request && *request != MPI_REQUEST_NULL ? contd__handle_find(*request) : NULL;
 }
 
-static int on_Request_get_status(struct contd__next *next, MPI_Request request, int *flag, MPI_Status *status)
+static int on_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
 	struct contd__handle *h = handle_of(&request);
 	struct contd__cr *own = contd__load(&mode) == MODE_NATIVE && request ? contd__mpi->cr_of(request) : NULL;
@@ -296,7 +311,7 @@ static int on_Request_get_status(struct contd__next *next, MPI_Request request, 
 		return MPI_SUCCESS;
 	}
 	if (!portable() || !h || !flag || (!h->cr && !contd__load_acquire(&h->hooked)))
-		return next->Request_get_status(request, flag, status);
+		return NEXT.Request_get_status(request, flag, status);
 	contd__portable_poll(1);
 	if (contd__may_run())
 		contd__run_ready();
@@ -310,29 +325,29 @@ static int on_Request_get_status(struct contd__next *next, MPI_Request request, 
 	return MPI_SUCCESS;
 }
 
-static int on_Request_free(struct contd__next *next, MPI_Request *request)
+static int on_Request_free(MPI_Request *request)
 {
 	struct contd__handle *h = handle_of(request);
 
 	if (!h)
-		return next->Request_free(request);
+		return NEXT.Request_free(request);
 	if (!h->cr) {
 		if (contd__load_acquire(&h->hooked)) /* what polls it would use it after its end */
 			return contd__mpi_error(MPI_ERR_REQUEST);
 		contd__handle_remove(h);
-		return next->Request_free(request);
+		return NEXT.Request_free(request);
 	}
 	*request = MPI_REQUEST_NULL;
 	contd__portable_cr_free(h->cr);
 	return MPI_SUCCESS;
 }
 
-static int on_Cancel(struct contd__next *next, MPI_Request *request)
+static int on_Cancel(MPI_Request *request)
 {
 	struct contd__handle *h = handle_of(request);
 
 	/* A CR is no operation. */
-	return h && h->cr ? contd__mpi_error(MPI_ERR_REQUEST) : next->Cancel(request);
+	return h && h->cr ? contd__mpi_error(MPI_ERR_REQUEST) : NEXT.Cancel(request);
 }
 
 /* MPI_SUCCESS, and whatever is given to MPI_Start is known as persistent; or the error class. */
@@ -343,7 +358,7 @@ static int start_note(const MPI_Request *request)
 	return contd__mpi_error(MPI_ERR_NO_MEM);
 }
 
-static int on_Start(struct contd__next *next, MPI_Request *request)
+static int on_Start(MPI_Request *request)
 {
 	struct contd__handle *h = handle_of(request);
 	int rc;
@@ -355,10 +370,10 @@ static int on_Start(struct contd__next *next, MPI_Request *request)
 	if (h && contd__load_acquire(&h->hooked))
 		return contd__mpi_error(MPI_ERR_REQUEST); /* active */
 	rc = start_note(request);
-	return rc ? rc : next->Start(request);
+	return rc ? rc : NEXT.Start(request);
 }
 
-static int on_Startall(struct contd__next *next, int count, MPI_Request requests[])
+static int on_Startall(int count, MPI_Request requests[])
 {
 	bool plain = true;
 	int rc = MPI_SUCCESS;
@@ -370,9 +385,9 @@ static int on_Startall(struct contd__next *next, int count, MPI_Request requests
 		rc = start_note(&requests[i]);
 	}
 	if (rc || plain)
-		return rc ? rc : next->Startall(count, requests);
+		return rc ? rc : NEXT.Startall(count, requests);
 	for (int i = 0; i < count && !rc; i++)
-		rc = on_Start(next, &requests[i]);
+		rc = on_Start(&requests[i]);
 	return rc;
 }
 
@@ -380,11 +395,11 @@ static int on_Startall(struct contd__next *next, int count, MPI_Request requests
  * Before MPI begins to end, and not in a delete callback: MPICH (4.0) stops locking before it calls those, and a daemon that
  * is in MPI just then would never unlock.
  */
-static int on_Finalize(struct contd__next *next)
+static int on_Finalize(void)
 {
 	if (portable())
 		contd__mpi_end();
-	return next->Finalize();
+	return NEXT.Finalize();
 }
 
 /* ------------------------------------------------------------------------------------------------ other blocking calls --- */
@@ -399,45 +414,44 @@ static void on_the_way(void)
 	contd__run_ready();
 }
 
-static int on_Iprobe(struct contd__next *next, int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
+static int on_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
 {
-	int rc = next->Iprobe(source, tag, comm, flag, status);
+	int rc = NEXT.Iprobe(source, tag, comm, flag, status);
 
 	on_the_way();
 	return rc;
 }
 
-static int on_Improbe(struct contd__next *next, int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
-		      MPI_Status *status)
+static int on_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status)
 {
-	int rc = next->Improbe(source, tag, comm, flag, message, status);
+	int rc = NEXT.Improbe(source, tag, comm, flag, message, status);
 
 	on_the_way();
 	return rc;
 }
 
-static int on_Probe(struct contd__next *next, int source, int tag, MPI_Comm comm, MPI_Status *status)
+static int on_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
 {
 	while (portable() && attends()) {
-		int flag = 0, rc = contd__next_pmpi.Iprobe(source, tag, comm, &flag, status);
+		int flag = 0, rc = NEXT.Iprobe(source, tag, comm, &flag, status);
 
 		if (rc || flag)
 			return rc;
 		attend();
 	}
-	return next->Probe(source, tag, comm, status);
+	return NEXT.Probe(source, tag, comm, status);
 }
 
-static int on_Mprobe(struct contd__next *next, int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+static int on_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
 {
 	while (portable() && attends()) {
-		int flag = 0, rc = contd__next_pmpi.Improbe(source, tag, comm, &flag, message, status);
+		int flag = 0, rc = NEXT.Improbe(source, tag, comm, &flag, message, status);
 
 		if (rc || flag)
 			return rc;
 		attend();
 	}
-	return next->Mprobe(source, tag, comm, message, status);
+	return NEXT.Mprobe(source, tag, comm, message, status);
 }
 
 /* Until there is a message to be received; errors are the receive's to tell. */
@@ -445,16 +459,15 @@ static void await_message(int source, int tag, MPI_Comm comm)
 {
 	int flag = 0;
 
-	while (attends() && contd__next_pmpi.Iprobe(source, tag, comm, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag)
+	while (attends() && NEXT.Iprobe(source, tag, comm, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag)
 		attend();
 }
 
-static int on_Recv(struct contd__next *next, void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-		   MPI_Status *status)
+static int on_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status)
 {
 	if (portable() && attends() && comm != MPI_COMM_NULL && count >= 0)
 		await_message(source, tag, comm);
-	return next->Recv(buf, count, type, source, tag, comm, status);
+	return NEXT.Recv(buf, count, type, source, tag, comm, status);
 }
 
 static int await_sent(MPI_Request *request)
@@ -462,98 +475,78 @@ static int await_sent(MPI_Request *request)
 	int flag = 0, rc = MPI_SUCCESS;
 
 	while (!rc && !flag) {
-		rc = contd__next_pmpi.Test(request, &flag, MPI_STATUS_IGNORE);
+		rc = NEXT.Test(request, &flag, MPI_STATUS_IGNORE);
 		if (!rc && !flag)
 			attend();
 	}
 	return rc;
 }
 
-/* A tool behind contd is to see the program's send: then nothing can be looked after meanwhile. */
-static bool may_replace(const struct contd__next *next)
-{
-	return next == &contd__next_pmpi || (uintptr_t)next->Test - mpi_begin < mpi_end - mpi_begin;
-}
-
-static int on_Send(struct contd__next *next, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm)
+static int on_Send(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm)
 {
 	MPI_Request request;
 	int rc;
 
-	if (!portable() || !attends() || !may_replace(next))
-		return next->Send(buf, count, type, dest, tag, comm);
+	if (!portable() || !attends())
+		return NEXT.Send(buf, count, type, dest, tag, comm);
 	rc = PMPI_Isend(buf, count, type, dest, tag, comm, &request);
 	return rc ? rc : await_sent(&request);
 }
 
-static int on_Ssend(struct contd__next *next, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm)
+static int on_Ssend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm)
 {
 	MPI_Request request;
 	int rc;
 
-	if (!portable() || !attends() || !may_replace(next))
-		return next->Ssend(buf, count, type, dest, tag, comm);
+	if (!portable() || !attends())
+		return NEXT.Ssend(buf, count, type, dest, tag, comm);
 	rc = PMPI_Issend(buf, count, type, dest, tag, comm, &request);
 	return rc ? rc : await_sent(&request);
 }
 
-static int on_Sendrecv(struct contd__next *next, const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
-		       int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
-		       MPI_Status *status)
+static int on_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
+		       int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {
 	MPI_Request request;
 	int rc, sent;
 
-	if (!portable() || !attends() || !may_replace(next))
-		return next->Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
-				      recvtag, comm, status);
+	if (!portable() || !attends())
+		return NEXT.Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+				     recvtag, comm, status);
 	rc = PMPI_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request);
 	if (rc)
 		return rc;
 	await_message(source, recvtag, comm);
-	rc = contd__next_pmpi.Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+	rc = NEXT.Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 	sent = await_sent(&request);
 	return rc ? rc : sent;
 }
 
 /* ---------------------------------------------------------------------------------------------------- the names --- */
 
-/* Not ours: another backend works; MPI calls itself; or a tool behind contd passes on what came from here. */
-static inline bool passes(bool by_pmpi_name, const void *caller)
+/* Not ours: another backend works, or MPI calls itself. */
+static inline bool passes(const void *caller)
 {
 	uint32_t now = contd__load(&mode);
 
 	/* With the native backend all is done below, but for what is asked inside a continuation. */
-	return now == MODE_OFF || (now == MODE_NATIVE && !contd__self.frame) || (by_pmpi_name && below) ||
+	return now == MODE_OFF || (now == MODE_NATIVE && !contd__self.frame) ||
 	       (uintptr_t)caller - mpi_begin < mpi_end - mpi_begin;
 }
 
-#define CONTD_MORE(...) __VA_OPT__(, ) __VA_ARGS__ /* what follows the first argument */
-#define NAMES(name, parameters, arguments)                                               \
-	CONTD_API int MPI_##name parameters;                                             \
-	CONTD_API int PMPI_##name parameters;                                            \
-	int MPI_##name parameters                                                        \
-	{                                                                                \
-		struct contd__next *outer = down;                                        \
-		int rc;                                                                  \
-                                                                                         \
-		if (passes(false, __builtin_return_address(0)))                          \
-			return next_mpi.name arguments;                                  \
-		down = &next_mpi;                                                        \
-		rc = on_##name(&next_mpi CONTD_MORE arguments);                             \
-		down = outer;                                                            \
-		return rc;                                                               \
-	}                                                                                \
-	int PMPI_##name parameters                                                       \
-	{                                                                                \
-		struct contd__next *outer = down;                                        \
-		int rc;                                                                  \
-                                                                                         \
-		if (passes(true, __builtin_return_address(0)))                           \
-			return contd__next_pmpi.name arguments;                          \
-		down = &contd__next_pmpi;                                                \
-		rc = on_##name(&contd__next_pmpi CONTD_MORE arguments);                     \
-		down = outer;                                                            \
-		return rc;                                                               \
+#define NAMES(name, parameters, arguments)                                      \
+	CONTD_API int MPI_##name parameters;                                    \
+	CONTD_API int PMPI_##name parameters;                                   \
+	int MPI_##name parameters                                               \
+	{                                                                       \
+		if (passes(__builtin_return_address(0)))                        \
+			return next_mpi.name arguments;                         \
+		return tool.name ? tool.name arguments : on_##name arguments;   \
+	}                                                                       \
+	int PMPI_##name parameters                                              \
+	{                                                                       \
+		if (passes(__builtin_return_address(0)))                        \
+			return NEXT.name arguments;                             \
+		return on_##name arguments;                                     \
 	}
 CONTD_INTERCEPTED(NAMES)

@@ -7,9 +7,11 @@
  *  intercept.c  MPI_Test and its kin, which stand before MPI's own
  *
  * Layers, from the program down: a tool that was linked before contd; contd; a tool that was linked behind it; MPI. The
- * functions of the next layer are found with dlsym(3), by MPI_ names and by PMPI_ names. A call by an MPI_ name goes on
- * by that name, so that a tool behind contd sees it (its own PMPI_ call then comes to contd again and passes through);
- * contd's own polling uses the PMPI_ names and is seen by nobody.
+ * functions of the next layer are found with dlsym(3), by MPI_ names and by PMPI_ names. Where a tool behind contd has a
+ * function, a call by its MPI_ name goes straight on to the tool, which thus sees what the program calls and no more; its
+ * own PMPI_ call comes to contd again, and there the work is done. (A tool that finds MPI's functions with dlsym and goes
+ * past contd must stand in front of it: it would wait for CRs for ever.) contd itself uses the PMPI_ names of MPI and is
+ * seen by nobody.
  */
 #ifndef CONTD_MPI_PORTABLE_H
 #define CONTD_MPI_PORTABLE_H
@@ -73,7 +75,7 @@ void contd__intercept_start(void);
 void contd__intercept_off(void);
 void contd__intercept_native(void);
 
-/* MPI's functions in the layer that the call on this thread goes on to; looking after what is pending meanwhile. */
+/* MPI's functions; looking after what is pending meanwhile. */
 extern const struct contd__request_functions contd__portable_plain;
 
 /* portable.c */
