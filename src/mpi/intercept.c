@@ -94,19 +94,25 @@ __attribute__((constructor)) static void resolve(void)
 	find_tool((void *)address);
 }
 
-/* Does a call by a PMPI_ name come here? Where contd is part of the program itself it cannot be otherwise. */
+/*
+ * Does a call by a PMPI_ name come here? Asked is which library the name leads to: our own use of the name, too, may lead
+ * to MPI's function. Where contd is part of the program itself it cannot be otherwise.
+ */
 const char *contd__intercept_refuses(void)
 {
-	Dl_info own, first;
+	void *found = dlsym(RTLD_DEFAULT, "PMPI_Test");
+	Dl_info own, other;
 
 	if (!contd__next_pmpi.Test || !next_mpi.Test)
 		return "the MPI library does not stand behind contd: name contd-mpi before it when linking, and let it be a shared "
 		       "library";
-	if (!dladdr((void *)contd__intercept_refuses, &own) || dlsym(RTLD_DEFAULT, "PMPI_Test") == (void *)PMPI_Test)
+	if (!dladdr((void *)contd__intercept_refuses, &own))
 		return NULL;
-	if (dladdr(dlsym(RTLD_DEFAULT, "main"), &first) && first.dli_fbase == own.dli_fbase)
+	if (dladdr(found, &other) && other.dli_fbase == own.dli_fbase)
 		return NULL;
-	if (dlsym(RTLD_DEFAULT, "PMPI_Test") != (void *)contd__next_pmpi.Test)
+	if (dladdr(dlsym(RTLD_DEFAULT, "main"), &other) && other.dli_fbase == own.dli_fbase)
+		return NULL;
+	if (found != (void *)contd__next_pmpi.Test)
 		return NULL; /* a tool before us, which goes on to us */
 	return "calls of MPI do not come to contd: link the program itself with contd-mpi, before the MPI library, or "
 	       "preload it (LD_PRELOAD)";
