@@ -15,6 +15,8 @@
 uint32_t contd__handles;
 
 static struct cds_lfht *table;
+/* How many entries have this hash: most requests are neither CRs nor persistent, and need no look into the table. */
+static uint32_t present[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making the table; retired entries */
 static CDS_LIST_HEAD(retired);
 static unsigned retired_count;
@@ -37,11 +39,14 @@ struct contd__handle *contd__handle_find(MPI_Request request)
 	struct cds_lfht_iter iter;
 	struct cds_lfht_node *node;
 
-	if (contd__load(&contd__handles) == 0)
+	unsigned long h = hash(request);
+
+	/* Who has the handle has it from a call that came after the one that added it. */
+	if (contd__load(&present[h % BUCKETS]) == 0)
 		return NULL;
 	contd__thread_ensure();
 	contd__read_lock_sig();
-	cds_lfht_lookup(table, hash(request), match, &request, &iter);
+	cds_lfht_lookup(table, h, match, &request, &iter);
 	node = cds_lfht_iter_get_node(&iter);
 	contd__read_unlock_sig();
 	return node ? caa_container_of(node, struct contd__handle, node) : NULL;
@@ -69,6 +74,7 @@ struct contd__handle *contd__handle_add(MPI_Request request, struct contd__cr *c
 	h->request = request;
 	h->cr = cr;
 	cds_lfht_node_init(&h->node);
+	contd__add(&present[hash(request) % BUCKETS], 1);
 	contd__read_lock_sig();
 	cds_lfht_add(table, hash(request), &h->node);
 	contd__read_unlock_sig();
@@ -99,6 +105,7 @@ void contd__handle_remove(struct contd__handle *h)
 	contd__read_lock_sig();
 	cds_lfht_del(table, &h->node);
 	contd__read_unlock_sig();
+	contd__sub(&present[hash(h->request) % BUCKETS], 1);
 	contd__sub(&contd__handles, 1);
 	pthread_mutex_lock(&lock);
 	cds_list_add(&h->retired, &retired);
