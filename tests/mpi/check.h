@@ -6,6 +6,10 @@
 #ifndef CONTD_TESTS_MPI_CHECK_H
 #define CONTD_TESTS_MPI_CHECK_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
 #include <execinfo.h>
 #include <sched.h>
 #include <signal.h>
@@ -238,6 +242,20 @@ CHECK_HELPER bool status_is_empty(MPI_Status *status)
 	MPI_Get_count(status, MPI_BYTE, &count);
 	MPI_Test_cancelled(status, &cancelled);
 	return status->MPI_SOURCE == MPI_ANY_SOURCE && status->MPI_TAG == MPI_ANY_TAG && count == 0 && !cancelled;
+}
+
+/* A receive that has not failed. */
+CHECK_HELPER void status_is_of(MPI_Status *s, int source, int tag, size_t bytes)
+{
+	int count = -1, cancelled = 1;
+
+	MPI_Get_count(s, MPI_BYTE, &count);
+	MPI_Test_cancelled(s, &cancelled);
+	CHECK_EQ(s->MPI_SOURCE, source);
+	CHECK_EQ(s->MPI_TAG, tag);
+	CHECK_EQ(s->MPI_ERROR, MPI_SUCCESS);
+	CHECK_EQ(count, bytes);
+	CHECK(!cancelled);
 }
 
 CHECK_HELPER void pattern_fill(unsigned char *buffer, size_t bytes, unsigned seed)

@@ -32,19 +32,6 @@ static void start_send(enum kind kind, size_t bytes, int tag, MPI_Request *r)
 	}
 }
 
-static void status_is_of(MPI_Status *s, int source, int tag, size_t bytes)
-{
-	int count = -1, cancelled = 1;
-
-	MPI_Get_count(s, MPI_BYTE, &count);
-	MPI_Test_cancelled(s, &cancelled);
-	CHECK_EQ(s->MPI_SOURCE, source);
-	CHECK_EQ(s->MPI_TAG, tag);
-	CHECK_EQ(s->MPI_ERROR, MPI_SUCCESS);
-	CHECK_EQ(count, bytes);
-	CHECK(!cancelled);
-}
-
 /* One message around the ring, a continuation at either end. */
 static void single(MPI_Request cr, enum kind kind, size_t bytes, bool any, bool ignore)
 {
