@@ -449,7 +449,7 @@ static MPI_Comm copies[2][COPIES]; /* without and with info */
 static void idup_begin(const struct kind *k, int round, MPI_Request r[])
 {
 	(void)round;
-	for (int i = 0; i < COPIES; i++) {
+	for (int i = 0; i < k->count; i++) {
 #if MPI_VERSION >= 4
 		if (k->how) {
 			CHECK_OK(MPI_Comm_idup_with_info(at.comm, MPI_INFO_NULL, &copies[1][i], &r[i]));
@@ -472,7 +472,7 @@ static void idup_check(const struct kind *k, int round, int i, MPI_Status *statu
 static void idup_after(const struct kind *k, int round)
 {
 	(void)round;
-	for (int i = 0; i < COPIES; i++) {
+	for (int i = 0; i < k->count; i++) {
 		MPI_Barrier(copies[k->how != NULL][i]);
 		MPI_Comm_free(&copies[k->how != NULL][i]);
 	}
@@ -480,15 +480,17 @@ static void idup_after(const struct kind *k, int round)
 
 static void run_idup(const char *suffix)
 {
-	static const struct kind kinds[] = {
-		{"Comm_idup", COPIES, .begin = idup_begin, .check = idup_check, .after = idup_after},
+	/* Of an inter-communicator one at a time: several at once may never end in Open MPI 4.1, with MPI_Waitall too. */
+	const int count = at.inter ? 1 : COPIES;
+	const struct kind kinds[] = {
+		{"Comm_idup", count, .begin = idup_begin, .check = idup_check, .after = idup_after},
 #if MPI_VERSION >= 4
-		{"Comm_idup_with_info", COPIES, .how = copies, .begin = idup_begin, .check = idup_check,
+		{"Comm_idup_with_info", count, .how = copies, .begin = idup_begin, .check = idup_check,
 		 .after = idup_after},
 #endif
 	};
 
-	kinds_run(kinds, (int)(sizeof(kinds) / sizeof(kinds[0])), suffix, true);
+	kinds_run(kinds, (int)(sizeof(kinds) / sizeof(kinds[0])), suffix, !at.inter);
 }
 
 static MPI_Request cr;
