@@ -57,9 +57,8 @@ struct contd__mpi_backend {
 	uint32_t (*stop)(void);
 	/* Make progress, from a thread that may call MPI; finds completed operations. A thread that waits may give way. */
 	void (*progress)(bool waiting);
-	/* How many operations wait that progress can complete; and is that the only way in which they do? */
+	/* How many operations wait that progress can complete. */
 	uint32_t (*pending)(void);
-	bool must_ask;
 
 	/* A request for the group. MPI error class. */
 	int (*cr_create)(struct contd_group *group, bool revised, struct contd__cr **crp);

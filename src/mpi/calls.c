@@ -127,7 +127,7 @@ static int cr_result(struct contd__cr *cr, bool active, MPI_Status *status)
 
 static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 {
-	bool others = contd__mpi->must_ask && contd__mpi->pending(), active;
+	bool others = contd__mpi->pending() != 0, active; /* they wait for progress, whatever this CR does */
 	struct contd__testing testing;
 	struct contd__call call;
 

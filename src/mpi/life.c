@@ -16,6 +16,7 @@ MPI_Status contd__status_empty;
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct contd_group *loose;
+static MPI_Request loose_cr = MPI_REQUEST_NULL; /* of that group; nobody gets it */
 static uint32_t driving; /* calls of drive that are under way */
 static int thread_level;
 static __thread int is_main __attribute__((tls_model("initial-exec"))); /* 1: asked, and it is MPI's main thread */
@@ -91,6 +92,8 @@ void contd__mpi_end(void)
 	if (contd__load(&contd__dispatch.forked) || !contd__load_seq(&contd__mpi_open))
 		return;
 	contd__put_off_drain();
+	if (loose)
+		PMPI_Request_free(&loose_cr);
 	contd__store_seq(&contd__mpi_open, 0);
 	while (contd__load_seq(&driving))
 		sched_yield();
@@ -233,15 +236,13 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp)
 struct contd_group *contd__mpi_loose(void)
 {
 	struct contd__settings s = {.attr = {.size = sizeof(s.attr)}};
-	MPI_Request handle;
 
 	/* Acquire: pairs with the release below. */
 	if (contd__load_acquire(&loose))
 		return loose;
 	pthread_mutex_lock(&start_lock);
-	/* A CR whose handle nobody gets. */
-	if (!loose && contd__cr_make(&s, false, &handle) == MPI_SUCCESS)
-		contd__store_release(&loose, contd__mpi->cr_of(handle)->group);
+	if (!loose && contd__cr_make(&s, false, &loose_cr) == MPI_SUCCESS)
+		contd__store_release(&loose, contd__mpi->cr_of(loose_cr)->group);
 	pthread_mutex_unlock(&start_lock);
 	return loose;
 }

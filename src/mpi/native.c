@@ -326,7 +326,7 @@ static void cr_freed(void *owner)
 {
 	struct contd__native_cr *cr = native_of(owner);
 
-	if (contd__load(&stopped))
+	if (contd__load(&stopped) && !contd__load(&cr->cr.closed))
 		return; /* the program may still hold the handle: the few bytes stay */
 	contd__cr_fini(&cr->cr);
 	free(cr);
