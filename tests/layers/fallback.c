@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fallback CASE: an Open MPI that the native backend does not know, or whose requests are not as it thinks, and the values
- * of CONTD_MPI_BACKEND. The program's own PMPI_ functions stand before Open MPI's.
+ * fallback CASE: an Open MPI that the native backend does not know, or whose requests are not as it thinks, and the
+ * values of CONTD_MPI_BACKEND. The program's own PMPI_ functions stand before Open MPI's.
  */
 #include <dlfcn.h>
 

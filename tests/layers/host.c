@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * host PLUGIN works|refused: linked with MPI alone, it loads the plug-in for itself. The native backend stands below MPI's
- * functions and works; calls of the portable one would not come to contd, and it must say so instead of hanging.
+ * host PLUGIN works|refused: linked with MPI alone, it loads the plug-in for itself. The native backend stands below
+ * MPI's functions and works; calls of the portable one would not come to contd, and it must say so instead of
+ * hanging.
  */
 #include <dlfcn.h>
 

@@ -41,8 +41,8 @@ static void compare(const char *where, const int *seen)
 		if (seen[i] == made[i])
 			continue;
 		failures++;
-		fprintf(stderr, "rank %d: the tool %s contd saw %d calls of %s, the program made %d\n", rank, where, seen[i],
-			names[i], made[i]);
+		fprintf(stderr, "rank %d: the tool %s contd saw %d calls of %s, the program made %d\n", rank, where,
+			seen[i], names[i], made[i]);
 	}
 }
 

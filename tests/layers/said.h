@@ -10,7 +10,7 @@
 
 static int failures;
 
-#define CHECK(cond)                                                                             \
+#define CHECK(cond) \
 	((cond) ? (void)0 : (failures++, (void)fprintf(stderr, "%s:%d: CHECK(%s) failed\n", __FILE__, __LINE__, #cond)))
 
 static int said_fd = -1, said_stderr = -1;

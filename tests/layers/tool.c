@@ -6,10 +6,10 @@
 extern int TOOL_COUNTS[TOOL_COUNT];
 int TOOL_COUNTS[TOOL_COUNT];
 
-#define TOOL_DEFINE(name, parameters, arguments)                                           \
-	int MPI_##name parameters                                                          \
-	{                                                                                  \
-		__atomic_fetch_add(&TOOL_COUNTS[TOOL_##name], 1, __ATOMIC_RELAXED);        \
-		return PMPI_##name arguments;                                              \
+#define TOOL_DEFINE(name, parameters, arguments) \
+	int MPI_##name parameters \
+	{ \
+		__atomic_fetch_add(&TOOL_COUNTS[TOOL_##name], 1, __ATOMIC_RELAXED); \
+		return PMPI_##name arguments; \
 	}
 TOOL_CALLS(TOOL_DEFINE)

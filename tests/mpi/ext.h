@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the programs for Open MPI's continuations branch share (ext_*.c): they know mpi-ext.h and mpi.h, in this order, and
- * nothing of contd. They are compiled as C and as C++, so check.h with its atomics is not for them.
+ * What the programs for Open MPI's continuations branch share (ext_*.c): they know mpi-ext.h and mpi.h, in this
+ * order, and nothing of contd. They are compiled as C and as C++, so check.h with its atomics is not for them.
  */
 #ifndef CONTD_TESTS_MPI_EXT_H
 #define CONTD_TESTS_MPI_EXT_H

@@ -2,8 +2,8 @@
 /* ranks: 1 2 */
 /*
  * A thread sits in MPI_Wait while another one attaches and completes operations: in the wait for a request that is
- * received last of all, so that it may be the one that makes progress and finds the completions; and in the wait for the
- * CR itself.
+ * received last of all, so that it may be the one that makes progress and finds the completions; and in the wait for
+ * the CR itself.
  */
 #include "ext.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 2 */
 /*
- * A task runtime that completes its operations through mpi-ext.h, in the order of pika's mpix mode: the CR is made and not
- * started; every idle worker polls it with MPI_Test, one at a time, and starts it whenever it is reported complete; tasks
- * attach at any time, while it is inactive too, with flags that mean nothing there and MPI_STATUSES_IGNORE for the status
- * of one request; the CR is never freed.
+ * A task runtime that completes its operations through mpi-ext.h, in the order of pika's mpix mode: the CR is made
+ * and not started; every idle worker polls it with MPI_Test, one at a time, and starts it whenever it is reported
+ * complete; tasks attach at any time, while it is inactive too, with flags that mean nothing there and
+ * MPI_STATUSES_IGNORE for the status of one request; the CR is never freed.
  */
 #include "ext.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_THREAD_SERIALIZED: two threads take turns under a mutex. Both attach to the same CRs, both test and wait for them,
- * and callbacks run on whichever is in MPI or contd; never on both at once, which would mean that one of them called MPI
- * without its turn.
+ * MPI_THREAD_SERIALIZED: two threads take turns under a mutex. Both attach to the same CRs, both test and wait for
+ * them, and callbacks run on whichever is in MPI or contd; never on both at once, which would mean that one of them
+ * called MPI without its turn.
  */
 #include <pthread.h>
 
@@ -104,7 +104,7 @@ static void *work(void *arg)
 			done = all_done(mine);
 			turn_give();
 		}
-		/* What is waited for does not need the other ranks, whose threads may hold their turns in such a wait, too. */
+		/* It does not need the other ranks, whose threads may hold their turns in such a wait, too. */
 		if (i % 2 == 0) {
 			turn_take();
 			CHECK_OK(MPI_Wait(&cr[2], MPI_STATUS_IGNORE));
