@@ -356,13 +356,49 @@ static int on_Cancel(MPI_Request *request)
 	return h && h->cr ? contd__mpi_error(MPI_ERR_REQUEST) : NEXT.Cancel(request);
 }
 
-/* MPI_SUCCESS, and whatever is given to MPI_Start is known as persistent; or the error class. */
+/* MPI_SUCCESS, and it is known as persistent; or the error class. */
 static int start_note(const MPI_Request *request)
 {
 	if (contd__load(&mode) > MODE_PORTABLE || !request || *request == MPI_REQUEST_NULL || handle_of(request) || contd__handle_add(*request, NULL))
 		return MPI_SUCCESS;
 	return contd__mpi_error(MPI_ERR_NO_MEM);
 }
+
+/* Mostly a request is given to MPI_Continue right after it was started. */
+#define RECENT 16u
+static __thread MPI_Request recent[RECENT] __attribute__((tls_model("initial-exec")));
+static __thread uint32_t recent_at __attribute__((tls_model("initial-exec")));
+
+bool contd__recently_started(MPI_Request request)
+{
+	for (uint32_t i = 1; i <= RECENT; i++)
+		if (recent[(recent_at - i) % RECENT] == request)
+			return true;
+	return false;
+}
+
+#define ON_STARTED(name, parameters, arguments)                        \
+	static int on_##name parameters                                \
+	{                                                              \
+		int rc = NEXT.name arguments;                          \
+                                                                       \
+		if (rc == MPI_SUCCESS && portable())                   \
+			recent[recent_at++ % RECENT] = *request;       \
+		return rc;                                             \
+	}
+CONTD_STARTED(ON_STARTED)
+
+/* Without memory for the note MPI_Start takes it down. */
+#define ON_MADE(name, parameters, arguments)                                                    \
+	static int on_##name parameters                                                         \
+	{                                                                                       \
+		int rc = NEXT.name arguments;                                                   \
+                                                                                                \
+		if (rc == MPI_SUCCESS && contd__load(&mode) <= MODE_PORTABLE && !handle_of(request)) \
+			contd__handle_add(*request, NULL);                                      \
+		return rc;                                                                      \
+	}
+CONTD_MADE(ON_MADE)
 
 static int on_Start(MPI_Request *request)
 {
@@ -495,7 +531,7 @@ static int on_Send(const void *buf, int count, MPI_Datatype type, int dest, int 
 
 	if (!portable() || !attends())
 		return NEXT.Send(buf, count, type, dest, tag, comm);
-	rc = PMPI_Isend(buf, count, type, dest, tag, comm, &request);
+	rc = NEXT.Isend(buf, count, type, dest, tag, comm, &request);
 	return rc ? rc : await_sent(&request);
 }
 
@@ -506,7 +542,7 @@ static int on_Ssend(const void *buf, int count, MPI_Datatype type, int dest, int
 
 	if (!portable() || !attends())
 		return NEXT.Ssend(buf, count, type, dest, tag, comm);
-	rc = PMPI_Issend(buf, count, type, dest, tag, comm, &request);
+	rc = NEXT.Issend(buf, count, type, dest, tag, comm, &request);
 	return rc ? rc : await_sent(&request);
 }
 
@@ -519,7 +555,7 @@ static int on_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype
 	if (!portable() || !attends())
 		return NEXT.Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
 				     recvtag, comm, status);
-	rc = PMPI_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request);
+	rc = NEXT.Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request);
 	if (rc)
 		return rc;
 	await_message(source, recvtag, comm);

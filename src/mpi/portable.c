@@ -405,11 +405,11 @@ static void shared_find(void)
 
 		shared[i] = again = MPI_REQUEST_NULL;
 		if (i == 0) {
-			PMPI_Irecv(NULL, 0, MPI_BYTE, peer, 0, comm, &shared[i]);
-			PMPI_Irecv(NULL, 0, MPI_BYTE, peer, 0, comm, &again);
+			NEXT.Irecv(NULL, 0, MPI_BYTE, peer, 0, comm, &shared[i]);
+			NEXT.Irecv(NULL, 0, MPI_BYTE, peer, 0, comm, &again);
 		} else {
-			PMPI_Isend(NULL, 0, MPI_BYTE, peer, 0, comm, &shared[i]);
-			PMPI_Isend(NULL, 0, MPI_BYTE, peer, 0, comm, &again);
+			NEXT.Isend(NULL, 0, MPI_BYTE, peer, 0, comm, &shared[i]);
+			NEXT.Isend(NULL, 0, MPI_BYTE, peer, 0, comm, &again);
 		}
 		for (int k = 0; k < 2 && i == 2; k++)
 			NEXT.Recv(NULL, 0, MPI_BYTE, peer, 0, comm, MPI_STATUS_IGNORE);
@@ -537,7 +537,12 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 			done += h ? count_crs : 1;
 			continue;
 		}
-		test_one(request, &flag, &status);
+		/*
+		 * Whether one of which nothing is known is persistent and inactive, only a test tells; and it costs, for it makes
+		 * progress (and gives way, where MPI was told to).
+		 */
+		if (h || is_shared(*request) || !contd__recently_started(*request))
+			test_one(request, &flag, &status);
 		if (!flag) {
 			push(set, *request, to, h);
 			if (!h)

@@ -21,8 +21,39 @@
 #include "mpi/backend.h"
 #include "mpi/calls.h"
 
-/* X(name, parameters, arguments): what is intercepted. */
+/*
+ * X(name, parameters, arguments): what is intercepted. Operations that are started, of which it is known then that they
+ * are not persistent; persistent requests, of which it is known before they are first started; and all the rest.
+ */
+#define CONTD_STARTED(X)                                                                                               \
+	X(Isend, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request))                                                                \
+	X(Ibsend, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request))                                                                \
+	X(Issend, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request))                                                                \
+	X(Irsend, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request))                                                                \
+	X(Irecv, (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request),  \
+	  (buf, count, type, source, tag, comm, request))                                                              \
+	X(Imrecv, (void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request),               \
+	  (buf, count, type, message, request))
+
+#define CONTD_MADE(X)                                                                                                  \
+	X(Send_init, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request))                                                                \
+	X(Bsend_init, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request))                                                                \
+	X(Ssend_init, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request))                                                                \
+	X(Rsend_init, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request))                                                                \
+	X(Recv_init, (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, source, tag, comm, request))
+
 #define CONTD_INTERCEPTED(X)                                                                                            \
+	CONTD_STARTED(X)                                                                                               \
+	CONTD_MADE(X)                                                                                                  \
 	X(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status))                       \
 	X(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),                      \
 	  (count, requests, index, flag, status))                                                                       \
@@ -77,6 +108,9 @@ void contd__intercept_native(void);
 
 /* MPI's functions; looking after what is pending meanwhile. */
 extern const struct contd__request_functions contd__portable_plain;
+
+/* Did this thread start this one not long ago? Then it is not persistent. */
+bool contd__recently_started(MPI_Request request);
 
 /* portable.c */
 
