@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! ranks: 1
+! native only: callbacks run inside the call that attaches, where the others may leave them for later
 ! mpi_f08: once the callback can run, the program's handles belong to the program again. It may post the next operation
 ! into the same variable there, and that handle must still be in it when the call that attached returns.
 
