@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI completion continuations for an MPI that has none, in two interfaces to one engine: the draft interface (MPI_; MPI
- * Forum's draft chapter "Completion Continuations", sections 3.11.1 to 3.11.3) and its later revision (MPIX_; Open MPI's
- * pull request 9502). Link with contd-mpi, or with contd-mpi-mpich for MPICH.
+ * MPI completion continuations for an MPI that has none, in two interfaces to one engine: the draft interface (MPI_;
+ * MPI Forum's draft chapter "Completion Continuations", sections 3.11.1 to 3.11.3) and its later revision (MPIX_; Open
+ * MPI's pull request 9502). Link with contd-mpi, or with contd-mpi-mpich for MPICH.
  *
  * A continuation request (CR) is made by MPI_Continue_init or MPIX_Continue_init and used in MPI_Test*, MPI_Wait*,
  * MPI_Request_get_status and MPI_Request_free like any other request. Completion never frees it. The attaching calls of
@@ -39,19 +39,24 @@ typedef void(MPI_Continue_cb_function)(MPI_Status *array_of_statuses, void *user
  *   mpi_continue_async_signal_safe  callbacks are async-signal-safe. Also attaches the calling thread
  *                                   (contd_thread_attach) and, with MPI_THREAD_MULTIPLE, starts the ticking daemon
  *   contd_agent                     "caller", "region" or "tick": overrides that choice
- * Errors: MPI_ERR_ARG (NULL; poll_only with max_poll 0), MPI_ERR_INFO_VALUE (malformed), MPI_ERR_OTHER (before MPI_Init,
- * after MPI_Finalize, contd_agent "tick" without MPI_THREAD_MULTIPLE), MPI_ERR_NO_MEM.
+ * Errors: MPI_ERR_ARG (NULL; poll_only with max_poll 0), MPI_ERR_INFO_VALUE (malformed), MPI_ERR_OTHER (before
+ * MPI_Init, after MPI_Finalize, contd_agent "tick" without MPI_THREAD_MULTIPLE), MPI_ERR_NO_MEM.
  */
 CONTD_API int MPI_Continue_init(MPI_Info info, MPI_Request *cont_req);
 CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req);
 
 /*
- * Run cb(status, cb_data) when *op_request has completed. A handle that is not persistent is MPI_REQUEST_NULL on return;
- * a persistent one stays, is inactive when the callback runs, and must not be freed before (Open MPI then forgets its
- * completion). A CR as *op_request stays too; the callback runs when everything registered with it has run. status may be
- * MPI_STATUS_IGNORE, else it must stay accessible until the callback has run.
- * Errors: MPI_ERR_ARG (NULL), MPI_ERR_REQUEST (cont_req is no CR; the request has a continuation already; op_request is
- * cont_req, or a CR that waits for it), MPI_ERR_NO_MEM.
+ * Run cb(status, cb_data) when *op_request has completed. A handle that is not persistent is MPI_REQUEST_NULL on
+ * return; a persistent one stays, is inactive when the callback runs, and must not be freed before (on the native
+ * backend Open MPI then forgets its completion; the portable one refuses it with MPI_ERR_REQUEST). An inactive
+ * persistent request counts as complete, by the rule of MPI_Test. A CR as *op_request stays too; the callback runs when
+ * everything registered with it has run. status may be MPI_STATUS_IGNORE, else it must stay accessible until the
+ * callback has run. Where an operation fails, the error handler that MPI itself would call for it is called first (of
+ * its communicator, window or file; MPICH 4.0 calls MPI_COMM_WORLD's for most). If it returns, the callback runs, and
+ * the statuses say what failed. Of an async-signal-safe callback that runs in a handler the error handler is called
+ * afterwards, by the next MPI call.
+ * Errors: MPI_ERR_ARG (NULL), MPI_ERR_REQUEST (cont_req is no CR; the request has a continuation already, which the
+ * portable backend knows of persistent ones only; op_request is cont_req, or a CR that waits for it), MPI_ERR_NO_MEM.
  */
 CONTD_API int MPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb_data, MPI_Status *status,
 			   MPI_Request cont_req);
@@ -67,15 +72,15 @@ CONTD_API int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI
 CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb,
 			       void *cb_data, MPI_Status *array_of_statuses, MPI_Request cont_req);
 
-/* --------------------------------------------------------------------------------------------- revised interface --- */
+/* -------------------------------------------------------------------------------------------- revised interface --- */
 
 /* flags. Those without a meaning at a call are ignored there. */
-#define MPIX_CONT_REQBUF_VOLATILE (1) /* attach: as MPIX_CONT_INVOKE_FAILED; handles are never kept after the call anyway */
+#define MPIX_CONT_REQBUF_VOLATILE (1) /* attach: as INVOKE_FAILED; handles are never kept after the call anyway */
 #define MPIX_CONT_REQUESTS_FREE (2)   /* attach: the array of handles may be freed after the call; always so */
 #define MPIX_CONT_POLL_ONLY (4)       /* init: run only in Test or Wait on this CR */
-#define MPIX_CONT_DEFER_COMPLETE (8)  /* attach: do not run inside the call even if all is complete; init: for all calls */
+#define MPIX_CONT_DEFER_COMPLETE (8)  /* attach: do not run inside the call if all is complete; init: for all calls */
 #define MPIX_CONT_INVOKE_FAILED (16)  /* attach: run the callback although an operation failed, with the error in rc */
-#define MPIX_CONT_IMMEDIATE (32)      /* attach: a hint that the callback is short (MPICH's pull request 7164); ignored */
+#define MPIX_CONT_IMMEDIATE (32)      /* attach: a hint, the callback is short (MPICH pull request 7164); ignored */
 
 /*
  * rc: MPI_SUCCESS, or with MPIX_CONT_INVOKE_FAILED the error class of the first operation that failed. Another return
@@ -85,11 +90,11 @@ typedef int(MPIX_Continue_cb_function)(int rc, void *user_data);
 
 /*
  * Make a CR that is used like a persistent request: it is inactive until MPI_Start. Continuations may be registered
- * meanwhile and run from the start on. Test and Wait on an inactive CR report completion with the empty status; when they
- * report that an active one is complete it is inactive again. Starting an active one is MPI_ERR_REQUEST.
- * flags: 0, or MPIX_CONT_POLL_ONLY and MPIX_CONT_DEFER_COMPLETE. max_poll: how many continuations one Test of the CR runs
- * at most; 0 and MPI_UNDEFINED: no limit. info: the keys of MPI_Continue_init, or MPI_INFO_NULL; a key in it stands
- * before flags and max_poll.
+ * meanwhile and run from the start on. Test and Wait on an inactive CR report completion with the empty status; when
+ * they report that an active one is complete it is inactive again. Starting an active one is MPI_ERR_REQUEST.
+ * flags: 0, or MPIX_CONT_POLL_ONLY and MPIX_CONT_DEFER_COMPLETE. max_poll: how many continuations one Test of the CR
+ * runs at most; 0 and MPI_UNDEFINED: no limit. info: the keys of MPI_Continue_init, or MPI_INFO_NULL; a key in it
+ * stands before flags and max_poll.
  * Errors: as MPI_Continue_init; MPI_ERR_ARG also for another negative max_poll.
  */
 CONTD_API int MPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req);
@@ -97,12 +102,11 @@ CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Re
 
 /*
  * Run cb when *op_request has completed; handles, statuses and errors as with MPI_Continue. cont_req may be
- * MPI_REQUEST_NULL: then the continuation belongs to no CR, runs in any call that makes progress, and nobody can wait for
- * it.
- * Where an operation fails, its error handler (of its communicator, window or file) is called first. If that returns, a
- * continuation with MPIX_CONT_INVOKE_FAILED runs at once: statuses of operations that have not finished hold
- * MPI_ERR_PENDING (they finish by themselves, without touching the statuses). One without that flag does not run: its CR
- * is marked as failed and its user_data queued.
+ * MPI_REQUEST_NULL: then the continuation belongs to no CR, runs in any call that makes progress, and nobody can wait
+ * for it. Where an operation fails, its error handler (of its communicator, window or file) is called first. If that
+ * returns, a continuation with MPIX_CONT_INVOKE_FAILED runs at once: statuses of operations that have not finished hold
+ * MPI_ERR_PENDING (they finish by themselves, without touching the statuses). One without that flag does not run: its
+ * CR is marked as failed and its user_data queued.
  */
 CONTD_API int MPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags,
 			    MPI_Status *status, MPI_Request cont_req);
@@ -117,8 +121,8 @@ CONTD_API int PMPIX_Continueall(int count, MPI_Request array_of_op_requests[], M
  * Take the user_data of failed continuations from the CR's queue, oldest first. *count: the size of cb_data before, how
  * many were stored after the call; when the two are equal there may be more. When the queue is empty after the call the
  * CR is no longer marked as failed. A CR that is marked is reported complete by Test and Wait with the first error, as
- * their return value and in the status: through MPI_COMM_SELF's error handler where a callback failed, through none where
- * an operation failed (its own has been called).
+ * their return value and in the status: through MPI_COMM_SELF's error handler where a callback failed, through none
+ * where an operation failed (its own has been called).
  * Errors: MPI_ERR_ARG (NULL; a negative *count), MPI_ERR_REQUEST (cont_req is no CR).
  */
 CONTD_API int MPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data);

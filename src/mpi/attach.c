@@ -32,8 +32,8 @@ static int run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, stru
 }
 
 /*
- * CRs among the requests come first, since they can fail. 0: *donep goes up by those that were complete. An error: nobody
- * waits for the others any more, and *firedp is how many have completed, and been counted, meanwhile.
+ * CRs among the requests come first, since they can fail. 0: *donep goes up by those that were complete. An error:
+ * nobody waits for the others any more, and *firedp is how many have completed, and been counted, meanwhile.
  */
 static int await_crs(const struct contd__mpi_attach *a, struct contd__slot *s, uint32_t *donep, uint32_t *firedp)
 {

@@ -25,12 +25,12 @@
 struct contd__mpi_attach {
 	int count;
 	MPI_Request *requests;
-	void (*cb)(void);     /* of the interface that `revised` says */
+	void (*cb)(void); /* of the interface that `revised` says */
 	void *data;
 	MPI_Status *statuses; /* what the callback gets */
 	bool ignore;          /* statuses is MPI_STATUS_IGNORE or MPI_STATUSES_IGNORE */
 	bool revised;
-	int flags;            /* MPIX_CONT_* */
+	int flags; /* MPIX_CONT_* */
 };
 
 static inline MPI_Status *contd__status_at(const struct contd__mpi_attach *a, int i)
@@ -82,8 +82,8 @@ struct contd__mpi_backend {
 	void (*unlook)(const struct contd__look *look);
 	/* All are complete: finish them as Test would. */
 	void (*finish)(const struct contd__mpi_attach *a);
-	/* Finish those that are complete, hook the others, with room in the set. Returns how many were complete; CRs count
-	 * where crs_count says so. */
+	/* Finish those that are complete, hook the others, with room in the set. Returns how many were complete; CRs
+	 * count where crs_count says so. */
 	uint32_t (*hook)(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
 			 bool count_crs);
 	/* Call the error handlers of operations that failed. Threads that may call MPI. */

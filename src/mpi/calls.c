@@ -16,7 +16,7 @@
 struct contd__request_functions contd__original;
 __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec")));
 
-/* ------------------------------------------------------------------------------------------------------- running --- */
+/* ------------------------------------------------------------------------------------------------------ running --- */
 
 bool contd__may_run(void)
 {
@@ -102,7 +102,7 @@ static void testing_begin(struct contd__testing *t, const struct contd__cr *cr)
 	contd__self.testing = t;
 }
 
-/* ----------------------------------------------------------------------------------------------------- one request --- */
+/* -------------------------------------------------------------------------------------------------- one request --- */
 
 static void status_empty(MPI_Status *status)
 {
@@ -231,7 +231,7 @@ static int wait_one(MPI_Request *request, MPI_Status *status)
 	return rc;
 }
 
-/* -------------------------------------------------------------------------------------------------------- arrays --- */
+/* ------------------------------------------------------------------------------------------------------- arrays --- */
 
 /* The array functions differ in their arguments only: one body, with the call to MPI's as an argument. */
 struct array_call {
@@ -292,7 +292,7 @@ struct special {
 /* A call with CRs among its requests. */
 struct mixed {
 	size_t count, specials;
-	MPI_Request *plain;      /* the array with MPI_REQUEST_NULL in the places of the specials */
+	MPI_Request *plain; /* the array with MPI_REQUEST_NULL in the places of the specials */
 	struct special *special;
 	struct contd__testing *outer;
 	bool specials_first;
@@ -620,7 +620,7 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 	}
 	while (mixed_begin(&m, a, specials) != MPI_SUCCESS)
 		contd__mpi->progress(true); /* until there is memory */
-	contd__self.testing = m.outer; /* max_poll is for tests */
+	contd__self.testing = m.outer;      /* max_poll is for tests */
 	own = own_cr(&m);
 	if (own) {
 		mixed_end(&m);

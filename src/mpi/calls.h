@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The completion calls (Test*, Wait*) as both backends need them: with CRs among the requests, and running continuations.
- * The native backend puts them in place of Open MPI's own functions, below the PMPI layer; the portable one calls them
- * from its interception.
+ * The completion calls (Test*, Wait*) as both backends need them: with CRs among the requests, and running
+ * continuations. The native backend puts them in place of Open MPI's own functions, below the PMPI layer; the portable
+ * one calls them from its interception.
  */
 #ifndef CONTD_MPI_CALLS_H
 #define CONTD_MPI_CALLS_H
@@ -32,7 +32,7 @@ extern const struct contd__request_functions contd__calls;
 
 /* A completion call that is under way on this thread. */
 struct contd__call {
-	bool runs_itself; /* it runs continuations itself; progress inside it need not */
+	bool runs_itself;          /* it runs continuations itself; progress inside it need not */
 	struct contd_group *takes; /* it is a test or wait of this group's CR, and in MPI's progress: see set.c */
 	struct contd__slot *taken;
 	struct contd__call *outer;

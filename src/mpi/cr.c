@@ -12,7 +12,7 @@ uint32_t contd__crs_outstanding(void)
 	uint32_t n = 0;
 
 	pthread_mutex_lock(&contd__crs_lock);
-	cds_list_for_each_entry(cr, &contd__crs, node)
+	cds_list_for_each_entry (cr, &contd__crs, node)
 		n += contd__group_outstanding_sig(cr->group);
 	pthread_mutex_unlock(&contd__crs_lock);
 	return n;
@@ -31,7 +31,7 @@ int contd__cr_init(struct contd__cr *cr, struct contd_group *group, bool revised
 	return MPI_SUCCESS;
 }
 
-/* ----------------------------------------------------------------------------------------------- start and inactive --- */
+/* ------------------------------------------------------------------------------------------- start and inactive --- */
 
 int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot)
 {
@@ -119,7 +119,7 @@ bool contd__cr_report(struct contd__cr *cr)
 	return complete;
 }
 
-/* ------------------------------------------------------------------------------------------------------- failures --- */
+/* ----------------------------------------------------------------------------------------------------- failures --- */
 
 /* Of a CR that was freed nobody will ask. */
 static void failed_drop_sig(struct contd__cr *cr)

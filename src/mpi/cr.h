@@ -3,9 +3,9 @@
  * Continuation requests, as far as they are the same in both backends.
  *
  * A CR of the draft interface follows the count of its group: complete while nothing is outstanding. One of the revised
- * interface is besides that active or not. What is registered with an inactive one is held: it waits for one event more,
- * which MPI_Start is. Whoever attaches counts its continuation first and then looks whether the CR is active; whoever
- * makes it inactive first says so and then looks at the count: one of the two sees the other.
+ * interface is besides that active or not. What is registered with an inactive one is held: it waits for one event
+ * more, which MPI_Start is. Whoever attaches counts its continuation first and then looks whether the CR is active;
+ * whoever makes it inactive first says so and then looks at the count: one of the two sees the other.
  *
  *  operation              thread  handler  in a callback  progress
  *  contd__cr_hold           yes     no         yes        blocking (a mutex, briefly)
@@ -34,17 +34,17 @@ struct contd__cr {
 	struct contd_group *group;
 	MPI_Request handle;
 	bool revised;
-	uint32_t active;            /* revised: between MPI_Start and the report that it is complete */
-	uint32_t unreported;        /* draft: something was registered since it was last reported complete */
-	uint32_t held;              /* the slots that wait for the start, linked by `link`: index + 1; under lock */
+	uint32_t active;     /* revised: between MPI_Start and the report that it is complete */
+	uint32_t unreported; /* draft: something was registered since it was last reported complete */
+	uint32_t held;       /* the slots that wait for the start, linked by `link`: index + 1; under lock */
 	uint32_t held_last;
 	pthread_mutex_t lock;
-	int error;                  /* class of the first failure that get_failed has not cleared, or 0 */
-	uint32_t closed;            /* freed by the program */
-	bool error_told;            /* an error handler has been called for it */
+	int error;                     /* class of the first failure that get_failed has not cleared, or 0 */
+	uint32_t closed;               /* freed by the program */
+	bool error_told;               /* an error handler has been called for it */
 	struct __cds_lfs_stack failed; /* sets that failed, newest first; pushed anywhere, emptied under lock */
 	struct contd__set *failed_first, *failed_last; /* and in order; under lock */
-	struct cds_list_head node;  /* in contd__crs */
+	struct cds_list_head node;                     /* in contd__crs */
 };
 
 /* All of them, freed ones with something outstanding too. */

@@ -46,8 +46,8 @@ CONTD_API int PMPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *c
 int MPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb_data, MPI_Status *status,
 		 MPI_Request cont_req) CONTD_WEAK_FOR(PMPI_Continue);
 
-CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb, void *cb_data,
-			       MPI_Status *array_of_statuses, MPI_Request cont_req)
+CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb,
+			       void *cb_data, MPI_Status *array_of_statuses, MPI_Request cont_req)
 {
 	const struct contd__mpi_attach a = {count,
 					    array_of_op_requests,

@@ -9,8 +9,8 @@
 #include "rcu/memory.h"
 #include "rcu/reader.h"
 
-#define BUCKETS 4096u       /* fixed: to grow, the table would need a thread of its own */
-#define RETIRED_BATCH 64u   /* removed entries that are worth a grace period */
+#define BUCKETS 4096u     /* fixed: to grow, the table would need a thread of its own */
+#define RETIRED_BATCH 64u /* removed entries that are worth a grace period */
 
 uint32_t contd__handles;
 
@@ -56,7 +56,8 @@ static bool table_make(void)
 {
 	pthread_mutex_lock(&lock);
 	if (!table)
-		contd__store_release(&table, _cds_lfht_new(BUCKETS, BUCKETS, BUCKETS, 0, NULL, &urcu_memb_flavor, NULL));
+		contd__store_release(&table,
+				     _cds_lfht_new(BUCKETS, BUCKETS, BUCKETS, 0, NULL, &urcu_memb_flavor, NULL));
 	pthread_mutex_unlock(&lock);
 	return table != NULL;
 }
@@ -93,7 +94,7 @@ static void reap(void)
 	retired_count = 0;
 	pthread_mutex_unlock(&lock);
 	contd__grace_period();
-	cds_list_for_each_entry_safe(h, next, &dead, retired)
+	cds_list_for_each_entry_safe (h, next, &dead, retired)
 		free(h);
 }
 

@@ -26,8 +26,8 @@ struct contd__cr;
 struct contd__handle {
 	struct cds_lfht_node node;
 	MPI_Request request;
-	struct contd__cr *cr;     /* NULL: a persistent request */
-	uint32_t hooked;          /* persistent: its continuation is outstanding */
+	struct contd__cr *cr; /* NULL: a persistent request */
+	uint32_t hooked;      /* persistent: its continuation is outstanding */
 	struct cds_list_head retired;
 };
 

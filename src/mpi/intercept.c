@@ -31,7 +31,7 @@ static __thread uint32_t calls __attribute__((tls_model("initial-exec")));
 /* MPI's own library: calls from there are no program's, and may be made with its locks held. */
 static uintptr_t mpi_begin, mpi_end;
 
-/* --------------------------------------------------------------------------------------------------- who is behind --- */
+/* ------------------------------------------------------------------------------------------------ who is behind --- */
 
 static int find_mpi(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -56,8 +56,8 @@ static int find_mpi(struct dl_phdr_info *info, size_t size, void *data)
 }
 
 /*
- * The tools: what comes next by an MPI_ name, and is not what MPI's own library has, and what it needs. (MPI_ names may be
- * in a library in front of that of the PMPI_ names; then nothing is found, and taken for a tool.)
+ * The tools: what comes next by an MPI_ name, and is not what MPI's own library has, and what it needs. (MPI_ names may
+ * be in a library in front of that of the PMPI_ names; then nothing is found, and taken for a tool.)
  */
 static void find_tool(void *mpi)
 {
@@ -66,10 +66,10 @@ static void find_tool(void *mpi)
 
 	if (!dladdr(mpi, &info) || !(library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
 		return;
-#define FIND(name, parameters, arguments)                                               \
-	{                                                                               \
-		void *own = dlsym(library, "MPI_" #name);                               \
-                                                                                        \
+#define FIND(name, parameters, arguments) \
+	{ \
+		void *own = dlsym(library, "MPI_" #name); \
+\
 		tool.name = own && own != (void *)next_mpi.name ? next_mpi.name : NULL; \
 	}
 	CONTD_INTERCEPTED(FIND)
@@ -82,8 +82,8 @@ __attribute__((constructor)) static void resolve(void)
 {
 	uintptr_t address;
 
-#define RESOLVE(name, parameters, arguments)                                       \
-	next_mpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "MPI_" #name);         \
+#define RESOLVE(name, parameters, arguments) \
+	next_mpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "MPI_" #name); \
 	contd__next_pmpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "PMPI_" #name);
 	CONTD_INTERCEPTED(RESOLVE)
 #undef RESOLVE
@@ -95,8 +95,8 @@ __attribute__((constructor)) static void resolve(void)
 }
 
 /*
- * Does a call by a PMPI_ name come here? Asked is which library the name leads to: our own use of the name, too, may lead
- * to MPI's function. Where contd is part of the program itself it cannot be otherwise.
+ * Does a call by a PMPI_ name come here? Asked is which library the name leads to: our own use of the name, too, may
+ * lead to MPI's function. Where contd is part of the program itself it cannot be otherwise.
  */
 const char *contd__intercept_refuses(void)
 {
@@ -104,7 +104,8 @@ const char *contd__intercept_refuses(void)
 	Dl_info own, other;
 
 	if (!contd__next_pmpi.Test || !next_mpi.Test)
-		return "the MPI library does not stand behind contd: name contd-mpi before it when linking, and let it be a shared "
+		return "the MPI library does not stand behind contd: name contd-mpi before it when linking, and let it "
+		       "be a shared "
 		       "library";
 	if (!dladdr((void *)contd__intercept_refuses, &own))
 		return NULL;
@@ -135,7 +136,7 @@ void contd__intercept_off(void)
 	contd__handles_clear();
 }
 
-/* ------------------------------------------------------------------------------------------------------ what MPI does --- */
+/* ------------------------------------------------------------------------------------------------ what MPI does --- */
 
 /* In a call about something else: pending operations are looked at too. */
 static void look_around(void)
@@ -238,10 +239,11 @@ static int plain_wait_some(size_t count, MPI_Request *requests, int *outcount, i
 	return NEXT.Waitsome((int)count, requests, outcount, indices, statuses);
 }
 
-const struct contd__request_functions contd__portable_plain = {plain_test, plain_test_any, plain_test_all, plain_test_some,
-							      plain_wait, plain_wait_any, plain_wait_all, plain_wait_some};
+const struct contd__request_functions contd__portable_plain = {plain_test,      plain_test_any, plain_test_all,
+							       plain_test_some, plain_wait,     plain_wait_any,
+							       plain_wait_all,  plain_wait_some};
 
-/* ---------------------------------------------------------------------------------------------- completion calls --- */
+/* --------------------------------------------------------------------------------------------- completion calls --- */
 
 static bool portable(void)
 {
@@ -250,7 +252,8 @@ static bool portable(void)
 
 static int on_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
-	return portable() && request && flag ? contd__calls.test(request, flag, status) : NEXT.Test(request, flag, status);
+	return portable() && request && flag ? contd__calls.test(request, flag, status)
+					     : NEXT.Test(request, flag, status);
 }
 
 static int on_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
@@ -288,8 +291,9 @@ static int on_Waitany(int count, MPI_Request requests[], int *index, MPI_Status 
 
 static int on_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 {
-	return portable() && count >= 0 && (!count || requests) ? contd__calls.wait_all((size_t)count, requests, statuses)
-								: NEXT.Waitall(count, requests, statuses);
+	return portable() && count >= 0 && (!count || requests)
+		       ? contd__calls.wait_all((size_t)count, requests, statuses)
+		       : NEXT.Waitall(count, requests, statuses);
 }
 
 static int on_Waitsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
@@ -299,7 +303,7 @@ static int on_Waitsome(int incount, MPI_Request requests[], int *outcount, int i
 		       : NEXT.Waitsome(incount, requests, outcount, indices, statuses);
 }
 
-/* ------------------------------------------------------------------------------------------ what is done to handles --- */
+/* -------------------------------------------------------------------------------------- what is done to handles --- */
 
 static struct contd__handle *handle_of(const MPI_Request *request)
 {
@@ -359,7 +363,8 @@ static int on_Cancel(MPI_Request *request)
 /* MPI_SUCCESS, and it is known as persistent; or the error class. */
 static int start_note(const MPI_Request *request)
 {
-	if (contd__load(&mode) > MODE_PORTABLE || !request || *request == MPI_REQUEST_NULL || handle_of(request) || contd__handle_add(*request, NULL))
+	if (contd__load(&mode) > MODE_PORTABLE || !request || *request == MPI_REQUEST_NULL || handle_of(request) ||
+	    contd__handle_add(*request, NULL))
 		return MPI_SUCCESS;
 	return contd__mpi_error(MPI_ERR_NO_MEM);
 }
@@ -377,26 +382,26 @@ bool contd__recently_started(MPI_Request request)
 	return false;
 }
 
-#define ON_STARTED(name, parameters, arguments)                        \
-	static int on_##name parameters                                \
-	{                                                              \
-		int rc = NEXT.name arguments;                          \
-                                                                       \
-		if (rc == MPI_SUCCESS && portable())                   \
-			recent[recent_at++ % RECENT] = *request;       \
-		return rc;                                             \
+#define ON_STARTED(name, parameters, arguments) \
+	static int on_##name parameters \
+	{ \
+		int rc = NEXT.name arguments; \
+\
+		if (rc == MPI_SUCCESS && portable()) \
+			recent[recent_at++ % RECENT] = *request; \
+		return rc; \
 	}
 CONTD_STARTED(ON_STARTED)
 
 /* Without memory for the note MPI_Start takes it down. */
-#define ON_MADE(name, parameters, arguments)                                                    \
-	static int on_##name parameters                                                         \
-	{                                                                                       \
-		int rc = NEXT.name arguments;                                                   \
-                                                                                                \
+#define ON_MADE(name, parameters, arguments) \
+	static int on_##name parameters \
+	{ \
+		int rc = NEXT.name arguments; \
+\
 		if (rc == MPI_SUCCESS && contd__load(&mode) <= MODE_PORTABLE && !handle_of(request)) \
-			contd__handle_add(*request, NULL);                                      \
-		return rc;                                                                      \
+			contd__handle_add(*request, NULL); \
+		return rc; \
 	}
 CONTD_MADE(ON_MADE)
 
@@ -434,8 +439,8 @@ static int on_Startall(int count, MPI_Request requests[])
 }
 
 /*
- * Before MPI begins to end, and not in a delete callback: MPICH (4.0) stops locking before it calls those, and a daemon that
- * is in MPI just then would never unlock.
+ * Before MPI begins to end, and not in a delete callback: MPICH (4.0) stops locking before it calls those, and a daemon
+ * that is in MPI just then would never unlock.
  */
 static int on_Finalize(void)
 {
@@ -444,7 +449,7 @@ static int on_Finalize(void)
 	return NEXT.Finalize();
 }
 
-/* ------------------------------------------------------------------------------------------------ other blocking calls --- */
+/* ----------------------------------------------------------------------------------------- other blocking calls --- */
 
 /* While continuations wait for something, blocking calls look after it. Collective ones cannot: they go straight on. */
 
@@ -576,19 +581,19 @@ static inline bool passes(const void *caller)
 	       (uintptr_t)caller - mpi_begin < mpi_end - mpi_begin;
 }
 
-#define NAMES(name, parameters, arguments)                                      \
-	CONTD_API int MPI_##name parameters;                                    \
-	CONTD_API int PMPI_##name parameters;                                   \
-	int MPI_##name parameters                                               \
-	{                                                                       \
-		if (passes(__builtin_return_address(0)))                        \
-			return next_mpi.name arguments;                         \
-		return tool.name ? tool.name arguments : on_##name arguments;   \
-	}                                                                       \
-	int PMPI_##name parameters                                              \
-	{                                                                       \
-		if (passes(__builtin_return_address(0)))                        \
-			return NEXT.name arguments;                             \
-		return on_##name arguments;                                     \
+#define NAMES(name, parameters, arguments) \
+	CONTD_API int MPI_##name parameters; \
+	CONTD_API int PMPI_##name parameters; \
+	int MPI_##name parameters \
+	{ \
+		if (passes(__builtin_return_address(0))) \
+			return next_mpi.name arguments; \
+		return tool.name ? tool.name arguments : on_##name arguments; \
+	} \
+	int PMPI_##name parameters \
+	{ \
+		if (passes(__builtin_return_address(0))) \
+			return NEXT.name arguments; \
+		return on_##name arguments; \
 	}
 CONTD_INTERCEPTED(NAMES)

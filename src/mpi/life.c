@@ -17,7 +17,7 @@ MPI_Status contd__status_empty;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct contd_group *loose;
 static MPI_Request loose_cr = MPI_REQUEST_NULL; /* of that group; nobody gets it */
-static uint32_t driving; /* calls of drive that are under way */
+static uint32_t driving;                        /* calls of drive that are under way */
 static int thread_level;
 static __thread int is_main __attribute__((tls_model("initial-exec"))); /* 1: asked, and it is MPI's main thread */
 
@@ -62,7 +62,7 @@ bool contd__mpi_thread_may(void)
 	return thread_level == MPI_THREAD_MULTIPLE || is_main;
 }
 
-/* ------------------------------------------------------------------------------------------- as a source of events --- */
+/* ---------------------------------------------------------------------------------------- as a source of events --- */
 
 static void drive(enum contd__where where)
 {
@@ -83,7 +83,7 @@ static uint32_t pending(void)
 
 static struct contd__source source = {.name = "MPI", .progress = drive, .pending = pending};
 
-/* ----------------------------------------------------------------------------------------------------------- the end --- */
+/* ------------------------------------------------------------------------------------------------------ the end --- */
 
 void contd__mpi_end(void)
 {
@@ -99,7 +99,8 @@ void contd__mpi_end(void)
 		sched_yield();
 	left = contd__mpi->stop();
 	if (left)
-		fprintf(stderr, "contd: MPI_Finalize: %u continuation%s never ran, since what %s waited for did not complete\n",
+		fprintf(stderr,
+			"contd: MPI_Finalize: %u continuation%s never ran, since what %s waited for did not complete\n",
 			left, left == 1 ? "" : "s", left == 1 ? "it" : "they");
 	contd_fini();
 }
@@ -122,7 +123,7 @@ static int watch_finalize(void)
 	return MPI_SUCCESS;
 }
 
-/* -------------------------------------------------------------------------------------------------------- the start --- */
+/* ---------------------------------------------------------------------------------------------------- the start --- */
 
 /* CONTD_MPI_BACKEND, for tests and for sites that want to be sure: native, portable, or auto. NULL: it can't be. */
 static const struct contd__mpi_backend *choose(void)
@@ -208,7 +209,8 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp)
 	PMPI_Initialized(&initialized);
 	PMPI_Finalized(&finalized);
 	if (!initialized || finalized) {
-		fprintf(stderr, "contd: MPI_Continue* was called %s\n", finalized ? "after MPI_Finalize" : "before MPI_Init");
+		fprintf(stderr, "contd: MPI_Continue* was called %s\n",
+			finalized ? "after MPI_Finalize" : "before MPI_Init");
 		*errp = MPI_ERR_OTHER;
 		return NULL;
 	}

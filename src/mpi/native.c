@@ -32,7 +32,7 @@ static inline struct contd__native_cr *native_of(struct contd__cr *cr)
 	return caa_container_of(cr, struct contd__native_cr, cr);
 }
 
-/* ---------------------------------------------------------------------------------------------- operations --- */
+/* --------------------------------------------------------------------------------------------------- operations --- */
 
 /*
  * An operation that was not complete when its continuation was attached: its request carries our callback, op_hook.
@@ -45,8 +45,8 @@ static inline struct contd__native_cr *native_of(struct contd__cr *cr)
  */
 
 /*
- * The operation is complete, and this is the only one who deals with it. Any context of MPI's, locks held maybe. Returns
- * what the callback returns.
+ * The operation is complete, and this is the only one who deals with it. Any context of MPI's, locks held maybe.
+ * Returns what the callback returns.
  */
 static int op_complete(struct contd__op *op)
 {
@@ -62,9 +62,10 @@ static int op_complete(struct contd__op *op)
 		request->state = OMPI_INACTIVE; /* the draft, 3.11.2: inactive when the continuation runs */
 	request->complete_cb = NULL;
 	/*
-	 * Mark it complete, where Open MPI has not (the callback was missed). Nobody sleeps on it: its handle is gone, or it
-	 * is persistent, and those are waited for by looking again and again (mpi/calls.c). Unless a thread that waited for
-	 * it was there before the continuation, which MPI does not allow (MPI 4.1, 11.6.2): Open MPI wakes that one itself.
+	 * Mark it complete, where Open MPI has not (the callback was missed). Nobody sleeps on it: its handle is gone,
+	 * or it is persistent, and those are waited for by looking again and again (mpi/calls.c). Unless a thread that
+	 * waited for it was there before the continuation, which MPI does not allow (MPI 4.1, 11.6.2): Open MPI wakes
+	 * that one itself.
 	 */
 	if (contd__load(&request->complete) == OMPI_PENDING)
 		contd__store_release(&request->complete, OMPI_COMPLETED);
@@ -121,8 +122,8 @@ static void tell(const struct contd__ompi_request *request, const MPI_Status *st
 }
 
 /*
- * Finish an operation that is complete as Test would; the handle is null afterwards unless it is persistent. Returns the
- * status's error code.
+ * Finish an operation that is complete as Test would; the handle is null afterwards unless it is persistent. Returns
+ * the status's error code.
  */
 static int finish_complete(MPI_Request *handle, MPI_Status *to)
 {
@@ -177,7 +178,7 @@ static void ops_release(struct contd__set *set)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------- rechecking --- */
+/* --------------------------------------------------------------------------------------------------- rechecking --- */
 
 #define RECHECK_SLOTS 4u
 #define RECHECK_EVERY 16u /* calls of opal_progress */
@@ -235,11 +236,12 @@ static void recheck(void)
 	pthread_mutex_unlock(&contd__crs_lock);
 }
 
-/* ------------------------------------------------------------------------------------------ continuation requests --- */
+/* ---------------------------------------------------------------------------------------- continuation requests --- */
 
 static void cr_state_locked(struct contd__native_cr *cr)
 {
-	bool outstanding = contd__group_outstanding_sig(cr->cr.group) && (!cr->cr.revised || contd__load_seq(&cr->cr.active));
+	bool outstanding =
+		contd__group_outstanding_sig(cr->cr.group) && (!cr->cr.revised || contd__load_seq(&cr->cr.active));
 
 	contd__store_seq(&cr->super.complete, outstanding ? OMPI_PENDING : OMPI_COMPLETED);
 	/* MPI_Startall wants what it starts to be inactive. */
@@ -260,9 +262,9 @@ static void cr_sync(struct contd__native_cr *cr)
 }
 
 /*
- * The count has reached 0; any context. Nobody but MPI_Request_get_status reads `complete`, and it makes progress before it
- * says no: so that a CR is complete is put down only there (in_progress), and nothing is done in the calls that test and
- * wait for CRs. That it is not complete is put down at once (cr_changed).
+ * The count has reached 0; any context. Nobody but MPI_Request_get_status reads `complete`, and it makes progress
+ * before it says no: so that a CR is complete is put down only there (in_progress), and nothing is done in the calls
+ * that test and wait for CRs. That it is not complete is put down at once (cr_changed).
  */
 static void cr_idle(struct contd_group *group)
 {
@@ -293,7 +295,8 @@ static void cr_changed(struct contd__cr *cr)
 	struct contd__native_cr *n = native_of(cr);
 
 	/* Mostly it is as it should be: pending, with something outstanding. */
-	if (!cr->revised && contd__load_seq(&n->super.complete) == OMPI_PENDING && contd__group_outstanding_sig(cr->group))
+	if (!cr->revised && contd__load_seq(&n->super.complete) == OMPI_PENDING &&
+	    contd__group_outstanding_sig(cr->group))
 		return;
 	cr_sync(n);
 }
@@ -418,7 +421,7 @@ static size_t specials(size_t count, const MPI_Request *requests)
 	return n;
 }
 
-/* ------------------------------------------------------------------------------------------------------ attaching --- */
+/* ---------------------------------------------------------------------------------------------------- attaching --- */
 
 /* An operation that is given back, or becomes inactive, when it is finished: it must not stand in the array twice. */
 static bool finishes_once(MPI_Request request)
@@ -565,7 +568,7 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 	return done;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- life --- */
+/* --------------------------------------------------------------------------------------------------------- life --- */
 
 /* Called by opal_progress, that is, in every MPI call that makes progress. */
 static int in_progress(void)

@@ -4,12 +4,12 @@
  *
  * A CR is a request of Open MPI's, with its own req_start, req_free and req_cancel; so MPI_Start, MPI_Request_free,
  * MPI_Request_get_status, Fortran handles and all that works with requests works with it. Its `complete` follows the
- * group's count: whoever moves the count to or from 0 then calls cr_sync, which looks at the count under `lock` and sets
- * the field. In a handler the lock is only tried; who holds it looks again when it lets go.
+ * group's count: whoever moves the count to or from 0 then calls cr_sync, which looks at the count under `lock` and
+ * sets the field. In a handler the lock is only tried; who holds it looks again when it lets go.
  *
  * Test* and Wait* come here because Open MPI's table of request functions is replaced; it lies below the PMPI layer, so
- * tools keep their place and calls by PMPI names come here too. An opal_progress callback runs continuations in all other
- * calls that make progress.
+ * tools keep their place and calls by PMPI names come here too. An opal_progress callback runs continuations in all
+ * other calls that make progress.
  */
 #ifndef CONTD_MPI_NATIVE_H
 #define CONTD_MPI_NATIVE_H
@@ -23,7 +23,7 @@ struct contd__native_cr {
 	struct contd__cr cr;
 	uint32_t lock;
 	uint32_t again;
-	uint32_t stale;   /* in the list of CRs that may be complete without saying so */
+	uint32_t stale; /* in the list of CRs that may be complete without saying so */
 	struct cds_lfs_node stale_node;
 	uint32_t recheck; /* where the next look for missed callbacks begins */
 };

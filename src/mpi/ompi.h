@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the native backend knows of Open MPI's inside: the beginning of a request, and a few functions. Described here, so
- * that neither Open MPI's development headers nor its development files are needed (most sites have none); accepted only
- * for versions whose source was read (ompi.c), and after a probe. Where the headers are there, ompi_check.c compares.
- * Source: ompi/request/request.h, ompi/request/request_dbg.h, opal/class/opal_object.h, opal_list.h, opal_free_list.h of
- * versions 4.1.4, 5.0.8 and of the main branch in 2026: one layout. (Debug builds have another one; the probe tells.)
+ * What the native backend knows of Open MPI's inside: the beginning of a request, and a few functions. Described here,
+ * so that neither Open MPI's development headers nor its development files are needed (most sites have none); accepted
+ * only for versions whose source was read (ompi.c), and after a probe. Where the headers are there, ompi_check.c
+ * compares. Source: ompi/request/request.h, ompi/request/request_dbg.h, opal/class/opal_object.h, opal_list.h,
+ * opal_free_list.h of versions 4.1.4, 5.0.8 and of the main branch in 2026: one layout. (Debug builds have another one;
+ * the probe tells.)
  */
 #ifndef CONTD_MPI_OMPI_H
 #define CONTD_MPI_OMPI_H

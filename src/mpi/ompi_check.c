@@ -5,10 +5,10 @@
 
 #include "mpi/ompi.h"
 
-#define SAME(ours, theirs)                                                                                             \
-	_Static_assert(offsetof(struct contd__ompi_request, ours) == offsetof(struct ompi_request_t, theirs) &&       \
-			       sizeof(((struct contd__ompi_request *)0)->ours) ==                                      \
-				       sizeof(((struct ompi_request_t *)0)->theirs),                                   \
+#define SAME(ours, theirs) \
+	_Static_assert(offsetof(struct contd__ompi_request, ours) == offsetof(struct ompi_request_t, theirs) && \
+			       sizeof(((struct contd__ompi_request *)0)->ours) == \
+				       sizeof(((struct ompi_request_t *)0)->theirs), \
 		       "src/mpi/ompi.h does not describe this Open MPI: " #theirs)
 
 SAME(type, req_type);

@@ -10,7 +10,7 @@
 
 #define NEXT contd__next_pmpi
 
-/* ----------------------------------------------------------------------------------------------- pending operations --- */
+/* ------------------------------------------------------------------------------------------- pending operations --- */
 
 /*
  * Pending operations stand densely in windows of arrays that PMPI_Testsome takes; one that completes is replaced by the
@@ -20,8 +20,8 @@
  *  spare        windows that are not in use; there is always room for every pending operation (attach sees to that)
  *
  * One thread polls at a time: others find the mutex locked and go on, for what they want to know is being found out.
- * Who polls may be in a handler inside MPI's Testsome (the query function of a generalized request, say, attaches): that
- * needs the two stacks only.
+ * Who polls may be in a handler inside MPI's Testsome (the query function of a generalized request, say, attaches):
+ * that needs the two stacks only.
  */
 #define WINDOW 256u
 #define WINDOWS_MAX 65536u
@@ -33,8 +33,8 @@ struct window {
 };
 
 /*
- * Persistent requests have a lane of their own, in which they are tested one by one: of one that failed Open MPI's (4.1)
- * Testsome frees the request, and MPICH's (4.0) Testsome hardly makes progress on persistent collectives.
+ * Persistent requests have a lane of their own, in which they are tested one by one: of one that failed Open MPI's
+ * (4.1) Testsome frees the request, and MPICH's (4.0) Testsome hardly makes progress on persistent collectives.
  */
 struct lane {
 	struct __cds_lfs_stack incoming; /* of struct contd__op */
@@ -48,13 +48,13 @@ static struct {
 	pthread_mutex_t lock;
 	struct lane lane[2];
 	struct __cds_lfs_stack spare;
-	uint32_t capacity;               /* operations that all windows have room for */
+	uint32_t capacity; /* operations that all windows have room for */
 	int indices[WINDOW];
-	MPI_Status statuses[WINDOW];     /* empty between polls: MPICH writes but parts of a send's */
+	MPI_Status statuses[WINDOW]; /* empty between polls: MPICH writes but parts of a send's */
 } P = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static uint32_t ops_pending;  /* of both lanes, incoming ones too; and those that are being attached */
-static bool test_keeps; /* MPI_Test leaves a persistent request that failed alone */
+static uint32_t ops_pending; /* of both lanes, incoming ones too; and those that are being attached */
+static bool test_keeps;      /* MPI_Test leaves a persistent request that failed alone */
 
 /* Room for n more pending operations, which count as pending from now on. */
 static int reserve(uint32_t n)
@@ -63,7 +63,8 @@ static int reserve(uint32_t n)
 
 	/* Two lanes may each have a window that is not full. */
 	while (contd__load_seq(&P.capacity) < needed + 2 * WINDOW) {
-		struct window *w = contd__load_seq(&P.capacity) / WINDOW < WINDOWS_MAX ? contd__zalloc(sizeof(*w)) : NULL;
+		struct window *w =
+			contd__load_seq(&P.capacity) / WINDOW < WINDOWS_MAX ? contd__zalloc(sizeof(*w)) : NULL;
 
 		if (!w) {
 			contd__sub(&ops_pending, n);
@@ -136,8 +137,8 @@ static uint32_t poll_together(struct lane *l, struct window *w, uint32_t count)
 
 	if (found == MPI_UNDEFINED || found <= 0)
 		return 0;
-	/* From the end, for whatever takes the place of one that is removed stood behind it. MPI gives them in ascending
-	 * order in both implementations, but need not. */
+	/* From the end, for whatever takes the place of one that is removed stood behind it. MPI gives them in
+	 * ascending order in both implementations, but need not. */
 	for (int i = 1; i < found; i++)
 		for (int k = i; k > 0 && P.indices[k] < P.indices[k - 1]; k--) {
 			int index = P.indices[k];
@@ -205,7 +206,7 @@ static uint32_t lane_poll(struct lane *l, uint32_t *leastp)
 
 	lane_take_incoming(l);
 	windows = (l->count + WINDOW - 1) / WINDOW;
-	for (uint32_t n = 0; n < windows && *leastp > 0; n++) {
+	for (uint32_t n = 0; n<windows && * leastp> 0; n++) {
 		uint32_t at = l->cursor < windows ? l->cursor : 0, count;
 
 		if (at * WINDOW >= l->count)
@@ -242,7 +243,7 @@ bool contd__portable_busy(void)
 	return contd__load_seq(&ops_pending) || contd__marked_sig(CLASSES_ALL) || contd__put_off_any();
 }
 
-/* ------------------------------------------------------------------------------------------ continuation requests --- */
+/* ---------------------------------------------------------------------------------------- continuation requests --- */
 
 static int cr_query(void *extra, MPI_Status *status)
 {
@@ -356,7 +357,7 @@ static size_t specials(size_t count, const MPI_Request *requests)
 	return n;
 }
 
-/* ------------------------------------------------------------------------------------------------------ attaching --- */
+/* ---------------------------------------------------------------------------------------------------- attaching --- */
 
 static int compare_requests(const void *a, const void *b)
 {
@@ -377,16 +378,16 @@ static bool is_inactive(MPI_Request request)
 }
 
 /*
- * Handles that both implementations give for operations which are complete from the start: one and the same for many, so
- * that an array may name it several times. Found by trying.
+ * Handles that both implementations give for operations which are complete from the start: one and the same for many,
+ * so that an array may name it several times. Found by trying.
  */
 static MPI_Request shared[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 
 static bool is_shared(MPI_Request request)
 {
 #if defined(MPICH_NUMVERSION)
-	/* The two highest bits of a handle of MPICH's and its family's tell its kind; 1: built in, and there is one of each
-	 * kind of operation that is complete (MPICH's mpir_objects.h). */
+	/* The two highest bits of a handle of MPICH's and its family's tell its kind; 1: built in, and there is one
+	 * of each kind of operation that is complete (MPICH's mpir_objects.h). */
 	if ((unsigned)request >> 30 == 1)
 		return true;
 #endif
@@ -510,8 +511,12 @@ static void push(struct contd__set *set, MPI_Request request, MPI_Status *status
 {
 	struct contd__op *op = &set->op[set->count++];
 
-	*op = (struct contd__op){
-		.request = request, .set = set, .status = status, .persistent = h != NULL, .backend = h, .state = OP_TAKEN};
+	*op = (struct contd__op){.request = request,
+				 .set = set,
+				 .status = status,
+				 .persistent = h != NULL,
+				 .backend = h,
+				 .state = OP_TAKEN};
 	if (set->results)
 		contd__add(&set->references, 1);
 	if (h)
@@ -538,8 +543,8 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 			continue;
 		}
 		/*
-		 * Whether one of which nothing is known is persistent and inactive, only a test tells; and it costs, for it makes
-		 * progress (and gives way, where MPI was told to).
+		 * Whether one of which nothing is known is persistent and inactive, only a test tells; and it costs,
+		 * for it makes progress (and gives way, where MPI was told to).
 		 */
 		if (h || is_shared(*request) || !contd__recently_started(*request))
 			test_one(request, &flag, &status);
@@ -577,7 +582,7 @@ static void ops_nothing(struct contd__set *set)
 	(void)set;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- life --- */
+/* --------------------------------------------------------------------------------------------------------- life --- */
 
 #define POLL_LEAST WINDOW
 

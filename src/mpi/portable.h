@@ -7,11 +7,11 @@
  *  intercept.c  MPI_Test and its kin, which stand before MPI's own
  *
  * Layers, from the program down: a tool that was linked before contd; contd; a tool that was linked behind it; MPI. The
- * functions of the next layer are found with dlsym(3), by MPI_ names and by PMPI_ names. Where a tool behind contd has a
- * function, a call by its MPI_ name goes straight on to the tool, which thus sees what the program calls and no more; its
- * own PMPI_ call comes to contd again, and there the work is done. (A tool that finds MPI's functions with dlsym and goes
- * past contd must stand in front of it: it would wait for CRs for ever.) contd itself uses the PMPI_ names of MPI and is
- * seen by nobody.
+ * functions of the next layer are found with dlsym(3), by MPI_ names and by PMPI_ names. Where a tool behind contd has
+ * a function, a call by its MPI_ name goes straight on to the tool, which thus sees what the program calls and no more;
+ * its own PMPI_ call comes to contd again, and there the work is done. (A tool that finds MPI's functions with dlsym
+ * and goes past contd must stand in front of it: it would wait for CRs for ever.) contd itself uses the PMPI_ names of
+ * MPI and is seen by nobody.
  */
 #ifndef CONTD_MPI_PORTABLE_H
 #define CONTD_MPI_PORTABLE_H
@@ -25,68 +25,79 @@
  * X(name, parameters, arguments): what is intercepted. Operations that are started, of which it is known then that they
  * are not persistent; persistent requests, of which it is known before they are first started; and all the rest.
  */
-#define CONTD_STARTED(X)                                                                                               \
-	X(Isend, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-	  (buf, count, type, dest, tag, comm, request))                                                                \
-	X(Ibsend, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-	  (buf, count, type, dest, tag, comm, request))                                                                \
-	X(Issend, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-	  (buf, count, type, dest, tag, comm, request))                                                                \
-	X(Irsend, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-	  (buf, count, type, dest, tag, comm, request))                                                                \
-	X(Irecv, (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request),  \
-	  (buf, count, type, source, tag, comm, request))                                                              \
-	X(Imrecv, (void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request),               \
+#define CONTD_STARTED(X) \
+	X(Isend, \
+	  (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request)) \
+	X(Ibsend, \
+	  (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request)) \
+	X(Issend, \
+	  (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request)) \
+	X(Irsend, \
+	  (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request)) \
+	X(Irecv, (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, source, tag, comm, request)) \
+	X(Imrecv, (void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request), \
 	  (buf, count, type, message, request))
 
-#define CONTD_MADE(X)                                                                                                  \
-	X(Send_init, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-	  (buf, count, type, dest, tag, comm, request))                                                                \
-	X(Bsend_init, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-	  (buf, count, type, dest, tag, comm, request))                                                                \
-	X(Ssend_init, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-	  (buf, count, type, dest, tag, comm, request))                                                                \
-	X(Rsend_init, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-	  (buf, count, type, dest, tag, comm, request))                                                                \
-	X(Recv_init, (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request), \
+#define CONTD_MADE(X) \
+	X(Send_init, \
+	  (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request)) \
+	X(Bsend_init, \
+	  (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request)) \
+	X(Ssend_init, \
+	  (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request)) \
+	X(Rsend_init, \
+	  (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
+	  (buf, count, type, dest, tag, comm, request)) \
+	X(Recv_init, \
+	  (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request), \
 	  (buf, count, type, source, tag, comm, request))
 
-#define CONTD_INTERCEPTED(X)                                                                                            \
-	CONTD_STARTED(X)                                                                                               \
-	CONTD_MADE(X)                                                                                                  \
-	X(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status))                       \
-	X(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),                      \
-	  (count, requests, index, flag, status))                                                                       \
-	X(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]),                               \
-	  (count, requests, flag, statuses))                                                                            \
-	X(Testsome, (int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]),         \
-	  (incount, requests, outcount, indices, statuses))                                                             \
-	X(Wait, (MPI_Request * request, MPI_Status *status), (request, status))                                         \
-	X(Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status), (count, requests, index, status)) \
-	X(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses))             \
-	X(Waitsome, (int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]),         \
-	  (incount, requests, outcount, indices, statuses))                                                             \
-	X(Request_get_status, (MPI_Request request, int *flag, MPI_Status *status), (request, flag, status))            \
-	X(Request_free, (MPI_Request * request), (request))                                                             \
-	X(Cancel, (MPI_Request * request), (request))                                                                   \
-	X(Start, (MPI_Request * request), (request))                                                                    \
-	X(Startall, (int count, MPI_Request requests[]), (count, requests))                                             \
-	X(Finalize, (void), ())                                                                                         \
-	X(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status), (source, tag, comm, flag, status)) \
-	X(Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status),           \
-	  (source, tag, comm, flag, message, status))                                                                   \
-	X(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status), (source, tag, comm, status))                 \
-	X(Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),                       \
-	  (source, tag, comm, message, status))                                                                         \
-	X(Recv, (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status),      \
-	  (buf, count, type, source, tag, comm, status))                                                                \
-	X(Send, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm),                      \
-	  (buf, count, type, dest, tag, comm))                                                                          \
-	X(Ssend, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm),                     \
-	  (buf, count, type, dest, tag, comm))                                                                          \
-	X(Sendrecv,                                                                                                     \
-	  (const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,             \
-	   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status),           \
+#define CONTD_INTERCEPTED(X) \
+	CONTD_STARTED(X) \
+	CONTD_MADE(X) \
+	X(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status)) \
+	X(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status), \
+	  (count, requests, index, flag, status)) \
+	X(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]), \
+	  (count, requests, flag, statuses)) \
+	X(Testsome, (int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]), \
+	  (incount, requests, outcount, indices, statuses)) \
+	X(Wait, (MPI_Request * request, MPI_Status * status), (request, status)) \
+	X(Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status), \
+	  (count, requests, index, status)) \
+	X(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses)) \
+	X(Waitsome, (int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]), \
+	  (incount, requests, outcount, indices, statuses)) \
+	X(Request_get_status, (MPI_Request request, int *flag, MPI_Status *status), (request, flag, status)) \
+	X(Request_free, (MPI_Request * request), (request)) \
+	X(Cancel, (MPI_Request * request), (request)) \
+	X(Start, (MPI_Request * request), (request)) \
+	X(Startall, (int count, MPI_Request requests[]), (count, requests)) \
+	X(Finalize, (void), ()) \
+	X(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status), \
+	  (source, tag, comm, flag, status)) \
+	X(Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status), \
+	  (source, tag, comm, flag, message, status)) \
+	X(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status), (source, tag, comm, status)) \
+	X(Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status), \
+	  (source, tag, comm, message, status)) \
+	X(Recv, (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status), \
+	  (buf, count, type, source, tag, comm, status)) \
+	X(Send, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm), \
+	  (buf, count, type, dest, tag, comm)) \
+	X(Ssend, (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm), \
+	  (buf, count, type, dest, tag, comm)) \
+	X(Sendrecv, \
+	  (const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, \
+	   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status), \
 	  (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status))
 
 struct contd__next {

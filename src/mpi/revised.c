@@ -22,7 +22,8 @@ CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Re
 	return rc ? contd__mpi_error(rc) : MPI_SUCCESS;
 }
 
-int MPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req) CONTD_WEAK_FOR(PMPIX_Continue_init);
+int MPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req)
+	CONTD_WEAK_FOR(PMPIX_Continue_init);
 
 static int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
 {
@@ -53,14 +54,10 @@ CONTD_API int PMPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function 
 			     MPI_Status *status, MPI_Request cont_req)
 {
 	/* MPI_STATUSES_IGNORE too, where it is another value: clients pass it here (pika). */
-	const struct contd__mpi_attach a = {1,
-					    op_request,
-					    (void (*)(void))cb,
-					    cb_data,
-					    status,
-					    status == MPI_STATUS_IGNORE || status == MPI_STATUSES_IGNORE,
-					    true,
-					    flags};
+	const struct contd__mpi_attach a = {
+		1,       op_request, (void (*)(void))cb,
+		cb_data, status,     status == MPI_STATUS_IGNORE || status == MPI_STATUSES_IGNORE,
+		true,    flags};
 
 	return attach(&a, cont_req);
 }
@@ -83,8 +80,8 @@ CONTD_API int PMPIX_Continueall(int count, MPI_Request array_of_op_requests[], M
 	return attach(&a, cont_req);
 }
 
-int MPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb, void *cb_data, int flags,
-		     MPI_Status *array_of_statuses, MPI_Request cont_req) CONTD_WEAK_FOR(PMPIX_Continueall);
+int MPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb, void *cb_data,
+		     int flags, MPI_Status *array_of_statuses, MPI_Request cont_req) CONTD_WEAK_FOR(PMPIX_Continueall);
 
 CONTD_API int PMPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data)
 {
@@ -99,4 +96,5 @@ CONTD_API int PMPIX_Continue_get_failed(MPI_Request cont_req, int *count, void *
 	return cr ? contd__cr_get_failed(cr, count, cb_data) : contd__mpi_error(MPI_ERR_REQUEST);
 }
 
-int MPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data) CONTD_WEAK_FOR(PMPIX_Continue_get_failed);
+int MPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data)
+	CONTD_WEAK_FOR(PMPIX_Continue_get_failed);

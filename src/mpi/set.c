@@ -22,7 +22,7 @@ struct contd__set *contd__set_new(uint32_t operations, bool revised)
 	return set;
 }
 
-/* ------------------------------------------------------------------------------------------------------ releasing --- */
+/* ---------------------------------------------------------------------------------------------------- releasing --- */
 
 void contd__put_off_start(void)
 {
@@ -75,7 +75,7 @@ void contd__set_unref_sig(struct contd__set *set)
 	contd__group_unpin_sig(group);
 }
 
-/* ------------------------------------------------------------------------------------------------------ completion --- */
+/* --------------------------------------------------------------------------------------------------- completion --- */
 
 void contd__set_fire_sig(struct contd__set *set)
 {
@@ -98,16 +98,17 @@ void contd__set_unhold_sig(struct contd__set *set)
 }
 
 /*
- * One event more; if it was the last, the continuation becomes ready, or is taken by the test or wait of its CR that this
- * thread is in, which runs it when MPI's progress is through: without a bit being set and found again. At most one, for
- * what is taken nobody else can run, and callbacks may wait for each other.
+ * One event more; if it was the last, the continuation becomes ready, or is taken by the test or wait of its CR that
+ * this thread is in, which runs it when MPI's progress is through: without a bit being set and found again. At most
+ * one, for what is taken nobody else can run, and callbacks may wait for each other.
  */
 static void event_done_sig(struct contd__slot *slot, uint32_t generation)
 {
 	struct contd__call *call = contd__call;
 	uint32_t flags = slot->group->flags;
 
-	if (!call || !call->takes || call->takes != slot->group || call->taken || contd__self.context != CONTEXT_THREAD) {
+	if (!call || !call->takes || call->takes != slot->group || call->taken ||
+	    contd__self.context != CONTEXT_THREAD) {
 		/* What is async-signal-safe may run right here, as it might in a handler that interrupted MPI here. */
 		if (contd__slot_event_done_sig(slot, generation, 1))
 			contd__kick_sig(flags);
@@ -142,7 +143,7 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 	contd__set_unref_sig(set);
 }
 
-/* -------------------------------------------------------------------------------------------------------- running --- */
+/* ------------------------------------------------------------------------------------------------------ running --- */
 
 /* Also in a handler, where nothing of MPI's may be called. */
 void contd__invoke_draft(struct contd__slot *s)

@@ -2,7 +2,8 @@
 /*
  * The operations of one continuation that were not complete when it was attached.
  *
- * Draft interface: who completes an operation writes its status and counts it; who runs the continuation releases the set.
+ * Draft interface: who completes an operation writes its status and counts it; who runs the continuation releases the
+ * set.
  *
  * Revised interface: an operation that fails ends the waiting for the others, so statuses are kept in the set until the
  * continuation is run, and the set lives until the last operation has finished. It has a reference for each operation,
@@ -33,10 +34,10 @@ enum contd__op_state { OP_WAITS, OP_TAKEN, OP_DONE };
 struct contd__op {
 	MPI_Request request;
 	struct contd__set *set;
-	MPI_Status *status;  /* the user's, or NULL */
-	uint32_t state;      /* enum contd__op_state */
+	MPI_Status *status; /* the user's, or NULL */
+	uint32_t state;     /* enum contd__op_state */
 	bool persistent;
-	bool failed;         /* of an error class; its error handler is to be called */
+	bool failed; /* of an error class; its error handler is to be called */
 	/* of the portable backend */
 	struct cds_lfs_node incoming;
 	void *backend;
@@ -46,15 +47,15 @@ struct contd__set {
 	struct cds_lfs_node node; /* put off, or failed */
 	struct contd__slot *slot;
 	uint32_t generation;
-	uint32_t count;           /* of op; goes up while they are attached */
-	uint32_t failed;          /* draft interface: an operation did */
+	uint32_t count;  /* of op; goes up while they are attached */
+	uint32_t failed; /* draft interface: an operation did */
 	/* Revised interface; results is NULL otherwise. */
-	struct contd__cr *cr;     /* or NULL: none */
+	struct contd__cr *cr; /* or NULL: none */
 	struct contd_group *group;
 	uint32_t references, holds;
-	int flags, rc;            /* rc: class of the first failure */
+	int flags, rc; /* rc: class of the first failure */
 	void *data;
-	MPI_Status *results;      /* of op */
+	MPI_Status *results; /* of op */
 	struct contd__set *next_failed;
 	struct contd__op op[];
 };
@@ -69,8 +70,8 @@ static inline struct contd__set *contd__set_of(const struct contd__slot *s)
 struct contd__set *contd__set_new(uint32_t operations, bool revised);
 
 /*
- * The operation is complete with this status, and the caller is the only one who says so (it has made state OP_TAKEN, or
- * nobody else could). MPI_ERROR of the status counts. The set may be gone afterwards.
+ * The operation is complete with this status, and the caller is the only one who says so (it has made state OP_TAKEN,
+ * or nobody else could). MPI_ERROR of the status counts. The set may be gone afterwards.
  */
 void contd__op_done_sig(struct contd__op *op, const MPI_Status *status);
 

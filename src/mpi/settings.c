@@ -9,7 +9,7 @@
 
 #include "mpi/backend.h"
 
-/* ------------------------------------------------------------------------------------------------------- info keys --- */
+/* ---------------------------------------------------------------------------------------------------- info keys --- */
 
 /* The value of a key: 1, 0 where there is none, or the negated error class. */
 static int info_value(MPI_Info info, const char *key, char value[MPI_MAX_INFO_VAL + 1])
@@ -101,7 +101,7 @@ int contd__settings_read(MPI_Info info, struct contd__settings *s)
 	return MPI_SUCCESS;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- CRs --- */
+/* ---------------------------------------------------------------------------------------------------------- CRs --- */
 
 /* Low latency: the calling thread may be interrupted, and, where MPI allows it, a daemon ticks. Once is enough. */
 static int low_latency(bool attach, int agent)
