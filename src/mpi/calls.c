@@ -13,6 +13,8 @@
 #include "mpi/calls.h"
 #include "rcu/memory.h"
 
+#define ROUNDS 16u /* of continuations that made others ready, until a waiting call makes progress again */
+
 struct contd__request_functions contd__original;
 __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec")));
 
@@ -60,17 +62,19 @@ static inline void leave(struct contd__call *call)
 	contd__call = call->outer;
 }
 
-static void cr_run(struct contd__cr *cr)
+static unsigned cr_run(struct contd__cr *cr)
 {
 	struct contd__budget budget = {.count = UINT32_MAX};
 	struct contd_group *g = cr->group;
 	struct contd__call *call = contd__call;
+	unsigned ran;
 
 	contd__group_pin_sig(g);
 	contd__call = NULL;
-	contd__scan_group_sig(g, &budget);
+	ran = contd__scan_group_sig(g, &budget);
 	contd__call = call;
 	contd__group_unpin_sig(g);
+	return ran;
 }
 
 /* MPI's progress in a test or wait of one CR. */
@@ -167,13 +171,17 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 			continue; /* to the report */
 		contd__thread_ensure();
 		enter(&call, true);
-		for (;;) {
+		for (unsigned round = 0;;) {
+			unsigned ran;
+
 			contd__words_look_sig(UINT32_MAX);
-			cr_run(cr);
-			contd__run_ready();
+			ran = cr_run(cr);
+			ran += contd__run_ready();
 			if (contd__cr_complete(cr))
 				break;
-			cr_progress(cr, true);
+			/* The links of a chain follow each other, with progress now and then. */
+			if (ran == 0 || ++round % ROUNDS == 0)
+				cr_progress(cr, true);
 		}
 		leave(&call);
 	} while (active = contd__cr_active(cr), !contd__cr_report(cr));
