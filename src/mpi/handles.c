@@ -74,6 +74,7 @@ struct contd__handle *contd__handle_add(MPI_Request request, struct contd__cr *c
 	contd__thread_ensure();
 	h->request = request;
 	h->cr = cr;
+	h->comm = MPI_COMM_NULL;
 	cds_lfht_node_init(&h->node);
 	contd__add(&present[hash(request) % BUCKETS], 1);
 	contd__read_lock_sig();

@@ -28,6 +28,7 @@ struct contd__handle {
 	MPI_Request request;
 	struct contd__cr *cr; /* NULL: a persistent request */
 	uint32_t hooked;      /* persistent: its continuation is outstanding */
+	MPI_Comm comm;           /* persistent: its communicator, or MPI_COMM_NULL: not known */
 	struct cds_list_head retired;
 };
 

@@ -394,14 +394,25 @@ bool contd__recently_started(MPI_Request request)
 CONTD_STARTED(ON_STARTED)
 
 /* Without memory for the note MPI_Start takes it down. */
-#define ON_MADE(name, parameters, arguments) \
-	static int on_##name parameters \
-	{ \
-		int rc = NEXT.name arguments; \
-\
-		if (rc == MPI_SUCCESS && contd__load(&mode) <= MODE_PORTABLE && !handle_of(request)) \
-			contd__handle_add(*request, NULL); \
-		return rc; \
+static void made_note(const MPI_Request *request, MPI_Comm comm)
+{
+	struct contd__handle *h;
+
+	if (contd__load(&mode) > MODE_PORTABLE || handle_of(request))
+		return;
+	h = contd__handle_add(*request, NULL);
+	if (h)
+		h->comm = comm;
+}
+
+#define ON_MADE(name, parameters, arguments)                       \
+	static int on_##name parameters                            \
+	{                                                          \
+		int rc = NEXT.name arguments;                      \
+                                                                   \
+		if (rc == MPI_SUCCESS)                             \
+			made_note(request, comm);                  \
+		return rc;                                         \
 	}
 CONTD_MADE(ON_MADE)
 

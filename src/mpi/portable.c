@@ -181,6 +181,14 @@ static int test_one(MPI_Request *request, int *flag, MPI_Status *status)
 	return rc;
 }
 
+/* Open MPI's MPI_Testall has not told of a persistent request's failure. Of collectives its MPI_Wait tells the world. */
+static void tell_singly(const struct contd__handle *h, const MPI_Status *status)
+{
+	if (test_keeps || status->MPI_ERROR == MPI_SUCCESS)
+		return;
+	PMPI_Comm_call_errhandler(h->comm != MPI_COMM_NULL ? h->comm : MPI_COMM_WORLD, status->MPI_ERROR);
+}
+
 static uint32_t poll_singly(struct lane *l, struct window *w, uint32_t count)
 {
 	uint32_t found = 0;
@@ -193,6 +201,7 @@ static uint32_t poll_singly(struct lane *l, struct window *w, uint32_t count)
 		test_one(&w->request[i], &flag, &status);
 		if (!flag)
 			continue;
+		tell_singly(op->backend, &status);
 		lane_remove(l, w, i);
 		op_complete(op, &status);
 		found++;
@@ -554,6 +563,8 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 				*request = MPI_REQUEST_NULL;
 			continue;
 		}
+		if (h)
+			tell_singly(h, &status);
 		if (to)
 			*to = status;
 		if (status.MPI_ERROR != MPI_SUCCESS && a->revised)

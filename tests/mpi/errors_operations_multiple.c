@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ranks: 2 */
+/* environment: OMPI_MCA_osc=^rdma */
+/* errors_operations.c with MPI_THREAD_MULTIPLE. */
+#define LEVEL MPI_THREAD_MULTIPLE
+#include "errors_operations.c"
