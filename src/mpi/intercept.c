@@ -382,14 +382,27 @@ bool contd__recently_started(MPI_Request request)
 	return false;
 }
 
-#define ON_STARTED(name, parameters, arguments) \
-	static int on_##name parameters \
-	{ \
-		int rc = NEXT.name arguments; \
-\
-		if (rc == MPI_SUCCESS && portable()) \
-			recent[recent_at++ % RECENT] = *request; \
-		return rc; \
+/*
+ * It is not persistent. Where its handle is known as such, that request is gone without MPI_Request_free: Open MPI (4.1)
+ * frees a persistent request whose failure MPI_Wait has told.
+ */
+static void started_note(MPI_Request request)
+{
+	struct contd__handle *h = contd__load(&mode) <= MODE_PORTABLE ? handle_of(&request) : NULL;
+
+	if (h && !h->cr)
+		contd__handle_remove(h);
+	recent[recent_at++ % RECENT] = request;
+}
+
+#define ON_STARTED(name, parameters, arguments)                            \
+	static int on_##name parameters                                    \
+	{                                                                  \
+		int rc = NEXT.name arguments;                              \
+                                                                           \
+		if (rc == MPI_SUCCESS)                                     \
+			started_note(*request);                            \
+		return rc;                                                 \
 	}
 CONTD_STARTED(ON_STARTED)
 
@@ -398,9 +411,10 @@ static void made_note(const MPI_Request *request, MPI_Comm comm)
 {
 	struct contd__handle *h;
 
-	if (contd__load(&mode) > MODE_PORTABLE || handle_of(request))
+	if (contd__load(&mode) > MODE_PORTABLE)
 		return;
-	h = contd__handle_add(*request, NULL);
+	h = handle_of(request);
+	h = h ? h : contd__handle_add(*request, NULL);
 	if (h)
 		h->comm = comm;
 }

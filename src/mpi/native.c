@@ -44,6 +44,13 @@ static inline struct contd__native_cr *native_of(struct contd__cr *cr)
  * itself.)
  */
 
+/* Open MPI's own error codes, which file operations may leave in a status, are negative: they become a class of MPI's. */
+static void status_mend(struct contd__ompi_request *request)
+{
+	if (__builtin_expect(request->status.MPI_ERROR < 0, 0))
+		request->status.MPI_ERROR = request->type == OMPI_TYPE_IO ? MPI_ERR_IO : MPI_ERR_OTHER;
+}
+
 /*
  * The operation is complete, and this is the only one who deals with it. Any context of MPI's, locks held maybe.
  * Returns what the callback returns.
@@ -57,6 +64,7 @@ static int op_complete(struct contd__op *op)
 
 	if (request->type == OMPI_TYPE_GEN)
 		O.grequest_query(request, &request->status);
+	status_mend(request);
 	status = request->status;
 	if (persistent)
 		request->state = OMPI_INACTIVE; /* the draft, 3.11.2: inactive when the continuation runs */
@@ -118,6 +126,11 @@ static void tell(const struct contd__ompi_request *request, const MPI_Status *st
 
 	likeness.free = keep_it;
 	likeness.status = *status;
+	/* Open MPI's own file operations (4.1) do not say which file they are of, and MPI_Wait falls over that. */
+	if (!request->object && request->type == OMPI_TYPE_IO)
+		likeness.object = (void *)MPI_FILE_NULL;
+	else if (!request->object)
+		likeness.type = OMPI_TYPE_GEN; /* MPI_COMM_WORLD's handler */
 	O.errhandler_request_invoke(1, &handle, "MPI_Continue");
 }
 
@@ -137,6 +150,7 @@ static int finish_complete(MPI_Request *handle, MPI_Status *to)
 	}
 	if (request->type == OMPI_TYPE_GEN)
 		O.grequest_query(request, &request->status);
+	status_mend(request);
 	code = request->status.MPI_ERROR;
 	if (to)
 		*to = request->status;
