@@ -46,7 +46,9 @@ enum contd_agent {
 	CONTD_AGENT_DEFAULT = 0, /* CONTD_AGENT_REGION, unless CONTD_AGENT in the environment says otherwise */
 	CONTD_AGENT_CALLER,      /* nobody: continuations run in test, wait, poll and at notifications only */
 	CONTD_AGENT_REGION,      /* timer signals on attached threads */
-	CONTD_AGENT_TICK         /* timer signals, and a daemon thread that ticks */
+	CONTD_AGENT_TICK,        /* timer signals, and a daemon thread that ticks */
+	CONTD_AGENT_BLOCK,       /* the same, but the daemon sleeps on file descriptors of sources that have them */
+	CONTD_AGENT_SPIN         /* the same, but the daemon never sleeps while something is pending: a whole core */
 };
 
 /* What to do when the signal that contd wants has a handler already. */
@@ -54,6 +56,22 @@ enum contd_signal_taken {
 	CONTD_SIGNAL_REFUSE = 0, /* contd_init() fails with -EBUSY */
 	CONTD_SIGNAL_CHAIN       /* signals that are not contd's go on to the handler that was there */
 };
+
+/* May peer processes ring for this one: contd_bell_listen(). */
+enum contd_bell_use { CONTD_BELL_DEFAULT = 0, CONTD_BELL_ON, CONTD_BELL_OFF };
+
+/* What took longer than watchdog_ns. */
+struct contd_late {
+	const char *what;   /* "continuation", "handler" or "source" */
+	const char *where;  /* "thread", "handler", "region" or "daemon" */
+	const void *site;   /* the callback, or the function that was called; dladdr(3) */
+	const char *symbol; /* its name, or NULL where it has none that dladdr(3) finds */
+	uint64_t ns;        /* how long it took; with `running` so far */
+	int running;        /* it has not returned */
+};
+
+/* Called by contd's watchdog thread, once a site. */
+typedef void contd_watchdog(const struct contd_late *late, void *data);
 
 /*
  * Settings. Zero means the default everywhere; set `size` to sizeof(struct contd_config). A CONTD_* variable of the
@@ -63,12 +81,19 @@ struct contd_config {
 	size_t size;
 	int signal_number;         /* CONTD_SIGNAL: SIGRTMIN..SIGRTMAX; default SIGRTMAX - 3 */
 	int signal_taken;          /* CONTD_SIGNAL_CHAIN=0|1: enum contd_signal_taken */
-	int agent;                 /* CONTD_AGENT=caller|region|tick: enum contd_agent */
+	int agent;                 /* CONTD_AGENT=caller|region|tick|block|spin: enum contd_agent */
 	double overhead_percent;   /* CONTD_OVERHEAD_PERCENT: 0.1 to 50, share of a thread's time ticks may cost; default 2 */
 	uint64_t tick_min_ns;      /* CONTD_TICK_MIN_NS: shortest tick, 1000 to 1e9 ns; default 10 µs */
 	uint64_t tick_max_ns;      /* CONTD_TICK_MAX_NS: longest tick, tick_min_ns to 1e10 ns; default 10 ms */
 	uint32_t scan_count;       /* CONTD_SCAN_COUNT: continuations a handler's scan runs at most, 1 to 1e6; default 64 */
 	uint64_t scan_ns;          /* CONTD_SCAN_NS: time after which it starts no other one, 1000 to 1e9 ns; default 50 µs */
+	int bell;                  /* CONTD_BELL=0|1: enum contd_bell_use; default on */
+	uint64_t watchdog_ns;      /* CONTD_WATCHDOG_NS: report callbacks and handlers over this, 1000 to 1e12 ns; default: none */
+	contd_watchdog *watchdog;  /* who is told; default: a line on stderr */
+	void *watchdog_data;
+	const char *daemon_name;   /* CONTD_DAEMON_NAME: 1 to 15 characters; default "contd" */
+	const char *daemon_cpus;   /* CONTD_DAEMON_CPUS: "0,2-3": where it may run; default: as the thread that starts it */
+	const char *daemon_sched;  /* CONTD_DAEMON_SCHED: other|batch|idle|fifo|rr[:priority]; fifo, rr: 1 to 99; else nice */
 };
 
 /*
@@ -78,6 +103,15 @@ struct contd_config {
  * the daemon), -EPERM (in a handler), -ECHILD (after fork).
  */
 CONTD_API int contd_init(const struct contd_config *cfg) CONTD_NOEXCEPT;
+
+/*
+ * Change settings of the running dispatcher: fields that are not zero, with the last word for the environment again.
+ * The agent is switched: another one takes over at once. signal_number, signal_taken and bell can't be changed.
+ * Context: any thread, in a callback; may block. Errors: -EINVAL; -EBUSY (one that can't be changed is other than it is);
+ * for the daemon's settings what sched_setaffinity(2) and sched_setscheduler(2) say (-EPERM: no privilege for fifo, rr);
+ * -EAGAIN (no thread for the daemon or the watchdog); -EPERM (not initialized, in a handler), -ECHILD.
+ */
+CONTD_API int contd_configure(const struct contd_config *cfg) CONTD_NOEXCEPT;
 
 /*
  * Drop one user; the last one stops daemon and timers and frees everything. Attached threads are detached; calls of
@@ -109,10 +143,17 @@ enum contd_group_flags {
 	CONTD_ASYNC_SIGNAL_SAFE = 8  /* callbacks are async-signal-safe (signal-safety(7)): may run in the handler */
 };
 
+/*
+ * A scan runs what is ready in groups of high priority first, then normal ones, then low ones. When its budget has ended
+ * before the lower ones had their turn, every fourth scan begins with them: nothing starves.
+ */
+enum contd_priority { CONTD_PRIORITY_LOW = -1, CONTD_PRIORITY_NORMAL = 0, CONTD_PRIORITY_HIGH = 1 };
+
 struct contd_group_attr {
 	size_t size;       /* sizeof(struct contd_group_attr) */
 	uint32_t flags;    /* enum contd_group_flags */
 	int32_t max_poll;  /* of the group's continuations, how many one contd_group_test() runs at most; 0: no limit */
+	int32_t priority;  /* enum contd_priority */
 };
 
 /* max_poll: a test runs none of the group's; other calls do. Not with CONTD_POLL_ONLY. */
@@ -272,14 +313,16 @@ struct contd_tls {
 	uint32_t region;
 	uint32_t guard;
 	uint32_t flags; /* CONTD__TLS_* */
-	uint32_t reserved;
+	uint32_t checkpoint; /* calls of contd_checkpoint() until it looks */
 };
 #define CONTD__TLS_ATTACHED 1u
 #define CONTD__TLS_MISSED 2u
 #define CONTD__TLS_REARM 4u
 extern CONTD_API __thread struct contd_tls contd__tls __attribute__((tls_model("initial-exec")));
+extern CONTD_API uint32_t contd__ready; /* classes of groups that have something ready */
 CONTD_API void contd__region_rearm(void) CONTD_NOEXCEPT;
 CONTD_API void contd__guard_pickup(void) CONTD_NOEXCEPT;
+CONTD_API void contd__checkpoint(void) CONTD_NOEXCEPT;
 
 /*
  * From here to the matching end this thread runs only async-signal-safe code: plain computation, no malloc, no stdio,
@@ -327,6 +370,66 @@ static inline void contd_guard_end(void)
 		contd__guard_pickup();
 }
 
+/*
+ * What the handler would do if it interrupted the thread here, for loops that can afford about a nanosecond: inside a
+ * compute region anything that is ready runs, elsewhere async-signal-safe continuations. Memory words and sources are
+ * looked at so often that the looks stay inside the overhead budget; on a thread that is not attached too. Nothing under
+ * a guard, nor in a callback.
+ * Context: any thread.
+ */
+static inline void contd_checkpoint(void)
+{
+	if (__builtin_expect(__atomic_load_n(&contd__ready, __ATOMIC_RELAXED) != 0, 0) ||
+	    __builtin_expect(contd__tls.checkpoint-- == 0, 0))
+		contd__checkpoint();
+}
+
+/* ------------------------------------------------------------------------------------------------------ doorbells --- */
+
+/*
+ * Processes of one user on one host ring for each other. A process that waits arms its bell, a word in a page that it
+ * shares; a peer that has just sent it something looks at that word, nanoseconds, and only where it is armed rings: a
+ * signal to the thread that waits in a compute region, or a wake-up of the daemon. One ring at most for each arming; when
+ * rings would cost more than the overhead budget the process ticks instead, for a while. What is missed (a peer that
+ * does not ring, or died) the ticks find, which bells make rarer.
+ * contd-mpi listens by itself, and its ring library rings after MPI calls; these calls are for other sources.
+ */
+struct contd_bell {
+	const uint64_t *armed; /* in the peer's page; not for programs */
+};
+
+/*
+ * Let peers find this process by (job, number): job is the same text in all processes that belong together, 1 to 64
+ * characters. Once a process: again with the same names does nothing.
+ * Context: any thread; may block. Errors: -EINVAL, -EADDRINUSE (another process has that number), -EALREADY (listens by
+ * another name), -EOPNOTSUPP (bell is CONTD_BELL_OFF), what memfd_create(2), mmap(2), socket(2) say, -EPERM, -ECHILD.
+ */
+CONTD_API int contd_bell_listen(const char *job, uint32_t number) CONTD_NOEXCEPT;
+
+/*
+ * Find a peer. contd need not be initialized. Context: any thread; may block shortly.
+ * Errors: -EINVAL; -ENOENT (nobody listens by that name: a peer without contd, not yet, or not any more); -EACCES
+ * (another user's process); -EPROTO (another version of contd); -ENOMEM and what else open(2), mmap(2), pidfd_open(2) say.
+ */
+CONTD_API int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp) CONTD_NOEXCEPT;
+
+/* Context: any thread; no other thread may ring it any more. NULL does nothing. */
+CONTD_API void contd_bell_close(struct contd_bell *bell) CONTD_NOEXCEPT;
+
+CONTD_API int contd__bell_ring(struct contd_bell *bell) CONTD_NOEXCEPT;
+
+/*
+ * After something was made visible to the peer (a message, a store): ring, if it waits. Returns 1 if it rang, 0 if the
+ * peer was not waiting, -ESRCH where the peer has ended, -EAGAIN where the kernel refuses (RLIMIT_SIGPENDING).
+ * Context: any thread, handler, in a callback.
+ */
+static inline int contd_bell_ring(struct contd_bell *bell)
+{
+	/* Store, then load: what was sent must be visible before the look. Partner: who arms, and then looks again. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return __atomic_load_n(bell->armed, __ATOMIC_RELAXED) ? contd__bell_ring(bell) : 0;
+}
+
 /* --------------------------------------------------------------------------------------------------------- daemon --- */
 
 struct contd_daemon_attr {
@@ -335,11 +438,12 @@ struct contd_daemon_attr {
 };
 
 /*
- * Start a thread (named "contd") that looks at memory words and other sources while they have something pending, runs
- * CONTD_THREAD_ANY continuations, and notifies attached threads of async-signal-safe ones. It sleeps while nothing is
- * pending. attr may be NULL. Calls count; the last contd_daemon_stop() ends it.
+ * Start a thread that looks at memory words and other sources while they have something pending, runs CONTD_THREAD_ANY
+ * continuations, and notifies attached threads of async-signal-safe ones. It sleeps while nothing is pending. How it
+ * waits in between is the agent's choice (CONTD_AGENT_TICK, _BLOCK, _SPIN; ticks with the others); its name, processors
+ * and scheduling are settings. attr may be NULL. Calls count; the last contd_daemon_stop() ends it.
  * Context: any thread; may block. Errors: -EINVAL, -EAGAIN (pthread_create(3)), -EBUSY (runs with another tick_ns), -EPERM,
- * -EDEADLK (on the daemon).
+ * -EDEADLK (on the daemon), and what the settings' calls say (contd_configure()).
  */
 CONTD_API int contd_daemon_start(const struct contd_daemon_attr *attr) CONTD_NOEXCEPT;
 CONTD_API int contd_daemon_stop(void) CONTD_NOEXCEPT;
@@ -369,6 +473,10 @@ struct contd_stats {
 	uint64_t tick_ns;       /* the interval now in force on the calling thread, 0: not ticking */
 	uint64_t scans;         /* scans that found something marked */
 	uint64_t grown;         /* table chunks added */
+	uint64_t rings;         /* doorbell signals handled, and wake-ups of the daemon by bells */
+	uint64_t rings_sent;    /* rings for peers */
+	uint64_t put_off;       /* notifications that the overhead budget left to a tick */
+	uint64_t handler_max_ns; /* the longest handler */
 	/* latency[b]: continuations that waited from ready to run for 2^b to 2^(b+1) - 1 ns (b = 0: 0 and 1 ns) */
 	uint64_t latency[CONTD_HISTOGRAM_BUCKETS];
 };

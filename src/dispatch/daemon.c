@@ -1,29 +1,57 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon thread: ticks while something is pending that must be looked at, sleeps otherwise. */
+/*
+ * The daemon thread: looks while something is pending that must be looked at, sleeps otherwise. Between two looks it
+ * naps as long as the overhead budget says (tick), sleeps in poll(2) on descriptors of sources (block), or goes on
+ * (spin). Peers' bells, and whatever becomes ready for it, end a nap.
+ */
 #include <errno.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "dispatch/group.h"
+#include "dispatch/purse.h"
 
 #define D contd__dispatch
 
 #define LOOK_NS 1000000
 #define KERNEL_ASSUMED_NS 10000 /* what a wake-up costs where no thread has attached, which would have measured it */
+#define QUIET_LOOKS 64u         /* looks in a row that found nothing, after which naps get twice as long, and so on */
+#define DOUBLINGS_MAX 16u
+#define ARMED_DOUBLINGS 3u      /* naps are so much longer once peers have rung: what they find, bells would have told */
+#define FDS_MAX 256
 
 static struct {
 	pthread_mutex_t lock; /* users, and the life of the thread */
 	pthread_t thread;
 	unsigned users;
+	bool runs;            /* for users, or because the settings' agent wants it */
+	bool by_settings;
+	int32_t tid;
 	uint32_t stop;
-	uint64_t tick_ns; /* 0: by the budget */
+	uint64_t tick_ns;     /* 0: by the budget */
+
+	/* The thread's own. */
+	uint64_t cost;        /* of a look, in clock ticks, sleeping and waking included */
+	uint64_t cpu_before, looks;
+	uint32_t quiet;       /* looks in a row that found nothing */
+	bool spent;           /* bells have used up the purse */
+	uint32_t rung;        /* a bell has ended a nap: peers ring */
+	struct contd__purse purse;
 } daemon_state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+#define S daemon_state
+
+/* ----------------------------------------------------------------------------------------------------------- looking --- */
 
 /* Something that only looking can find, or that the daemon may run itself, or must tell a thread of. */
 static bool something_to_do(void)
@@ -32,107 +60,454 @@ static bool something_to_do(void)
 	       contd__marked_sig(CLASSES_DAEMON);
 }
 
-static void look(void)
+/* A thread in a compute region is to be rung when a descriptor says that there is something to look at. */
+static bool watches_for_regions(void)
+{
+	return contd__load(&D.daemon_mode) == CONTD_AGENT_BLOCK && contd__load_seq(&D.page->armed.by.thread) &&
+	       contd__sources_pending_sig(WHERE_REGION);
+}
+
+/* Returns whether there was anything. */
+static bool look(void)
 {
 	/* Back to the sources after a while, however much there is to run. */
 	struct contd__budget budget = {.count = UINT32_MAX, .deadline = contd__ticks() + (uint64_t)(LOOK_NS * D.ticks_per_ns)};
 	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+	bool found = false;
 
 	contd__words_look_sig(UINT32_MAX);
 	contd__sources_drive_sig(WHERE_DAEMON);
 	if (contd__marked_sig(CLASSES_DAEMON))
-		contd__scan_through_sig(CLASSES_DAEMON, &budget);
-	/* The class that only threads of the application may run: interrupt one of them. */
-	if (ops && contd__marked_sig(1u << CLASS_SIGNAL))
+		found = contd__scan_through_sig(CLASSES_DAEMON, &budget) != 0;
+	/* The classes that only threads of the application may run: interrupt one of them. */
+	if (ops && contd__marked_sig(CLASSES_THREAD)) {
 		ops->notify();
+		found = true;
+	}
+	return found;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- sleeping --- */
+
+static uint64_t kernel_ticks(void)
+{
+	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+	uint64_t ns = ops ? ops->tick_cost_ns() : 0;
+
+	/* Being woken costs whoever runs on that processor about what a timer signal does: the interrupt and two switches,
+	 * which this thread's own time does not show. */
+	return (uint64_t)((double)(ns ? ns : KERNEL_ASSUMED_NS) * D.ticks_per_ns);
 }
 
 /* What looking costs decides, with the overhead budget, how often it is done. */
-static uint64_t interval_ns(uint64_t cost_ticks)
+static uint64_t interval_ns(void)
 {
-	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
-	uint64_t kernel_ns = ops ? ops->tick_cost_ns() : 0;
-	/* Being woken costs whoever runs on that processor about what a timer signal does: the interrupt and two switches,
-	 * which this thread's own time does not show. */
-	double cost_ns = (double)cost_ticks / D.ticks_per_ns + (double)(kernel_ns ? kernel_ns : KERNEL_ASSUMED_NS);
-	double ns = cost_ns * 100 / D.config.overhead_percent;
+	double ns = (double)(S.cost + kernel_ticks()) * (1 << 20) / (double)contd__load(&D.tick_rate) / D.ticks_per_ns;
+	uint64_t least = contd__load(&D.tick_min), most = contd__load(&D.tick_max), base;
+	uint32_t doublings = S.quiet / QUIET_LOOKS;
 
-	if (daemon_state.tick_ns)
-		return daemon_state.tick_ns;
-	if (ns < (double)D.config.tick_min_ns)
-		return D.config.tick_min_ns;
-	return ns > (double)D.config.tick_max_ns ? D.config.tick_max_ns : (uint64_t)ns;
+	if (S.tick_ns)
+		return S.tick_ns;
+	base = ns < (double)least ? least : ns > (double)most ? most : (uint64_t)ns;
+	return base << doublings < most ? base << doublings : most;
 }
 
-static void nap(uint64_t ns)
+static void quiet(bool found)
 {
-	struct timespec ts = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+	if (found)
+		S.quiet = 0;
+	else if (S.quiet < QUIET_LOOKS * DOUBLINGS_MAX)
+		S.quiet++;
+}
 
-	/* Until the time is over or the thread is to end. */
-	syscall(SYS_futex, &daemon_state.stop, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+/* This thread's processor time a look, sleeping and waking included. */
+static void measure(void)
+{
+	struct timespec cpu;
+	uint64_t now;
+
+	if (++S.looks % 16)
+		return;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+	now = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
+	if (S.cpu_before) {
+		uint64_t sample = (uint64_t)((double)(now - S.cpu_before) / 16 * D.ticks_per_ns);
+
+		/* One slow look among them (a page fault, a long message) is not what looking costs. */
+		S.cost = (3 * S.cost + (sample < 2 * S.cost ? sample : 2 * S.cost)) / 4;
+	}
+	S.cpu_before = now;
+}
+
+static void futex_wait(uint32_t value, const struct timespec *ts)
+{
+	syscall(SYS_futex, &D.page->armed.by.daemon, FUTEX_WAIT, value, ts, NULL, 0);
+}
+
+/* May peers and completions end the next nap, or have they cost enough for now? */
+static bool may_be_woken(void)
+{
+	uint64_t now = contd__ticks(), once = S.cost + kernel_ticks();
+
+	if (!contd__purse_pay_sig(&S.purse, now, once, once))
+		S.spent = true;
+	if (S.spent && !contd__purse_half_full_sig(&S.purse, now)) {
+		if (S.rung)
+			S.quiet = 0;
+		return false;
+	}
+	S.spent = false;
+	if (S.rung && S.quiet < ARMED_DOUBLINGS * QUIET_LOOKS)
+		S.quiet = ARMED_DOUBLINGS * QUIET_LOOKS;
+	return true;
+}
+
+static struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
+static void nap(void)
+{
+	uint32_t *word = &D.page->armed.by.daemon;
+	struct timespec ts;
+
+	if (S.tick_ns || !may_be_woken()) {
+		ts = timespec_of(interval_ns());
+		if (!contd__load_seq(&S.stop))
+			futex_wait(DAEMON_AWAKE, &ts);
+		return;
+	}
+	ts = timespec_of(interval_ns());
+	/* Arm, look again, sleep. */
+	contd__store_seq(word, DAEMON_NAPS);
+	CONTD_TESTPOINT("daemon_naps");
+	if (!look() && !contd__load_seq(&S.stop))
+		futex_wait(DAEMON_NAPS, &ts);
+	if (contd__xchg(word, DAEMON_AWAKE) == DAEMON_AWAKE)
+		S.rung = 1;
+}
+
+/* Nothing is pending: until something is. */
+static void sleep_on(void)
+{
+	uint32_t *word = &D.page->armed.by.daemon;
+
+	contd__store_seq(word, DAEMON_SLEEPS);
+	if (!something_to_do() && !watches_for_regions() && !contd__load_seq(&S.stop))
+		futex_wait(DAEMON_SLEEPS, NULL);
+	contd__xchg(word, DAEMON_AWAKE);
+}
+
+/* ------------------------------------------------------------------------------------------------------ agent "block" --- */
+
+/* Descriptors of all sources that have something pending. -1: one has none, and must be looked at in turns; -EAGAIN. */
+static int descriptors(int *fds)
+{
+	uint32_t n = contd__load_acquire(&D.source_count);
+	int count = 0;
+
+	if (contd__load_seq(&D.words_pending))
+		return -1;
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__source *source = D.source[i];
+		int more;
+
+		if (!(source->where & (WHERE_DAEMON | WHERE_REGION)) || !source->pending())
+			continue;
+		more = source->sleep_on ? source->sleep_on(fds + count, FDS_MAX - count) : 0;
+		if (more == -EAGAIN)
+			return -EAGAIN;
+		if (more <= 0)
+			return -1;
+		count += more;
+	}
+	return count ? count : -1;
+}
+
+/* Interrupt the thread that is armed: what it waits for has come. */
+static void ring_region(void)
+{
+	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+	uint32_t tid = contd__load_seq(&D.page->armed.by.thread);
+
+	if (ops && tid && contd__xchg(&D.page->armed.by.thread, 0))
+		ops->ring((int32_t)tid);
+}
+
+/*
+ * Sleep until a descriptor is readable, a peer or a thread of this process rings, or a tick at its longest is over (for
+ * what comes by no descriptor). false: it can't be done this way.
+ */
+static bool block(bool looks)
+{
+	uint32_t *word = &D.page->armed.by.daemon;
+	struct pollfd polled[FDS_MAX + 1];
+	int fds[FDS_MAX], n;
+	struct timespec ts;
+	int ready = 0;
+
+	n = descriptors(fds);
+	if (n == -EAGAIN)
+		return true;
+	if (n < 0)
+		return false;
+	polled[0] = (struct pollfd){.fd = D.daemon_fd, .events = POLLIN};
+	for (int i = 0; i < n; i++)
+		polled[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+	contd__store_seq(word, DAEMON_POLLS);
+	CONTD_TESTPOINT("daemon_polls");
+	if (!(looks && look()) && !contd__load_seq(&S.stop)) {
+		ts = timespec_of(contd__load(&D.tick_max));
+		ready = ppoll(polled, (nfds_t)n + 1, &ts, NULL);
+	}
+	if (contd__xchg(word, DAEMON_AWAKE) == DAEMON_AWAKE) {
+		uint64_t count;
+
+		(void)!read(D.daemon_fd, &count, sizeof(count));
+	}
+	if (ready > (polled[0].revents != 0))
+		ring_region();
+	return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ the thread --- */
+
+/* Between two looks. */
+static void pause_between(bool found, bool looks)
+{
+	uint32_t mode = contd__load(&D.daemon_mode);
+
+	if (mode == CONTD_AGENT_SPIN && looks) {
+		if (!found)
+			CONTD_RELAX();
+		return;
+	}
+	measure();
+	if (mode == CONTD_AGENT_BLOCK && block(looks)) {
+		/* A busy stream is not worth a sleep each, and must not cost more than the budget. */
+		if (!may_be_woken()) {
+			struct timespec ts = timespec_of(interval_ns());
+
+			if (!contd__load_seq(&S.stop))
+				futex_wait(DAEMON_AWAKE, &ts);
+		}
+		return;
+	}
+	nap();
 }
 
 static void *daemon_main(void *arg)
 {
-	uint64_t cost = (uint64_t)(5000 * D.ticks_per_ns); /* until it has been measured */
-	struct timespec cpu;
-	uint64_t cpu_before = 0, looks = 0;
-
 	(void)arg;
-	pthread_setname_np(pthread_self(), "contd");
+	contd__store_release(&S.tid, (int32_t)syscall(SYS_gettid));
 	prctl(PR_SET_TIMERSLACK, 1ul); /* the default of 50 µs would be most of a tick: prctl(2) */
 	contd__thread_register();
 	contd__self.context = CONTEXT_DAEMON;
-	while (!contd__load_acquire(&daemon_state.stop)) {
-		uint32_t seen = contd__load_seq(&D.daemon_wake);
+	S.cost = (uint64_t)(5000 * D.ticks_per_ns); /* until it has been measured */
+	S.cpu_before = S.looks = 0;
+	S.quiet = S.rung = 0;
+	S.spent = false;
+	contd__purse_open(&S.purse, contd__ticks());
+	while (!contd__load_acquire(&S.stop)) {
+		bool found, looks = something_to_do();
 
-		if (!something_to_do()) {
-			/* Arm, look again, sleep. */
-			contd__store_seq(&D.daemon_asleep, 1);
-			if (!something_to_do() && !contd__load_seq(&daemon_state.stop))
-				syscall(SYS_futex, &D.daemon_wake, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-			contd__store_seq(&D.daemon_asleep, 0);
+		if (!looks && !watches_for_regions()) {
+			sleep_on();
 			continue;
 		}
-		look();
-		/* This thread's processor time a look, sleeping and waking included. */
-		if (++looks % 16 == 0) {
-			uint64_t now;
-
-			clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-			now = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
-			if (cpu_before) {
-				uint64_t sample = (uint64_t)((double)(now - cpu_before) / 16 * D.ticks_per_ns);
-
-				/* One slow look among them (a page fault, a long message) is not what looking costs. */
-				cost = (3 * cost + (sample < 2 * cost ? sample : 2 * cost)) / 4;
-			}
-			cpu_before = now;
-		}
-		nap(interval_ns(cost));
+		found = looks && look();
+		quiet(found);
+		pause_between(found, looks);
 	}
 	return NULL;
 }
 
-/* The thread is to be told, whether it sleeps or is about to. */
-static void wake(void)
+/* ------------------------------------------------------------------------------------------------------- its settings --- */
+
+/* "0,2-3": -EINVAL where it is not such a list. */
+static int read_cpus(const char *text, cpu_set_t *set)
 {
-	contd__add(&D.daemon_wake, 1);
-	syscall(SYS_futex, &D.daemon_wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	syscall(SYS_futex, &daemon_state.stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	CPU_ZERO(set);
+	for (;;) {
+		char *end;
+		unsigned long from = strtoul(text, &end, 10), to;
+
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		to = from;
+		if (*end == '-') {
+			text = end + 1;
+			to = strtoul(text, &end, 10);
+			if (*text < '0' || *text > '9')
+				return -EINVAL;
+		}
+		if (to < from || to >= CPU_SETSIZE)
+			return -EINVAL;
+		for (; from <= to; from++)
+			CPU_SET(from, set);
+		if (!*end)
+			return 0;
+		if (*end != ',')
+			return -EINVAL;
+		text = end + 1;
+	}
 }
 
-static int start_thread(void)
+static int read_sched(const char *text, int *policyp, int *levelp)
+{
+	static const struct {
+		const char *name;
+		int policy, min, max;
+	} known[] = {{"other", SCHED_OTHER, -20, 19}, {"batch", SCHED_BATCH, -20, 19}, {"idle", SCHED_IDLE, 0, 0},
+		     {"fifo", SCHED_FIFO, 1, 99},     {"rr", SCHED_RR, 1, 99}};
+	size_t length = strcspn(text, ":");
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		long level = known[i].min > 0 ? 1 : 0;
+		char *end;
+
+		if (strlen(known[i].name) != length || strncmp(known[i].name, text, length) != 0)
+			continue;
+		if (text[length]) {
+			level = strtol(text + length + 1, &end, 10);
+			if (end == text + length + 1 || *end || level < known[i].min || level > known[i].max)
+				return -EINVAL;
+		}
+		*policyp = known[i].policy;
+		*levelp = (int)level;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* Name, processors and scheduling, as the settings say, of the thread that runs. */
+static int apply_locked(void)
+{
+	const struct contd_config *c = &D.config;
+	cpu_set_t cpus;
+	int policy, level, rc;
+
+	pthread_setname_np(S.thread, c->daemon_name);
+	if (c->daemon_cpus) {
+		if (read_cpus(c->daemon_cpus, &cpus))
+			return contd__fail(-EINVAL, "daemon_cpus must be a list of processors, as in 0,2-3");
+		rc = pthread_setaffinity_np(S.thread, sizeof(cpus), &cpus);
+		if (rc)
+			return contd__fail(-rc, "daemon_cpus: none of these processors is there for this process: "
+						"sched_setaffinity(2)");
+	}
+	if (c->daemon_sched) {
+		struct sched_param param = {0};
+
+		if (read_sched(c->daemon_sched, &policy, &level))
+			return contd__fail(-EINVAL, "daemon_sched must be other, batch, idle, fifo or rr, with :priority behind it "
+						    "where wanted (1 to 99 for fifo and rr, else a nice value)");
+		if (policy == SCHED_FIFO || policy == SCHED_RR)
+			param.sched_priority = level;
+		rc = pthread_setschedparam(S.thread, policy, &param);
+		if (!rc && param.sched_priority == 0 && setpriority(PRIO_PROCESS, (id_t)contd__load(&S.tid), level))
+			rc = errno;
+		if (rc)
+			return contd__fail(-rc, "daemon_sched: the kernel refuses it (sched_setscheduler(2), setpriority(2)); raise "
+						"RLIMIT_RTPRIO or RLIMIT_NICE");
+	}
+	return 0;
+}
+
+/* -------------------------------------------------------------------------------------------------------- its life --- */
+
+/* The thread is to look at what has changed, whatever it is doing. */
+static void rouse(void)
+{
+	contd__daemon_wake_sig(true);
+	syscall(SYS_futex, &D.page->armed.by.daemon, FUTEX_WAKE, 1, NULL, NULL, 0); /* a nap that nothing may end */
+}
+
+static void end_locked(void)
+{
+	if (!S.runs)
+		return;
+	contd__store_seq(&S.stop, 1);
+	rouse();
+	pthread_join(S.thread, NULL);
+	S.runs = false;
+	contd__store(&D.daemon_mode, 0);
+	contd__store(&S.tid, 0);
+	if (D.daemon_fd >= 0)
+		close(D.daemon_fd);
+	contd__store(&D.daemon_fd, -1);
+}
+
+/* How it waits: the settings' choice, or ticks where they know of no daemon. */
+static uint32_t mode(void)
+{
+	return D.config.agent >= CONTD_AGENT_TICK ? (uint32_t)D.config.agent : CONTD_AGENT_TICK;
+}
+
+/* For agent "block"; the descriptor stays until the thread ends. */
+static int set_mode_locked(void)
+{
+	if (mode() == CONTD_AGENT_BLOCK && D.daemon_fd < 0) {
+		int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+		if (fd < 0)
+			return contd__fail(-errno, "no file descriptor to be had for the daemon; raise RLIMIT_NOFILE");
+		contd__store_release(&D.daemon_fd, fd);
+	}
+	contd__store_seq(&D.daemon_mode, mode());
+	return 0;
+}
+
+static int start_locked(void)
 {
 	sigset_t all, before;
-	int rc;
+	int rc = set_mode_locked();
 
+	if (rc)
+		return rc;
 	/* No signal of the program's is to be handled on a thread that it does not know of. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	contd__store(&daemon_state.stop, 0);
-	rc = pthread_create(&daemon_state.thread, NULL, daemon_main, NULL);
+	contd__store(&S.stop, 0);
+	rc = pthread_create(&S.thread, NULL, daemon_main, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc) {
+		contd__store(&D.daemon_mode, 0);
+		return contd__fail(-rc, "no thread to be had for the daemon; raise RLIMIT_NPROC");
+	}
+	S.runs = true;
+	while (!contd__load_acquire(&S.tid))
+		sched_yield();
+	rc = apply_locked();
+	if (rc)
+		end_locked();
+	return rc;
+}
+
+int contd__daemon_configure(const struct contd_config *before)
+{
+	bool wanted = D.config.agent >= CONTD_AGENT_TICK;
+	int rc = 0;
+
+	pthread_mutex_lock(&S.lock);
+	if (!S.runs && wanted) {
+		rc = start_locked();
+	} else if (S.runs && !wanted && S.users == 0) {
+		end_locked();
+	} else if (S.runs) {
+		rc = set_mode_locked();
+		if (!rc)
+			rc = apply_locked();
+		/* Put back what was in force: the caller restores the settings themselves. */
+		if (rc && before)
+			contd__store_seq(&D.daemon_mode, (uint32_t)(before->agent >= CONTD_AGENT_TICK ? before->agent
+												     : CONTD_AGENT_TICK));
+		rouse();
+	}
+	if (!rc)
+		S.by_settings = wanted;
+	pthread_mutex_unlock(&S.lock);
 	return rc;
 }
 
@@ -148,27 +523,17 @@ int contd_daemon_start(const struct contd_daemon_attr *attr)
 		return contd__fail(-EINVAL, "contd_daemon_start: tick_ns must be 0, or from 1000 to 10000000000");
 	if (contd__self.context != CONTEXT_THREAD)
 		return contd__fail(-EDEADLK, "contd_daemon_start: not on the daemon thread, nor in a handler");
-	pthread_mutex_lock(&daemon_state.lock);
-	if (daemon_state.users == 0) {
-		daemon_state.tick_ns = attr ? attr->tick_ns : 0;
-		rc = start_thread();
-		if (rc)
-			rc = contd__fail(-rc, "contd_daemon_start: no thread to be had; raise RLIMIT_NPROC");
-	} else if (attr && attr->tick_ns != daemon_state.tick_ns) {
+	pthread_mutex_lock(&S.lock);
+	if (!S.runs) {
+		S.tick_ns = attr ? attr->tick_ns : 0;
+		rc = start_locked();
+	} else if (attr && attr->tick_ns != S.tick_ns) {
 		rc = contd__fail(-EBUSY, "contd_daemon_start: it runs already with another tick_ns");
 	}
 	if (!rc)
-		daemon_state.users++;
-	pthread_mutex_unlock(&daemon_state.lock);
+		S.users++;
+	pthread_mutex_unlock(&S.lock);
 	return rc;
-}
-
-static void end_locked(void)
-{
-	contd__store_seq(&daemon_state.stop, 1);
-	wake();
-	pthread_join(daemon_state.thread, NULL);
-	daemon_state.users = 0;
 }
 
 int contd_daemon_stop(void)
@@ -179,21 +544,28 @@ int contd_daemon_stop(void)
 		return rc;
 	if (contd__self.context != CONTEXT_THREAD)
 		return contd__fail(-EDEADLK, "contd_daemon_stop: not on the daemon thread, nor in a handler");
-	pthread_mutex_lock(&daemon_state.lock);
-	if (daemon_state.users == 0)
-		rc = contd__fail(-EPERM, "contd_daemon_stop: it is not running");
-	else if (daemon_state.users > 1)
-		daemon_state.users--;
-	else
+	pthread_mutex_lock(&S.lock);
+	if (S.users == 0)
+		rc = contd__fail(-EPERM, "contd_daemon_stop: nobody has started it by contd_daemon_start()");
+	else if (--S.users == 0 && !S.by_settings)
 		end_locked();
-	pthread_mutex_unlock(&daemon_state.lock);
+	pthread_mutex_unlock(&S.lock);
 	return rc;
 }
 
 void contd__daemon_end(void)
 {
-	pthread_mutex_lock(&daemon_state.lock);
-	if (daemon_state.users)
-		end_locked();
-	pthread_mutex_unlock(&daemon_state.lock);
+	pthread_mutex_lock(&S.lock);
+	end_locked();
+	S.users = 0;
+	S.by_settings = false;
+	S.tick_ns = 0;
+	pthread_mutex_unlock(&S.lock);
+}
+
+void contd__daemon_forked(void)
+{
+	S.runs = S.by_settings = false;
+	S.users = 0;
+	contd__store(&D.daemon_mode, 0);
 }

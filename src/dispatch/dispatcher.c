@@ -2,15 +2,15 @@
 /* Life of the dispatcher, and its settings. */
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "dispatch/group.h"
+#include "dispatch/settings.h"
 #include "dispatch/stats.h"
 #include "dispatch/watch.h"
+#include "dispatch/watchdog.h"
 
 #define D contd__dispatch
 
@@ -26,139 +26,6 @@ const char *contd_error_text(void)
 uint32_t contd_version(void)
 {
 	return CONTD_VERSION_MAJOR << 16 | CONTD_VERSION_MINOR << 8 | CONTD_VERSION_PATCH;
-}
-
-/* ------------------------------------------------------------------------------------------------------- settings --- */
-
-static const struct contd_config defaults = {
-	.size = sizeof(struct contd_config),
-	.agent = CONTD_AGENT_REGION,
-	.overhead_percent = 2,
-	.tick_min_ns = 10000,
-	.tick_max_ns = 10000000,
-	.scan_count = 64,
-	.scan_ns = 50000,
-};
-
-/* A whole number in a variable of the environment: 0 where unset, 1 where read, -EINVAL. */
-static int env_number(const char *name, uint64_t *valuep)
-{
-	const char *text = getenv(name);
-	char *end;
-	unsigned long long v;
-
-	if (!text)
-		return 0;
-	errno = 0;
-	v = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno)
-		return -EINVAL;
-	*valuep = v;
-	return 1;
-}
-
-static int env_apply(struct contd_config *c)
-{
-	static const char *const agents[] = {"", "caller", "region", "tick"};
-	const char *text;
-	uint64_t v;
-	int rc;
-
-	if ((rc = env_number("CONTD_SIGNAL", &v)) != 0) {
-		if (rc < 0 || v > 1000)
-			return contd__fail(-EINVAL, "CONTD_SIGNAL must be a number from SIGRTMIN to SIGRTMAX");
-		c->signal_number = (int)v;
-	}
-	if ((rc = env_number("CONTD_SIGNAL_CHAIN", &v)) != 0) {
-		if (rc < 0 || v > 1)
-			return contd__fail(-EINVAL, "CONTD_SIGNAL_CHAIN must be 0 or 1");
-		c->signal_taken = v ? CONTD_SIGNAL_CHAIN : CONTD_SIGNAL_REFUSE;
-	}
-	if ((rc = env_number("CONTD_TICK_MIN_NS", &v)) != 0) {
-		if (rc < 0 || v == 0)
-			return contd__fail(-EINVAL, "CONTD_TICK_MIN_NS must be a number of nanoseconds");
-		c->tick_min_ns = v;
-	}
-	if ((rc = env_number("CONTD_TICK_MAX_NS", &v)) != 0) {
-		if (rc < 0 || v == 0)
-			return contd__fail(-EINVAL, "CONTD_TICK_MAX_NS must be a number of nanoseconds");
-		c->tick_max_ns = v;
-	}
-	if ((rc = env_number("CONTD_SCAN_COUNT", &v)) != 0) {
-		if (rc < 0 || v == 0 || v > UINT32_MAX)
-			return contd__fail(-EINVAL, "CONTD_SCAN_COUNT must be a number from 1 to 1000000");
-		c->scan_count = (uint32_t)v;
-	}
-	if ((rc = env_number("CONTD_SCAN_NS", &v)) != 0) {
-		if (rc < 0 || v == 0)
-			return contd__fail(-EINVAL, "CONTD_SCAN_NS must be a number of nanoseconds");
-		c->scan_ns = v;
-	}
-	if ((text = getenv("CONTD_OVERHEAD_PERCENT")) != NULL) {
-		char *end;
-
-		c->overhead_percent = strtod(text, &end);
-		if (end == text || *end || !(c->overhead_percent > 0))
-			return contd__fail(-EINVAL, "CONTD_OVERHEAD_PERCENT must be a number from 0.1 to 50");
-	}
-	if ((text = getenv("CONTD_AGENT")) != NULL) {
-		int agent = 0;
-
-		for (int i = CONTD_AGENT_CALLER; i <= CONTD_AGENT_TICK; i++)
-			if (strcmp(text, agents[i]) == 0)
-				agent = i;
-		if (!agent)
-			return contd__fail(-EINVAL, "CONTD_AGENT must be caller, region or tick");
-		c->agent = agent;
-	}
-	return 0;
-}
-
-static int config_make(const struct contd_config *given, struct contd_config *c)
-{
-	int rc;
-
-	*c = defaults;
-	c->signal_number = SIGRTMAX - 3;
-	if (given) {
-		if (given->size != sizeof(*given))
-			return contd__fail(-EINVAL, "contd_init: set cfg->size to sizeof(struct contd_config)");
-		if (given->signal_number)
-			c->signal_number = given->signal_number;
-		c->signal_taken = given->signal_taken;
-		if (given->agent)
-			c->agent = given->agent;
-		if (given->overhead_percent != 0)
-			c->overhead_percent = given->overhead_percent;
-		if (given->tick_min_ns)
-			c->tick_min_ns = given->tick_min_ns;
-		if (given->tick_max_ns)
-			c->tick_max_ns = given->tick_max_ns;
-		if (given->scan_count)
-			c->scan_count = given->scan_count;
-		if (given->scan_ns)
-			c->scan_ns = given->scan_ns;
-	}
-	rc = env_apply(c);
-	if (rc)
-		return rc;
-	if (c->signal_number < SIGRTMIN || c->signal_number > SIGRTMAX)
-		return contd__fail(-EINVAL, "signal_number must be from SIGRTMIN to SIGRTMAX");
-	if (c->signal_taken != CONTD_SIGNAL_REFUSE && c->signal_taken != CONTD_SIGNAL_CHAIN)
-		return contd__fail(-EINVAL, "signal_taken must be one of enum contd_signal_taken");
-	if (c->agent < CONTD_AGENT_CALLER || c->agent > CONTD_AGENT_TICK)
-		return contd__fail(-EINVAL, "agent must be one of enum contd_agent");
-	if (!(c->overhead_percent >= 0.1 && c->overhead_percent <= 50))
-		return contd__fail(-EINVAL, "overhead_percent must be from 0.1 to 50");
-	if (c->tick_min_ns < 1000 || c->tick_min_ns > 1000000000)
-		return contd__fail(-EINVAL, "tick_min_ns must be from 1000 to 1000000000");
-	if (c->tick_max_ns < c->tick_min_ns || c->tick_max_ns > 10000000000)
-		return contd__fail(-EINVAL, "tick_max_ns must be from tick_min_ns to 10000000000");
-	if (c->scan_count > 1000000)
-		return contd__fail(-EINVAL, "scan_count must be from 1 to 1000000");
-	if (c->scan_ns < 1000 || c->scan_ns > 1000000000)
-		return contd__fail(-EINVAL, "scan_ns must be from 1000 to 1000000000");
-	return 0;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- life --- */
@@ -189,6 +56,7 @@ static void in_child(void)
 		return;
 	D.forked = 1;
 	D.fd_armed = 0; /* the descriptor is the parent's too */
+	contd__daemon_forked();
 	if (ops)
 		ops->forked();
 }
@@ -198,20 +66,45 @@ static void watch_forks(void)
 	pthread_atfork(NULL, NULL, in_child);
 }
 
+/* Put the settings in force: what is derived from them, and copies of the texts. */
+static void settle(const struct contd_config *c)
+{
+	static char kept[2][3][CONTD_SETTING_TEXT]; /* two: what is put in force may be what was in force before */
+	static unsigned turn;
+	const char **texts[] = {&D.config.daemon_name, &D.config.daemon_cpus, &D.config.daemon_sched};
+
+	D.config = *c;
+	turn ^= 1;
+	for (unsigned i = 0; i < 3; i++) {
+		if (!*texts[i])
+			continue;
+		memmove(kept[turn][i], *texts[i], strlen(*texts[i]) + 1); /* its length was checked: settings.c */
+		*texts[i] = kept[turn][i];
+	}
+	D.second = (uint64_t)(1e9 * D.ticks_per_ns);
+	contd__store(&D.scan_ticks, (uint64_t)((double)c->scan_ns * D.ticks_per_ns));
+	contd__store(&D.tick_rate, (uint64_t)(c->overhead_percent / 100 * 0.8 * (1 << 20)));
+	contd__store(&D.tick_min, c->tick_min_ns);
+	contd__store(&D.tick_max, c->tick_max_ns);
+	contd__store(&D.scan_count, c->scan_count);
+	contd__store(&D.purse_rate, (uint64_t)(c->overhead_percent / 100 * 0.9 * (1 << 20)));
+	contd__store(&D.purse_most, (uint64_t)(c->overhead_percent / 100 * 0.1 * (double)D.second));
+	contd__store(&D.late_ticks, (uint64_t)((double)c->watchdog_ns * D.ticks_per_ns));
+}
+
 static int start_locked(const struct contd_config *cfg)
 {
 	static const struct contd__ordinary ordinary = {contd__thread_register, contd__table_grow};
 	static pthread_once_t forks = PTHREAD_ONCE_INIT;
 	struct contd_config c;
-	int rc = config_make(cfg, &c);
+	int rc = contd__settings_make(cfg, NULL, &c);
 
 	if (rc)
 		return rc;
 	pthread_once(&forks, watch_forks);
 	D.ordinary = &ordinary;
-	D.config = c;
 	D.ticks_per_ns = measure_ticks_per_ns();
-	D.scan_ticks = (uint64_t)((double)c.scan_ns * D.ticks_per_ns);
+	settle(&c);
 	CDS_INIT_LIST_HEAD(&D.groups);
 	__cds_lfs_init(&D.dead);
 	contd__stats_reset();
@@ -219,10 +112,43 @@ static int start_locked(const struct contd_config *cfg)
 	if (rc)
 		return rc;
 	contd__store_seq(&D.live, 1);
-	if (c.agent == CONTD_AGENT_TICK && (rc = contd_daemon_start(NULL)) != 0) {
+	if ((rc = contd__watchdog_start()) != 0 || (rc = contd__daemon_configure(NULL)) != 0) {
+		contd__daemon_end();
+		contd__watchdog_end();
 		contd__store_seq(&D.live, 0);
 		D.signal_ops->stop();
 	}
+	return rc;
+}
+
+int contd_configure(const struct contd_config *cfg)
+{
+	struct contd_config c, before;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!cfg)
+		return contd__fail(-EINVAL, "contd_configure: cfg must not be NULL");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_configure: not in a signal handler");
+	if (contd__self.context == CONTEXT_DAEMON)
+		return contd__fail(-EDEADLK, "contd_configure: not on the daemon thread");
+	pthread_mutex_lock(&life_lock);
+	before = D.config;
+	rc = contd__settings_make(cfg, &before, &c);
+	if (!rc && (c.signal_number != before.signal_number || c.signal_taken != before.signal_taken || c.bell != before.bell))
+		rc = contd__fail(-EBUSY, "contd_configure: signal_number, signal_taken and bell can't be changed while contd runs");
+	if (!rc) {
+		settle(&c);
+		rc = contd__watchdog_start();
+		if (!rc)
+			rc = contd__daemon_configure(&before);
+		if (rc)
+			settle(&before);
+		D.signal_ops->configured();
+	}
+	pthread_mutex_unlock(&life_lock);
 	return rc;
 }
 
@@ -261,6 +187,7 @@ int contd_fini(void)
 		return 0;
 	}
 	contd__daemon_end();
+	contd__watchdog_end();
 	contd__thread_ensure();
 	D.signal_ops->stop();
 	contd__store_release(&D.source_count, 0);
@@ -268,7 +195,9 @@ int contd_fini(void)
 	contd__words_fini();
 	contd__store(&D.words_pending, 0);
 	for (unsigned c = 0; c < CLASSES; c++)
-		memset(&D.root[c], 0, sizeof(D.root[c]));
+		if (D.root[c].bit)
+			memset(&D.root[c], 0, sizeof(D.root[c]));
+	contd__store(&contd__ready, 0);
 	if (D.fd >= 0)
 		close(D.fd);
 	D.fd = -1;

@@ -15,16 +15,23 @@
 
 #include <contd/contd.h>
 
+#include "dispatch/page.h"
 #include "rcu/atomic.h"
 #include "rcu/table.h"
 
-/* Groups that are not poll-only, by who may run them: bit 0 also the daemon, bit 1 also a handler anywhere. */
+/*
+ * Groups that are not poll-only, by who may run them (bit 0: also the daemon, bit 1: also a handler anywhere) and by
+ * priority: four classes of low, normal, high.
+ */
 #define CLASS_ANY 1u
 #define CLASS_SIGNAL 2u
-#define CLASSES 4u
-#define CLASSES_ALL 0xfu    /* masks of classes */
-#define CLASSES_DAEMON 0xau /* 1 and 3 */
-#define CLASSES_SIGNAL 0xcu /* 2 and 3 */
+#define CLASS_KINDS 4u
+#define PRIORITIES 3u
+#define CLASSES (PRIORITIES * CLASS_KINDS)
+#define CLASSES_ALL 0xfffu    /* masks of classes */
+#define CLASSES_DAEMON 0xaaau /* those with bit 0 */
+#define CLASSES_SIGNAL 0xcccu /* those with bit 1 */
+#define CLASSES_THREAD 0x444u /* bit 1 alone: a handler anywhere, but no daemon */
 
 /* Where a source may be looked at. */
 enum contd__where { WHERE_THREAD = 1, WHERE_REGION = 2, WHERE_HANDLER = 4, WHERE_DAEMON = 8 };
@@ -38,6 +45,14 @@ struct contd__source {
 	uint32_t where; /* mask of enum contd__where; only there is progress called */
 	void (*progress)(enum contd__where where);
 	uint32_t (*pending)(void); /* how many of its operations wait: 0 means there is nothing to look at */
+	/* May it be driven on the calling thread, as far as the thread is concerned? Any context. NULL: anywhere. */
+	bool (*here)(void);
+	/*
+	 * The daemon wants to sleep: file descriptors that become readable when there is something to look at, after all has
+	 * been looked at once more. Returns how many it has put down, 0 where it has none and must be looked at in turns,
+	 * -EAGAIN where something is there already. NULL: none. The daemon thread only.
+	 */
+	int (*sleep_on)(int *fds, int room);
 };
 #define SOURCES_MAX 8u
 
@@ -45,10 +60,13 @@ struct contd__source {
 struct contd__signal_ops {
 	void (*arm)(void);        /* something that ticks can serve became pending; any context */
 	int (*notify)(void);      /* interrupt one attached thread; any context; 1 if one will look */
+	void (*ring)(int32_t tid); /* interrupt that one, on the sources' behalf */
 	void (*again)(bool ran);   /* after a scan by interruption that left something; ran: not everything */
 	void (*detach_self)(void); /* the thread ends */
 	void (*stop)(void);       /* fini */
 	void (*forked)(void);     /* in the child */
+	void (*configured)(void); /* settings have changed */
+	void (*looked)(void);     /* a guard's end has done what a signal would have */
 	uint64_t (*tick_ns)(void); /* interval in force on this thread */
 	uint64_t (*tick_cost_ns)(void);
 };
@@ -77,19 +95,31 @@ struct contd__dispatch {
 	uint32_t words_pending __attribute__((aligned(64)));
 	uint32_t source_count;
 	struct contd__source *source[SOURCES_MAX];
-	uint32_t daemon_wake; /* futex word of the daemon; goes up when something becomes pending */
-	uint32_t daemon_asleep;
+	struct contd__page *page; /* where this process is rung; never NULL */
+	int daemon_fd;        /* eventfd that a daemon in poll(2) is woken by, or -1 */
+	uint32_t daemon_mode; /* enum contd_agent of a daemon that runs: tick, block or spin; 0: none */
 
 	struct contd_config config;
 	double ticks_per_ns;
-	uint64_t scan_ticks;
+
+	/* Settings, and what follows from them, as handlers read them; contd_configure() stores them one by one. */
+	uint64_t scan_ticks __attribute__((aligned(64)));
+	uint32_t scan_count;
+	uint64_t tick_min, tick_max; /* ns */
+	uint64_t tick_rate;   /* share of a thread's time that ticks alone may take, times 2^20 */
+	uint64_t second;      /* in clock ticks */
+	uint64_t purse_rate;  /* what flows into a purse a clock tick, times 2^20 */
+	uint64_t purse_most;
+	uint64_t late_ticks;  /* the watchdog's bound, 0: none */
 	struct __cds_lfs_stack dead; /* groups to be freed; pushed in handlers too, emptied by threads under `lock` */
 	uint32_t dead_count;
-	uint64_t notifications, notify_failed; /* by threads that are not in the statistics' list */
+	uint64_t notifications, notify_failed, put_off, rings_sent; /* by threads that are not in the statistics' list */
+	uint64_t handler_max; /* the longest handler, in clock ticks */
 	uint32_t strangers;  /* completers on threads that RCU does not know: groups are not freed while there are any */
 
 	struct cds_list_head groups;
-	uint32_t class_skip; /* how many classes the next scan leaves for later, counted from the highest */
+	uint32_t class_skip[PRIORITIES]; /* how many of its classes the next scan leaves for later, from the highest */
+	uint32_t short_scans; /* scans in a row that left lower priorities without a turn */
 	struct contd__root root[CLASSES];
 	pthread_mutex_t lock; /* groups in the roots, users, threads; never taken in a handler */
 };
@@ -111,6 +141,9 @@ CONTD_INTERNAL_API void contd__pending_sig(void);
 /* Has a source that may be looked at in one of these places something pending? Any context. */
 bool contd__sources_pending_sig(uint32_t where);
 
+/* The same, for sources that may be driven on this thread. */
+bool contd__sources_here_sig(uint32_t where);
+
 /* Let every such source make progress; `where` is the place this is. */
 void contd__sources_drive_sig(enum contd__where where);
 
@@ -125,5 +158,14 @@ int contd__signal_start(const struct contd_config *config);
 
 /* Stops the daemon, whoever started it. */
 void contd__daemon_end(void);
+
+/* The agent of the settings takes over: starts, switches or stops the daemon; its other settings take effect. */
+int contd__daemon_configure(const struct contd_config *before);
+
+/* In a child of fork: no daemon. */
+void contd__daemon_forked(void);
+
+/* Wake the daemon: where it sleeps for want of anything pending, and, with `ready`, where it naps. Any context. */
+CONTD_INTERNAL_API void contd__daemon_wake_sig(bool ready);
 
 #endif

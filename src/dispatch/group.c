@@ -19,13 +19,15 @@ static pthread_mutex_t chain_lock = PTHREAD_MUTEX_INITIALIZER; /* group-waits-fo
 
 static int root_enter_locked(struct contd_group *g)
 {
-	unsigned c = (g->flags & CONTD_THREAD_ANY ? CLASS_ANY : 0) | (g->flags & CONTD_ASYNC_SIGNAL_SAFE ? CLASS_SIGNAL : 0);
+	unsigned c = (g->flags & CONTD_THREAD_ANY ? CLASS_ANY : 0) | (g->flags & CONTD_ASYNC_SIGNAL_SAFE ? CLASS_SIGNAL : 0) |
+		     (unsigned)(g->priority - CONTD_PRIORITY_LOW) * CLASS_KINDS;
 	struct contd__root *root = &D.root[c];
 
 	for (uint32_t i = 0; i < ROOT_GROUPS; i++) {
 		if (root->group[i])
 			continue;
 		g->table.root_index = i;
+		contd__store(&root->bit, 1u << c);
 		/* Before its root is marked for the first time; pairs with the look in mark_up (rcu/table.c). */
 		contd__store_seq(&g->table.root, root);
 		/* Release: pairs with the acquire in scan_class. */
@@ -45,6 +47,8 @@ static int attr_check(const struct contd_group_attr *attr)
 		return contd__fail(-EINVAL, "contd_group_create: attr->flags has bits that are no enum contd_group_flags");
 	if (attr->max_poll < CONTD_MAX_POLL_NONE)
 		return contd__fail(-EINVAL, "contd_group_create: attr->max_poll must be at least CONTD_MAX_POLL_NONE (-1)");
+	if (attr->priority < CONTD_PRIORITY_LOW || attr->priority > CONTD_PRIORITY_HIGH)
+		return contd__fail(-EINVAL, "contd_group_create: attr->priority must be one of enum contd_priority");
 	if (attr->flags & CONTD_POLL_ONLY && attr->max_poll == CONTD_MAX_POLL_NONE)
 		return contd__fail(-EINVAL, "contd_group_create: poll-only with CONTD_MAX_POLL_NONE would never run anything");
 	return 0;
@@ -83,6 +87,7 @@ int contd_group_create(const struct contd_group_attr *attr, struct contd_group *
 		return contd__fail(-ENOMEM, "contd_group_create: out of memory");
 	*g = (struct contd_group){.life = LIFE_REFERENCE,
 				  .flags = attr ? attr->flags : 0,
+				  .priority = attr ? attr->priority : 0,
 				  .max_poll = !attr || attr->max_poll == 0     ? -1
 					      : attr->max_poll == CONTD_MAX_POLL_NONE ? 0
 										      : attr->max_poll};

@@ -29,6 +29,7 @@
 #include <contd/contd.h>
 
 #include "dispatch/dispatcher.h"
+#include "dispatch/late.h"
 #include "dispatch/thread.h"
 #include "rcu/table.h"
 
@@ -41,6 +42,7 @@ struct contd_group {
 	uint64_t life __attribute__((aligned(64)));
 	uint32_t flags;
 	int32_t max_poll;      /* -1: no limit */
+	int32_t priority;
 	uint64_t waiter;       /* slot (of another group) that runs when this one is complete, or 0 */
 	void (*idle)(struct contd_group *group); /* outstanding reached 0; any context; or NULL */
 	void (*freed)(void *owner); /* the group is gone; an ordinary thread; or NULL */
@@ -133,18 +135,33 @@ CONTD_INTERNAL_API int contd__slot_take_sig(struct contd__slot *s, uint32_t gene
 CONTD_INTERNAL_API void contd__slot_run_taken(struct contd__slot *s);
 
 /* Around a callback of g's: frame, guard, count. */
-static inline void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g)
+static inline void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g, const void *site)
 {
 	f->group = g;
 	f->outer = contd__self.frame;
+	f->site = NULL;
+	f->since = 0;
 	/* A continuation is not interrupted by another one: the handler leaves it for the end of the guard. */
 	contd_guard_begin();
 	contd__self.frame = f;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (contd__late_watched_sig()) {
+		f->site = contd__self.site;
+		f->since = contd__self.since;
+		contd__store(&contd__self.since, contd__ticks());
+		/* Release: pairs with the acquire in contd__stats_running. */
+		contd__store_release(&contd__self.site, site);
+	}
 }
 
 static inline void contd__frame_leave_sig(struct contd__frame *f)
 {
+	if (__builtin_expect(contd__self.site != NULL, 0)) {
+		contd__late_note_sig(contd__self.site, LATE_CONTINUATION, contd__ticks() - contd__self.since);
+		contd__store(&contd__self.site, NULL);
+		contd__store(&contd__self.since, f->since);
+		contd__store_release(&contd__self.site, f->site);
+	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__self.frame = f->outer;
 	CONTD_COUNT(run, 1);
@@ -193,10 +210,7 @@ uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget)
 /* Has a class of the mask anything marked? A hint that is never wrong about "no" for what was marked before. */
 static inline bool contd__marked_sig(uint32_t classes)
 {
-	for (unsigned c = 0; c < CLASSES; c++)
-		if (classes & 1u << c && contd__load_seq(&contd__dispatch.root[c].top))
-			return true;
-	return false;
+	return (contd__load_seq(&contd__ready) & classes) != 0;
 }
 
 /* Tell sleepers and the file descriptor that something of g is ready or complete. */

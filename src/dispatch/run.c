@@ -8,7 +8,10 @@
 #include "dispatch/group.h"
 #include "rcu/reader.h"
 
-struct contd__dispatch contd__dispatch = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+static struct contd__page private_page; /* while there is no shared one */
+
+struct contd__dispatch contd__dispatch = {
+	.fd = -1, .daemon_fd = -1, .page = &private_page, .lock = PTHREAD_MUTEX_INITIALIZER};
 __thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
 __thread struct contd_tls contd__tls __attribute__((tls_model("initial-exec")));
 
@@ -46,15 +49,21 @@ void contd__group_unpin_sig(struct contd_group *g)
 /* ------------------------------------------------------------------------------------------------------- telling --- */
 
 /* The daemon says that it sleeps before it looks for the last time; the caller has set what it looks for. */
-static void daemon_wake_sig(void)
+void contd__daemon_wake_sig(bool ready)
 {
+	uint32_t *word = &D.page->armed.by.daemon, how = contd__load_seq(word);
 	int saved;
 
-	if (!contd__load_seq(&D.daemon_asleep))
+	if (how == DAEMON_AWAKE || (how == DAEMON_NAPS && !ready) || (how = contd__xchg(word, DAEMON_AWAKE)) == DAEMON_AWAKE)
 		return;
 	saved = errno;
-	contd__add(&D.daemon_wake, 1);
-	syscall(SYS_futex, &D.daemon_wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	if (how == DAEMON_POLLS) {
+		uint64_t one = 1;
+
+		(void)!write(contd__load(&D.daemon_fd), &one, sizeof(one)); /* fails only when it is readable as it is */
+	} else {
+		syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0); /* not the private kind: peers wake it too */
+	}
 	errno = saved;
 }
 
@@ -70,7 +79,7 @@ void contd__announce_sig(const struct contd_group *g)
 		errno = saved;
 	}
 	if (g->flags & CONTD_THREAD_ANY && !(g->flags & CONTD_POLL_ONLY))
-		daemon_wake_sig();
+		contd__daemon_wake_sig(true);
 	if (!(g->flags & CONTD_POLL_ONLY) && contd__load_seq(&D.fd_armed) && contd__xchg(&D.fd_armed, 0)) {
 		int saved = errno;
 		uint64_t one = 1;
@@ -87,7 +96,7 @@ void contd__pending_sig(void)
 
 	if (ops)
 		ops->arm();
-	daemon_wake_sig();
+	contd__daemon_wake_sig(false);
 }
 
 bool contd__sources_pending_sig(uint32_t where)
@@ -106,8 +115,24 @@ void contd__sources_drive_sig(enum contd__where where)
 	uint32_t n = contd__load_acquire(&D.source_count);
 
 	for (uint32_t i = 0; i < n; i++)
-		if (D.source[i]->where & (uint32_t)where && D.source[i]->pending())
+		if (D.source[i]->where & (uint32_t)where && D.source[i]->pending()) {
+			uint64_t begin = contd__late_watched_sig() ? contd__ticks() : 0;
+
 			D.source[i]->progress(where);
+			if (begin)
+				contd__late_note_sig((const void *)(uintptr_t)D.source[i]->progress, LATE_SOURCE,
+						     contd__ticks() - begin);
+		}
+}
+
+bool contd__sources_here_sig(uint32_t where)
+{
+	uint32_t n = contd__load_acquire(&D.source_count);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (D.source[i]->where & where && D.source[i]->pending() && (!D.source[i]->here || D.source[i]->here()))
+			return true;
+	return false;
 }
 
 /* ---------------------------------------------------------------------------------------------------- completion --- */
@@ -310,7 +335,7 @@ static void run(struct contd_group *g, struct contd__slot *s)
 {
 	struct contd__frame f;
 
-	contd__frame_enter_sig(&f, g);
+	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)s->cb.any);
 	s->invoke(s);
 	contd__frame_leave_sig(&f);
 	contd__slot_finish_sig(g, s);
@@ -461,31 +486,62 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 		contd__root_settle_sig(root, at, &g->table);
 		contd__group_unpin_sig(g);
 	}
+	contd__class_settle_sig(root);
 	/* With the budget spent inside a group the next scan begins with it again, at the group's own cursor; groups
 	 * take turns because a scan starts one further each time. */
 	contd__store(&root->cursor, pos >= ROOT_GROUPS ? 0 : pos);
 	return ran;
 }
 
-uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
+/*
+ * The classes of one priority. Async-signal-safe ones first: somebody cares for their latency. But after a scan whose
+ * budget ended in one class the next scan begins with the next class, so that a class that never runs dry starves no
+ * other one.
+ */
+static uint32_t scan_priority(unsigned priority, uint32_t classes, struct contd__budget *budget)
 {
-	/* Async-signal-safe ones first: somebody cares for their latency. But after a scan whose budget ended in one class
-	 * the next scan begins with the next class, so that a class that never runs dry starves no other one. */
-	uint32_t skip = contd__load(&D.class_skip) % CLASSES, ran = 0;
+	uint32_t skip = contd__load(&D.class_skip[priority]) % CLASS_KINDS, ran = 0;
 
-	for (unsigned i = 0; i < CLASSES; i++) {
-		unsigned c = (2 * CLASSES - 1 - skip - i) % CLASSES;
+	for (unsigned i = 0; i < CLASS_KINDS; i++) {
+		unsigned c = priority * CLASS_KINDS + (2 * CLASS_KINDS - 1 - skip - i) % CLASS_KINDS;
 
-		if (!(classes & 1u << c) || contd__load_seq(&D.root[c].top) == 0)
+		if (!(classes & contd__load_seq(&contd__ready) & 1u << c))
 			continue;
 		ran += scan_class(&D.root[c], budget);
 		if (spent(budget)) {
-			contd__store(&D.class_skip, (skip + i + 1) % CLASSES);
+			contd__store(&D.class_skip[priority], (skip + i + 1) % CLASS_KINDS);
 			return ran;
 		}
 	}
 	if (skip && classes == CLASSES_ALL)
-		contd__store(&D.class_skip, 0);
+		contd__store(&D.class_skip[priority], 0);
+	return ran;
+}
+
+static uint32_t classes_below(unsigned priority)
+{
+	return (1u << priority * CLASS_KINDS) - 1;
+}
+
+uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
+{
+	/* High priority first. But when scans have ended before lower ones had their turn, every fourth begins with one of
+	 * those, and every eighth with the lowest. */
+	uint32_t turn = contd__load(&D.short_scans), ran = 0;
+	unsigned first = turn % 8 == 7 ? 0 : turn % 4 == 3 ? PRIORITIES - 2 : PRIORITIES - 1;
+
+	for (unsigned i = 0; i < PRIORITIES; i++) {
+		unsigned p = (PRIORITIES + first - i) % PRIORITIES;
+
+		if (!(classes & contd__load_seq(&contd__ready) & classes_below(p + 1) & ~classes_below(p)))
+			continue;
+		ran += scan_priority(p, classes, budget);
+		if (spent(budget)) {
+			if (first != PRIORITIES - 1 || contd__marked_sig(classes & classes_below(p)))
+				contd__store(&D.short_scans, turn + 1);
+			return ran;
+		}
+	}
 	return ran;
 }
 
@@ -504,15 +560,15 @@ uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget)
 uint32_t contd__react_sig(void)
 {
 	uint32_t ran;
-	struct contd__budget budget = {.count = D.config.scan_count};
+	struct contd__budget budget = {.count = contd__load(&D.scan_count)};
 	uint8_t before = contd__self.context;
 	bool region = contd__tls.region && !contd__self.frame;
 
 	contd__self.context = region ? CONTEXT_REGION : CONTEXT_HANDLER;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__words_look_sig(D.config.scan_count);
+	contd__words_look_sig(budget.count);
 	contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER);
-	budget.deadline = contd__ticks() + D.scan_ticks;
+	budget.deadline = contd__ticks() + contd__load(&D.scan_ticks);
 	ran = contd__scan_through_sig(region ? CLASSES_ALL : CLASSES_SIGNAL, &budget);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__self.context = before;
@@ -526,6 +582,20 @@ uint32_t contd__react_sig(void)
 	return ran;
 }
 
+/* As an interruption here and now would; signals that come meanwhile are kept out by the guard. */
+static void react_under_guard(struct contd_tls *tls)
+{
+	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+
+	tls->guard++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__react_sig();
+	if (ops && tls->flags & CONTD__TLS_ATTACHED)
+		ops->looked();
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	tls->guard--;
+}
+
 void contd__guard_pickup(void)
 {
 	struct contd_tls *tls = &contd__tls;
@@ -535,13 +605,46 @@ void contd__guard_pickup(void)
 		contd__and(&tls->flags, ~CONTD__TLS_MISSED);
 		if (!(tls->flags & CONTD__TLS_ATTACHED) || contd__self.context != CONTEXT_THREAD)
 			break;
-		/* What the signal would have done, with signals now free to come: the guard keeps them out meanwhile. */
-		tls->guard++;
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		contd__react_sig();
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		tls->guard--;
+		react_under_guard(tls);
 	}
+	errno = saved;
+}
+
+#define CHECKPOINT_IDLE_NS 1000000u /* between two looks of a thread's checkpoints while nothing is pending */
+#define CHECKPOINT_CALLS_MAX 65536u
+
+void contd__checkpoint(void)
+{
+	struct contd_tls *tls = &contd__tls;
+	struct contd__self *self = &contd__self;
+	uint32_t mine = tls->region ? CLASSES_ALL : CLASSES_SIGNAL;
+	uint64_t now = contd__ticks(), calls, wait, cost;
+	int saved = errno;
+
+	if (contd__load(&D.live) == 0 || contd__load(&D.forked) || tls->guard || self->frame || self->context != CONTEXT_THREAD) {
+		tls->checkpoint = CHECKPOINT_CALLS_MAX;
+		return;
+	}
+	/* Called for what others may run: back at once. */
+	if (!contd__marked_sig(mine) && now < self->checkpoint_due && tls->checkpoint < self->checkpoint_calls)
+		return;
+	calls = self->checkpoint_calls - tls->checkpoint; /* since the last look; one has gone below 0 */
+	if (!self->registered)
+		D.ordinary->thread_register();
+	react_under_guard(tls);
+	cost = contd__ticks() - now;
+	/* A look that found nothing is overhead; it comes as often as ticks alone may cost. */
+	wait = contd__load(&D.words_pending) || contd__sources_here_sig(tls->region ? WHERE_REGION : WHERE_HANDLER)
+		       ? (cost << 20) / contd__load(&D.tick_rate)
+		       : (uint64_t)(CHECKPOINT_IDLE_NS * D.ticks_per_ns);
+	if (self->checkpoint_at && calls)
+		calls = wait * calls / (now - self->checkpoint_at + 1);
+	self->checkpoint_at = now;
+	self->checkpoint_due = now + wait;
+	self->checkpoint_calls = calls < 1 ? 1 : calls > CHECKPOINT_CALLS_MAX ? CHECKPOINT_CALLS_MAX : (uint32_t)calls;
+	tls->checkpoint = self->checkpoint_calls;
+	if (contd__load(&tls->flags) & CONTD__TLS_MISSED)
+		contd__guard_pickup();
 	errno = saved;
 }
 

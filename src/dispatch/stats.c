@@ -45,11 +45,29 @@ void contd__stats_reset(void)
 	memset(&departed, 0, sizeof(departed));
 	contd__store(&contd__dispatch.notifications, 0);
 	contd__store(&contd__dispatch.notify_failed, 0);
+	contd__store(&contd__dispatch.put_off, 0);
+	contd__store(&contd__dispatch.handler_max, 0);
 	cds_list_for_each_entry(self, &threads, node) {
 		for (size_t i = 0; i < COUNTERS; i++)
 			contd__store((uint64_t *)&self->counters + i, 0);
 	}
 	pthread_mutex_unlock(&list_lock);
+}
+
+unsigned contd__stats_running(struct contd__running *running, unsigned room)
+{
+	struct contd__self *self;
+	unsigned n = 0;
+
+	pthread_mutex_lock(&list_lock);
+	cds_list_for_each_entry(self, &threads, node) {
+		const void *site = contd__load_acquire(&self->site);
+
+		if (n < room && site)
+			running[n++] = (struct contd__running){site, contd__load(&self->since), contd__load(&self->context)};
+	}
+	pthread_mutex_unlock(&list_lock);
+	return n;
 }
 
 static unsigned log2_floor(double ns)
@@ -90,6 +108,10 @@ int contd_stats_get(struct contd_stats *stats)
 		.ticks = sum.ticks,
 		.notifications = sum.notifications + contd__load(&contd__dispatch.notifications),
 		.notify_failed = sum.notify_failed + contd__load(&contd__dispatch.notify_failed),
+		.rings = sum.rings,
+		.rings_sent = sum.rings_sent + contd__load(&contd__dispatch.rings_sent),
+		.put_off = sum.put_off + contd__load(&contd__dispatch.put_off),
+		.handler_max_ns = (uint64_t)((double)contd__load(&contd__dispatch.handler_max) * ns),
 		.guarded = sum.guarded,
 		.overruns = sum.overruns,
 		.handler_ns = (uint64_t)((double)sum.handler_ticks * ns),

@@ -22,6 +22,7 @@ struct contd__counters {
 	uint64_t registered, run, run_inline, cancelled, ticks, notifications, notify_failed, guarded, overruns;
 	uint64_t handler_ticks, kernel_ticks, scans, grown;
 	uint64_t run_handler, run_region, run_daemon;
+	uint64_t rings, rings_sent, put_off;
 	uint64_t latency[64]; /* b: waits of 2^(b-1) to 2^b - 1 units of 32 clock ticks */
 };
 
@@ -31,6 +32,8 @@ enum contd__context { CONTEXT_THREAD, CONTEXT_HANDLER, CONTEXT_REGION, CONTEXT_D
 struct contd__frame {
 	const struct contd_group *group;
 	struct contd__frame *outer;
+	const void *site;       /* the outer one's, and when that began, where the watchdog is on */
+	uint64_t since;
 };
 
 /* A test of a group with a finite max_poll that is under way on this thread: what is left of it. */
@@ -43,10 +46,14 @@ struct contd__testing {
 struct contd__self {
 	uint8_t registered; /* RCU reader, listed */
 	uint8_t context;    /* enum contd__context */
+	uint32_t checkpoint_calls; /* contd_checkpoint(): calls until the next look, when it was set */
+	uint64_t checkpoint_at, checkpoint_due; /* the last look, and when the next one is due, in clock ticks */
 	struct contd__frame *frame;
 	struct contd__testing *testing;
 	struct contd__counters counters;
 	const char *error;
+	const void *site; /* of the continuation that runs, where the watchdog is on; NULL: none */
+	uint64_t since;   /* when it began, in clock ticks */
 	struct cds_list_head node;
 };
 

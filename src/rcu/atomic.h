@@ -51,6 +51,15 @@ static inline uint64_t contd__ticks(void)
 }
 #endif
 
+/* For a loop that looks without pause: leaves the core's other half its share, where there is one. */
+#if defined(__x86_64__)
+#define CONTD_RELAX() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define CONTD_RELAX() __asm__ volatile("yield")
+#else
+#define CONTD_RELAX() ((void)0)
+#endif
+
 /* Marks a function that contd-mpi and its kin use; not for programs. */
 #define CONTD_INTERNAL_API __attribute__((visibility("default")))
 

@@ -2,6 +2,8 @@
 /* Reached from the signal handler: async-signal-safe code only. See rcu/table.h for the protocol. */
 #include "rcu/table.h"
 
+uint32_t contd__ready;
+
 struct contd__slot *contd__slot_alloc_sig(struct contd__table *t)
 {
 	/* Acquire: pairs with the exchange in contd__slot_free_sig, so that link is what that one stored. */
@@ -55,6 +57,18 @@ void contd__root_mark_sig(struct contd__root *root, uint32_t index)
 {
 	mark(&root->word[index >> 6], index & 63);
 	mark(&root->top, index >> 6);
+	if (!(contd__load_seq(&contd__ready) & root->bit))
+		contd__or(&contd__ready, root->bit);
+}
+
+void contd__class_settle_sig(struct contd__root *root)
+{
+	if (contd__load_seq(&root->top) != 0)
+		return;
+	contd__and(&contd__ready, ~root->bit);
+	CONTD_TESTPOINT("class_cleared");
+	if (contd__load_seq(&root->top) != 0)
+		contd__or(&contd__ready, root->bit);
 }
 
 /* Levels above the leaf, upwards: each is looked at whoever set the one below (that one may be stopped in between). */

@@ -2,7 +2,8 @@
 /*
  * The table of a group: slots for its continuations and a tree of ready bits above them.
  *
- *   root top   1 word  a bit per root word                     (rcu/table.h: struct contd__root, one a class)
+ *   ready      1 word  a bit per class                         (contd__ready)
+ *   root top   1 word  a bit per root word                     (struct contd__root, one a class)
  *   root       64 words, a bit per group
  *   top        1 word  a bit per branch                        (struct contd__table, one a group)
  *   branch     a word, a bit per chunk
@@ -19,7 +20,7 @@
  *  operation            thread  handler  in a callback  progress
  *  contd__slot_alloc_sig  yes     yes        yes        lock-free
  *  contd__slot_free_sig   yes     yes        yes        lock-free
- *  contd__table_mark_sig  yes     yes        yes        wait-free (at most 6 atomic operations)
+ *  contd__table_mark_sig  yes     yes        yes        wait-free (at most 7 atomic operations)
  *  contd__table_claim_sig yes     yes        yes        lock-free
  *  contd__table_grow      yes     no         yes        blocking (a mutex, memory)
  *
@@ -98,6 +99,7 @@ struct contd__branch {
 struct contd__root {
 	uint64_t top;
 	uint32_t cursor; /* where the next scan begins */
+	uint32_t bit;    /* of the class in contd__ready; 0: never used */
 	uint64_t word[64] __attribute__((aligned(64)));
 	struct contd_group *group[4096]; /* RCU: published by group.c, freed after a grace period */
 };
@@ -149,6 +151,9 @@ struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos
 int contd__root_next_sig(struct contd__root *root, uint32_t *pos);
 
 void contd__root_mark_sig(struct contd__root *root, uint32_t index);
+
+/* Clear a class's bit if its root has nothing marked. */
+void contd__class_settle_sig(struct contd__root *root);
 
 /* Clear a group's bit in its root if its table has nothing marked. */
 void contd__root_settle_sig(struct contd__root *root, uint32_t index, struct contd__table *t);

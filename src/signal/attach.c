@@ -47,6 +47,10 @@ static struct contd__attached *record_take(void)
 		contd__store(&a->armed, 1); /* nobody arms it yet */
 		a->empty_ticks = 0;
 		a->useless = 0;
+		a->quiet = 0;
+		a->spent = 0;
+		a->tls = &contd__tls;
+		contd__purse_open(&a->purse, contd__ticks());
 		if (S.count < ATTACHED_MAX && a == S.record[S.count])
 			contd__store_release(&S.count, S.count + 1);
 	}
@@ -64,6 +68,7 @@ static void record_give_back(struct contd__attached *a)
 /* Take a thread's record out of use: afterwards nobody sends to it or sets its timer. */
 static void record_retire(struct contd__attached *a)
 {
+	contd__bell_disarm_sig(a);
 	contd__store_seq(&a->tid, 0);
 	CONTD_TESTPOINT("detach_cleared");
 	while (contd__load_seq(&a->senders))
@@ -166,7 +171,7 @@ int contd_thread_attach(const struct contd_thread_attr *attr)
 	contd__store_seq(&a->tid, tid);
 	CONTD_TESTPOINT("attach_published");
 	pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
-	if (S.timers && contd__load(&S.kernel_ticks) == 0)
+	if (contd__load(&S.kernel_ticks) == 0)
 		contd__calibrate(a);
 	contd__store(&a->interval_ns, contd__budget_interval_sig(a->empty_ticks));
 	contd__store_seq(&a->armed, 0);
@@ -205,6 +210,7 @@ static void stop_all(void)
 	for (uint32_t i = 0; i < S.count; i++)
 		if (contd__load(&S.record[i]->tid))
 			record_retire(S.record[i]);
+	contd__peers_end();
 	/* The handler stays: a signal that is still under way must find it. Threads drop their records when they attach
 	 * anew or end. */
 	detach_self();
@@ -217,6 +223,29 @@ static void forked(void)
 	contd__me = NULL;
 	/* An event that is completed here must not notify the parent's threads. */
 	contd__store_release(&contd__dispatch.signal_ops, NULL);
+	contd__peers_forked();
+}
+
+/* Settings have changed: each thread's next tick sees them, and that comes at the new interval. */
+static void configured(void)
+{
+	contd__store(&S.timers, contd__dispatch.config.agent != CONTD_AGENT_CALLER);
+	for (uint32_t i = 0; i < S.count; i++) {
+		struct contd__attached *a = S.record[i];
+
+		contd__store(&a->interval_ns, contd__budget_interval_sig(0));
+		if (contd__load_seq(&a->tid) && contd__load_seq(&a->armed))
+			contd__tick_at_sig(a, 0);
+	}
+	if (contd__load(&S.timers))
+		contd__arm_sig();
+}
+
+/* What a guard kept out was done at its end: what a handler does besides looking is done too. */
+static void looked(void)
+{
+	if (contd__me && contd__load_seq(&contd__me->tid))
+		contd__bell_settle_sig(contd__me);
 }
 
 static uint64_t tick_ns(void)
@@ -239,10 +268,13 @@ int contd__signal_start(const struct contd_config *config)
 	static const struct contd__signal_ops ops = {
 		.arm = contd__arm_sig,
 		.notify = contd__notify_sig,
+		.ring = contd__ring_sig,
 		.again = contd__again_sig,
 		.detach_self = detach_self,
 		.stop = stop_all,
 		.forked = forked,
+		.configured = configured,
+		.looked = looked,
 		.tick_ns = tick_ns,
 		.tick_cost_ns = tick_cost_ns,
 	};
@@ -262,7 +294,8 @@ int contd__signal_start(const struct contd_config *config)
 		S.before[config->signal_number] = before;
 	S.signal_number = config->signal_number;
 	S.pid = getpid();
-	S.timers = config->agent != CONTD_AGENT_CALLER;
+	contd__store(&S.timers, config->agent != CONTD_AGENT_CALLER);
+	contd__page_make();
 	action.sa_sigaction = contd__handler;
 	/* Not SA_ONSTACK: RCU's read side is not allowed on an alternate stack. */
 	action.sa_flags = SA_SIGINFO | SA_RESTART;

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a timer tick costs the thread that it interrupts, on this machine. */
+/* What a timer tick, and a notification, cost the thread that they interrupt, on this machine. */
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "dispatch/group.h"
 #include "signal/signal.h"
 
 #define SAMPLES 31u
+#define ENOUGH 5u
 #define PERIOD_NS 50000
-#define PATIENCE_NS 20000000 /* where no ticks come (signal blocked, machine overloaded) */
+#define PATIENCE_NS 10000000 /* where no ticks come (signal blocked, machine overloaded) */
 #define ASSUMED_NS 10000
 
 static int by_size(const void *a, const void *b)
@@ -26,21 +31,16 @@ static void timer_period(struct contd__attached *me, long ns)
 }
 
 /*
- * Read the clock as fast as possible. Between the last reading before a tick and the first one after it lies what the
- * tick took: the interrupt, the signal's delivery, the handler and the way back. The median leaves out ticks that
- * another process or the hypervisor lengthened.
+ * Read the clock as fast as possible. Between the last reading before an interruption and the first one after it lies
+ * what it took: the interrupt, the signal's delivery, the handler and the way back. The median leaves out those that
+ * another process or the hypervisor lengthened; 0 where too few came.
  */
-void contd__calibrate(struct contd__attached *me)
+static uint64_t median_gap(struct contd__attached *me)
 {
-	double ticks_per_ns = contd__dispatch.ticks_per_ns;
 	uint64_t gap[SAMPLES], last = contd__ticks(), now;
-	uint64_t until = last + (uint64_t)(PATIENCE_NS * ticks_per_ns);
-	uint32_t seen = 0, n = 0;
+	uint64_t until = last + (uint64_t)(PATIENCE_NS * contd__dispatch.ticks_per_ns);
+	uint32_t seen = contd__load(&me->calibration_ticks), n = 0;
 
-	me->calibration_ticks = 0;
-	contd__store(&me->calibrating, 1);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	timer_period(me, PERIOD_NS);
 	while (n < SAMPLES && (now = contd__ticks()) < until) {
 		uint32_t ticked = contd__load(&me->calibration_ticks);
 
@@ -52,13 +52,71 @@ void contd__calibrate(struct contd__attached *me)
 		}
 		last = now;
 	}
+	if (n < ENOUGH)
+		return 0;
+	qsort(gap, n, sizeof(gap[0]), by_size);
+	return gap[n / 2];
+}
+
+/* The other thread, that sends notifications. */
+struct sender {
+	struct contd__attached *to;
+	uint32_t stop;
+};
+
+static void *send_some(void *data)
+{
+	struct sender *s = data;
+	struct timespec ts = {0, PERIOD_NS};
+
+	while (!contd__load(&s->stop)) {
+		union sigval mark = {.sival_ptr = &contd__signals};
+		siginfo_t info = {.si_code = SI_QUEUE};
+
+		info.si_pid = contd__signals.pid;
+		info.si_value = mark;
+		syscall(SYS_rt_tgsigqueueinfo, contd__signals.pid, contd__load(&s->to->tid), contd__signals.signal_number, &info);
+		nanosleep(&ts, NULL);
+	}
+	return NULL;
+}
+
+static uint64_t measure_notice(struct contd__attached *me)
+{
+	struct sender s = {me, 0};
+	sigset_t all, before;
+	pthread_t thread;
+	uint64_t gap;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&thread, NULL, send_some, &s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc)
+		return 0;
+	gap = median_gap(me);
+	contd__store(&s.stop, 1);
+	pthread_join(thread, NULL);
+	return gap;
+}
+
+void contd__calibrate(struct contd__attached *me)
+{
+	uint64_t tick, notice;
+
+	me->calibration_ticks = 0;
+	contd__store(&me->calibrating, 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	timer_period(me, PERIOD_NS);
+	tick = median_gap(me);
 	timer_period(me, 0);
+	notice = measure_notice(me);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__store(&me->calibrating, 0);
-	if (n >= 5) {
-		qsort(gap, n, sizeof(gap[0]), by_size);
-		contd__store(&contd__signals.kernel_ticks, gap[n / 2]);
-	} else {
-		contd__store(&contd__signals.kernel_ticks, (uint64_t)(ASSUMED_NS * ticks_per_ns));
-	}
+	if (!tick)
+		tick = (uint64_t)(ASSUMED_NS * contd__dispatch.ticks_per_ns);
+	/* Where both threads share a processor the sender's turn is in it: a notification costs no more than a timer. */
+	contd__store(&contd__signals.notice_ticks, notice && notice < tick ? notice : tick);
+	contd__store(&contd__signals.kernel_ticks, tick);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "dispatch/group.h"
+#include "dispatch/late.h"
 #include "signal/signal.h"
 
 struct contd__signals contd__signals;
@@ -22,9 +23,18 @@ static bool chained(int signo)
  */
 static bool ours(int signo, const siginfo_t *info)
 {
-	if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE)
-		return info->si_value.sival_ptr == &contd__signals || (info->si_code == SI_TIMER && !chained(signo));
+	if (info->si_code == SI_QUEUE)
+		return info->si_value.sival_ptr == &contd__signals || info->si_value.sival_ptr == &contd__signals.bell_mark;
+	if (info->si_code == SI_TIMER)
+		return info->si_value.sival_ptr == &contd__signals || !chained(signo);
 	return info->si_code == SI_TKILL && !chained(signo);
+}
+
+static enum contd__interruption kind_of(const siginfo_t *info)
+{
+	if (info->si_code == SI_TIMER)
+		return BY_TIMER;
+	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == &contd__signals.bell_mark ? BY_BELL : BY_NOTICE;
 }
 
 static void pass_on(int signo, siginfo_t *info, void *context)
@@ -57,28 +67,56 @@ static void leave(struct contd__attached *me)
 	contd__store_release(&me->inside, 0);
 }
 
+static void count_longest(uint64_t cost)
+{
+	uint64_t most = contd__load(&contd__dispatch.handler_max);
+
+	if (cost > most)
+		contd__cas(&contd__dispatch.handler_max, &most, cost); /* a statistic: one of two at a time is enough */
+}
+
+/* Not ours, or to a thread that is not attached (a ring may come to any: bell.c). */
+static void stray(int signo, siginfo_t *info, void *context)
+{
+	if (!ours(signo, info)) {
+		pass_on(signo, info, context);
+	} else if (kind_of(info) == BY_BELL) {
+		contd__bell_rung_sig();
+		contd__hand_on_sig(NULL);
+	}
+}
+
+static void arrived(struct contd__attached *me, enum contd__interruption kind, const siginfo_t *info)
+{
+	/* Before looking: who makes something ready after this sends another one. A tick too: it stands for one put off. */
+	if (contd__load(&me->signalled))
+		contd__xchg(&me->signalled, 0);
+	if (kind == BY_TIMER) {
+		CONTD_COUNT(ticks, 1);
+		CONTD_COUNT(overruns, (uint64_t)info->si_overrun);
+	} else if (kind == BY_BELL) {
+		CONTD_COUNT(rings, 1);
+		contd__bell_rung_sig();
+	}
+}
+
 void contd__handler(int signo, siginfo_t *info, void *context)
 {
 	int saved = errno;
 	struct contd__attached *me = contd__me;
 	uint64_t begin, cost;
+	enum contd__interruption kind;
 	uint32_t ran = 0;
+	bool guarded;
 
-	/* A stray one of ours finds the thread not attached. */
 	if (!ours(signo, info) || !enter(me)) {
-		if (!ours(signo, info))
-			pass_on(signo, info, context);
+		stray(signo, info, context);
 		errno = saved;
 		return;
 	}
 	begin = contd__ticks();
-	if (info->si_code == SI_TIMER) {
-		CONTD_COUNT(ticks, 1);
-		CONTD_COUNT(overruns, (uint64_t)info->si_overrun);
-	} else {
-		/* Before looking: who makes something ready after this sends another one. */
-		contd__xchg(&me->signalled, 0);
-	}
+	kind = kind_of(info);
+	arrived(me, kind, info);
 	if (me->calibrating) {
 		me->calibration_ticks++;
 		leave(me);
@@ -86,17 +124,29 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 		return;
 	}
 	CONTD_TESTPOINT("handler_entered");
-	if (contd__tls.guard) {
+	guarded = contd__tls.guard != 0;
+	if (guarded) {
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		CONTD_COUNT(guarded, 1);
 	} else {
 		ran = contd__react_sig();
 	}
 	cost = contd__ticks() - begin;
-	if (info->si_code == SI_TIMER)
+	if (kind == BY_TIMER) {
 		contd__tick_done_sig(me, cost, ran != 0);
-	CONTD_COUNT(handler_ticks, contd__ticks() - begin);
-	CONTD_COUNT(kernel_ticks, contd__load(&contd__signals.kernel_ticks));
+	} else if (!guarded) {
+		if (kind == BY_BELL && !contd__tls.region) {
+			contd__rest_sig(me);
+			contd__hand_on_sig(me);
+		}
+		ran += contd__bell_settle_sig(me);
+	}
+	cost = contd__ticks() - begin;
+	contd__pay_sig(me, kind, begin + cost, ran ? 0 : cost);
+	CONTD_COUNT(handler_ticks, cost);
+	count_longest(cost);
+	if (contd__late_watched_sig() && !ran)
+		contd__late_note_sig((const void *)(uintptr_t)contd__handler, LATE_HANDLER, cost);
 	leave(me);
 	errno = saved;
 }

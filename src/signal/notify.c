@@ -39,34 +39,93 @@ static bool send_signal(struct contd__attached *a)
 	return sent;
 }
 
+/* Interrupt this one: by a signal, or, where its overhead budget is used up, by a tick once it can pay again. */
+static bool interrupt(struct contd__attached *a, bool whatever)
+{
+	uint64_t at = contd__load(&a->purse.enough_at);
+
+	/* One that is on its way will see what was made ready before this. */
+	if (contd__load_seq(&a->signalled) || contd__xchg(&a->signalled, 1))
+		return true;
+	if (!whatever && at > contd__ticks()) {
+		COUNT(put_off);
+		contd__tick_at_sig(a, at);
+		return true;
+	}
+	if (send_signal(a)) {
+		COUNT(notifications);
+		return true;
+	}
+	contd__xchg(&a->signalled, 0);
+	return false;
+}
+
 int contd__notify_sig(void)
 {
 	/* Acquire: pairs with the release in record_take (attach.c). */
 	uint32_t n = contd__load_acquire(&contd__signals.count);
 	uint32_t turn = contd__load(&contd__signals.turn);
+	uint64_t now = contd__ticks();
 
-	for (uint32_t i = 0; i < n; i++) {
+	/* First those that can pay for it. */
+	for (uint32_t i = 0; i < 2 * n; i++) {
 		struct contd__attached *a = contd__signals.record[(turn + i) % n];
 
-		if (contd__load_seq(&a->tid) == 0)
+		if (contd__load_seq(&a->tid) == 0 || (i < n && contd__load(&a->purse.enough_at) > now))
 			continue;
-		/* One that is on its way will see what was made ready before this. */
-		if (contd__load_seq(&a->signalled) || contd__xchg(&a->signalled, 1))
-			return 1;
-		if (send_signal(a)) {
+		if (interrupt(a, false)) {
 			contd__store(&contd__signals.turn, (turn + i + 1) % n);
-			COUNT(notifications);
 			return 1;
 		}
-		contd__xchg(&a->signalled, 0);
 	}
 	return 0;
+}
+
+bool contd__signals_computing_sig(int32_t tid)
+{
+	uint32_t n = contd__load_acquire(&contd__signals.count);
+	bool computing = false;
+
+	for (uint32_t i = 0; i < n && !computing; i++) {
+		struct contd__attached *a = contd__signals.record[i];
+
+		if (contd__load(&a->tid) != tid)
+			continue;
+		contd__add(&a->senders, 1); /* while this is not 0 the thread does not go */
+		computing = contd__load_seq(&a->tid) == tid && contd__load(&a->tls->region);
+		contd__sub(&a->senders, 1);
+	}
+	return computing;
+}
+
+void contd__hand_on_sig(const struct contd__attached *me)
+{
+	uint32_t n = contd__load_acquire(&contd__signals.count);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__attached *a = contd__signals.record[i];
+		int32_t tid = contd__load_seq(&a->tid);
+
+		if (a != me && tid && contd__signals_computing_sig(tid) && interrupt(a, true))
+			return;
+	}
+}
+
+void contd__ring_sig(int32_t tid)
+{
+	uint32_t n = contd__load_acquire(&contd__signals.count);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (contd__load_seq(&contd__signals.record[i]->tid) == tid) {
+			interrupt(contd__signals.record[i], true);
+			return;
+		}
 }
 
 void contd__again_sig(bool ran)
 {
 	/* A signal to oneself comes before the next instruction: only where the scan has got anywhere. */
-	if (contd__signals.timers)
+	if (contd__load(&contd__signals.timers))
 		contd__arm_sig();
 	else if (ran)
 		contd__notify_sig();

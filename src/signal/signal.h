@@ -25,6 +25,8 @@
 #include <contd/contd.h>
 
 #include "dispatch/dispatcher.h"
+#include "dispatch/purse.h"
+#include "signal/bell.h"
 
 #define ATTACHED_MAX 1024u
 
@@ -36,11 +38,15 @@ struct contd__attached {
 	uint32_t inside;       /* its handler runs */
 	uint32_t resting;      /* outside regions, where ticks are no use for sources that need one */
 	timer_t timer;
+	const struct contd_tls *tls; /* of the thread; readable while tid is not 0 */
 
 	/* The thread's own, and its handler's. */
 	uint64_t interval_ns __attribute__((aligned(64))); /* in force; read by who arms */
 	uint64_t empty_ticks;  /* what an empty tick costs in the handler, a moving average, in clock ticks */
 	uint32_t useless;      /* ticks in a row that could serve nothing here */
+	uint32_t quiet;        /* ticks in a row that found nothing */
+	uint32_t spent;        /* rings have used up the purse: ticks until it is half full */
+	struct contd__purse purse;
 	uint32_t calibrating;  /* the handler only counts */
 	uint32_t calibration_ticks;
 	uint32_t nested;       /* attach calls */
@@ -54,6 +60,10 @@ struct contd__signals {
 	pid_t pid;
 	bool timers;           /* false: agent "caller" */
 	uint64_t kernel_ticks; /* what the kernel costs a thread a tick, in clock ticks; 0: not measured */
+	uint64_t notice_ticks; /* the same for a signal from another processor */
+	uint32_t listens;      /* peers can find this process */
+	uint32_t rung;         /* one has rung */
+	char bell_mark;        /* its address marks the signals of peers, as that of the whole marks our own */
 	struct sigaction before[_NSIG]; /* CONTD_SIGNAL_CHAIN: of each signal that is, or once was, contd's */
 };
 
@@ -72,8 +82,29 @@ void contd__rest_sig(struct contd__attached *me);
 /* After a tick on this thread: keep, change or stop the timer. `cost` of the handler in clock ticks; ran: not empty. */
 void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran);
 
-/* The interval that the overhead budget allows. */
+/* budget.c: the interval that the overhead budget allows; the same after so many quiet ticks. */
 uint64_t contd__budget_interval_sig(uint64_t empty_ticks);
+uint64_t contd__quiet_interval_sig(const struct contd__attached *me);
+
+/* A tick has found something, or not. Ticks count as quiet so much that the interval has doubled so often. */
+void contd__quiet_sig(struct contd__attached *me, bool found);
+void contd__quiet_at_least_sig(struct contd__attached *me, uint32_t doublings);
+
+/* An interruption took so long in the handler, callbacks apart; what the kernel takes comes on top. */
+enum contd__interruption { BY_TIMER, BY_NOTICE, BY_BELL };
+void contd__pay_sig(struct contd__attached *me, enum contd__interruption kind, uint64_t now, uint64_t handler_ticks);
+
+/* Does the attached thread of that number compute in a region? A momentary answer. */
+bool contd__signals_computing_sig(int32_t tid);
+
+/* A ring came to a thread that has no use for it: signal one that computes in a region, if there is one. */
+void contd__hand_on_sig(const struct contd__attached *me);
+
+/* Interrupt that thread, if it is attached. */
+void contd__ring_sig(int32_t tid);
+
+/* Tick once at that time, whatever the agent: a notification was put off. */
+void contd__tick_at_sig(struct contd__attached *a, uint64_t at);
 
 /* 1 if an attached thread has been or is being interrupted. */
 int contd__notify_sig(void);
@@ -81,7 +112,7 @@ int contd__notify_sig(void);
 /* For what a scan by interruption left: ticks, or, where there are none, the next signal. */
 void contd__again_sig(bool ran);
 
-/* Measure what a tick costs this thread; once a process. Ordinary code of an attached thread; about 3 ms. */
+/* Measure what a tick and a notification cost this thread; once a process. Ordinary code of an attached thread; about 5 ms. */
 void contd__calibrate(struct contd__attached *me);
 
 #endif

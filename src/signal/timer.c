@@ -18,17 +18,6 @@ static void set(struct contd__attached *a, uint64_t ns)
 	errno = saved;
 }
 
-uint64_t contd__budget_interval_sig(uint64_t empty_ticks)
-{
-	const struct contd__dispatch *d = &contd__dispatch;
-	double cost_ns = (double)(contd__load(&contd__signals.kernel_ticks) + empty_ticks) / d->ticks_per_ns;
-	double ns = cost_ns * 100 / d->config.overhead_percent;
-
-	if (ns <= (double)d->config.tick_min_ns)
-		return d->config.tick_min_ns;
-	return ns >= (double)d->config.tick_max_ns ? d->config.tick_max_ns : (uint64_t)ns;
-}
-
 void contd__arm_one_sig(struct contd__attached *a)
 {
 	if (contd__load_seq(&a->armed) || contd__xchg(&a->armed, 1))
@@ -37,6 +26,20 @@ void contd__arm_one_sig(struct contd__attached *a)
 	contd__add(&a->senders, 1);
 	if (contd__load_seq(&a->tid))
 		set(a, contd__load(&a->interval_ns));
+	contd__sub(&a->senders, 1);
+}
+
+void contd__tick_at_sig(struct contd__attached *a, uint64_t at)
+{
+	uint64_t now = contd__ticks(), ns = at > now ? (uint64_t)((double)(at - now) / contd__dispatch.ticks_per_ns) : 0;
+
+	contd__xchg(&a->armed, 1);
+	contd__add(&a->senders, 1);
+	if (contd__load_seq(&a->tid)) {
+		ns = ns < contd__load(&contd__dispatch.tick_min) ? contd__load(&contd__dispatch.tick_min) : ns;
+		contd__store(&a->interval_ns, ns);
+		set(a, ns);
+	}
 	contd__sub(&a->senders, 1);
 }
 
@@ -60,7 +63,10 @@ void contd__arm_sig(void)
 	/* Acquire: pairs with the release in record_take (attach.c). */
 	uint32_t n = contd__load_acquire(&contd__signals.count);
 
-	if (!contd__signals.timers)
+	/* The bell is armed when this thread's next region begins. */
+	if (contd__me && contd__load(&contd__signals.listens) && contd__load_seq(&contd__dispatch.page->armed.by.thread) == 0)
+		contd__or(&contd__tls.flags, CONTD__TLS_REARM);
+	if (!contd__load(&contd__signals.timers))
 		return;
 	for (uint32_t i = 0; i < n; i++) {
 		struct contd__attached *a = contd__signals.record[i];
@@ -73,36 +79,41 @@ void contd__arm_sig(void)
 static void stop(struct contd__attached *me)
 {
 	set(me, 0);
+	me->quiet = 0;
+	contd__store(&me->interval_ns, contd__budget_interval_sig(me->empty_ticks));
 	contd__xchg(&me->armed, 0);
 	CONTD_TESTPOINT("timer_stopped");
 	/* Look again: what became pending before the exchange found the timer armed. */
-	if (useful(me))
+	if (contd__load(&contd__signals.timers) && useful(me))
 		contd__arm_one_sig(me);
 }
 
 void contd__rest_sig(struct contd__attached *me)
 {
 	contd__xchg(&me->resting, 1);
+	contd__bell_disarm_sig(me);
 	contd__or(&contd__tls.flags, CONTD__TLS_REARM);
 }
 
 void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran)
 {
-	uint64_t now_in_force = me->interval_ns, want, most;
+	uint64_t now_in_force = contd__load(&me->interval_ns), want, most;
 
 	me->useless = contd__tls.region ? 0 : me->useless + 1;
 	if (me->useless >= USELESS_TICKS)
 		contd__rest_sig(me);
-	if (!useful(me)) {
+	if (!contd__load(&contd__signals.timers) || !useful(me)) {
 		stop(me);
 		return;
 	}
-	if (ran)
-		return; /* callbacks are work; the budget is for ticks */
-	/* A handler that lost its processor for a while says nothing of what a tick costs. */
-	most = 2 * me->empty_ticks + contd__load(&contd__signals.kernel_ticks) / 4;
-	me->empty_ticks = (15 * me->empty_ticks + (cost < most ? cost : most)) / 16;
-	want = contd__budget_interval_sig(me->empty_ticks);
+	if (!ran) { /* callbacks are work; the budget is for ticks */
+		/* A handler that lost its processor for a while says nothing of what a tick costs. */
+		most = 2 * me->empty_ticks + contd__load(&contd__signals.kernel_ticks) / 4;
+		me->empty_ticks = (15 * me->empty_ticks + (cost < most ? cost : most)) / 16;
+	}
+	contd__quiet_sig(me, ran);
+	contd__bell_settle_sig(me);
+	want = contd__quiet_interval_sig(me);
 	if (want > now_in_force + now_in_force / 8 || want + want / 8 < now_in_force) {
 		contd__store(&me->interval_ns, want);
 		set(me, want);
@@ -114,10 +125,20 @@ void contd__region_rearm(void)
 	struct contd__attached *me = contd__me;
 
 	contd__and(&contd__tls.flags, ~CONTD__TLS_REARM);
-	if (!me || !contd__signals.timers || !contd__load_seq(&me->tid))
+	if (!me || !contd__load_seq(&me->tid))
 		return;
 	me->useless = 0;
 	contd__xchg(&me->resting, 0);
-	if (useful(me))
+	if (contd__load(&contd__signals.timers) && useful(me))
 		contd__arm_one_sig(me);
+	/* The look that goes with arming the bell, on this thread itself: the handler is kept out. */
+	if (contd__tls.guard == 0) {
+		contd__tls.guard++;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		contd__bell_settle_sig(me);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		contd__tls.guard--;
+		if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
+			contd__guard_pickup();
+	}
 }

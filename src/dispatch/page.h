@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The page by which this process may be rung: by its own threads, and, once it listens (signal/peers.c), by peers, which
+ * map it. There is one from the beginning, if only a private one.
+ *
+ * Protocol, for each of the two words in `armed` alike: who waits stores a word that is not 0, full barrier, and looks
+ * again at what it waits for; who has made something visible does a full barrier, loads, and if the word is not 0
+ * exchanges it with 0: who gets it wakes the waiter, once. So one of the two sees the other (Dekker), and nobody waits for
+ * anybody: a peer that died between its exchange and its signal has lost that one wake-up, which ticks make up for.
+ *
+ *  operation        thread  handler  peer process  progress
+ *  arm, disarm        yes     yes        no        wait-free
+ *  ring               yes     yes        yes       wait-free, a system call where armed
+ */
+#ifndef CONTD_DISPATCH_PAGE_H
+#define CONTD_DISPATCH_PAGE_H
+
+#include <stdint.h>
+
+#define CONTD_PAGE_MAGIC 0x31306c6c65626463ull /* the layout's version included */
+
+/* Values of `daemon`. */
+enum {
+	DAEMON_AWAKE,  /* it will look before it sleeps */
+	DAEMON_NAPS,   /* until its next look; on the futex word */
+	DAEMON_SLEEPS, /* nothing is pending; on the futex word */
+	DAEMON_POLLS   /* in poll(2), with a descriptor for wake-ups from inside the process; peers send a signal */
+};
+
+struct contd__page {
+	union {
+		uint64_t any; /* what a sender looks at: 0 means that nobody waits */
+		struct {
+			uint32_t thread; /* whom to signal, its thread id, or 0 */
+			uint32_t daemon;
+		} by;
+	} armed __attribute__((aligned(64)));
+
+	/* Written before anybody can find the page, never again. */
+	uint64_t magic __attribute__((aligned(64)));
+	uint64_t mark;       /* si_value of rings, an address in this process */
+	uint64_t start_time; /* of the process: field 22 of /proc/pid/stat, proc(5) */
+	int32_t pid;
+	int32_t signal_number;
+};
+
+_Static_assert(sizeof(struct contd__page) == 128, "the layout is shared between processes");
+
+#endif

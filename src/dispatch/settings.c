@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Settings and their ranges. Ordinary threads only. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/group.h"
+#include "dispatch/settings.h"
+
+enum type { TYPE_INT, TYPE_U32, TYPE_U64, TYPE_REAL, TYPE_NAMED, TYPE_TEXT };
+
+static const char *const agent_names[] = {"caller", "region", "tick", "block", "spin", NULL};
+static const char *const bell_names[] = {"1", "0", NULL}; /* enum contd_bell_use begins with 1 */
+
+struct setting {
+	const char *name;    /* as a variable CONTD_NAME, as an info key contd_name: this is the key */
+	const char *variable;
+	enum type type;
+	size_t offset;
+	double min, max;
+	const char *const *names; /* TYPE_NAMED: of 1, 2, … */
+	bool fixed;          /* only contd_init() takes it */
+	const char *wrong;   /* text of the variable or info key is malformed */
+	const char *range;   /* the value is out of range */
+};
+
+#define SETTING(field, NAME, key, type, min, max, names, fixed, must) \
+	{"contd_" key, "CONTD_" NAME, type, offsetof(struct contd_config, field), min, max, names, fixed, \
+	 "CONTD_" NAME " (contd_" key ") must be " must, #field " must be " must}
+
+static const struct setting settings[] = {
+	SETTING(signal_number, "SIGNAL", "signal", TYPE_INT, 1, 64, NULL, true, "a number from SIGRTMIN to SIGRTMAX"),
+	SETTING(signal_taken, "SIGNAL_CHAIN", "signal_chain", TYPE_INT, 0, 1, NULL, true, "0 (refuse) or 1 (chain)"),
+	SETTING(agent, "AGENT", "agent", TYPE_NAMED, CONTD_AGENT_CALLER, CONTD_AGENT_SPIN, agent_names, false,
+		"caller, region, tick, block or spin (enum contd_agent)"),
+	SETTING(overhead_percent, "OVERHEAD_PERCENT", "overhead_percent", TYPE_REAL, 0.1, 50, NULL, false,
+		"a number from 0.1 to 50"),
+	SETTING(tick_min_ns, "TICK_MIN_NS", "tick_min_ns", TYPE_U64, 1000, 1e9, NULL, false,
+		"from 1000 to 1000000000 nanoseconds"),
+	SETTING(tick_max_ns, "TICK_MAX_NS", "tick_max_ns", TYPE_U64, 1000, 1e10, NULL, false,
+		"from tick_min_ns to 10000000000 nanoseconds"),
+	SETTING(scan_count, "SCAN_COUNT", "scan_count", TYPE_U32, 1, 1e6, NULL, false, "a number from 1 to 1000000"),
+	SETTING(scan_ns, "SCAN_NS", "scan_ns", TYPE_U64, 1000, 1e9, NULL, false, "from 1000 to 1000000000 nanoseconds"),
+	SETTING(bell, "BELL", "bell", TYPE_NAMED, CONTD_BELL_ON, CONTD_BELL_OFF, bell_names, true,
+		"1 (doorbells) or 0 (none)"),
+	SETTING(watchdog_ns, "WATCHDOG_NS", "watchdog_ns", TYPE_U64, 1000, 1e12, NULL, false,
+		"from 1000 to 1000000000000 nanoseconds"),
+	SETTING(daemon_name, "DAEMON_NAME", "daemon_name", TYPE_TEXT, 1, 15, NULL, false,
+		"a thread's name of 1 to 15 characters: pthread_setname_np(3)"),
+	SETTING(daemon_cpus, "DAEMON_CPUS", "daemon_cpus", TYPE_TEXT, 1, CONTD_SETTING_TEXT - 1, NULL, false,
+		"a list of processors, as in 0,2-3"),
+	SETTING(daemon_sched, "DAEMON_SCHED", "daemon_sched", TYPE_TEXT, 1, CONTD_SETTING_TEXT - 1, NULL, false,
+		"other, batch, idle, fifo or rr, with :priority behind it where wanted: sched(7)"),
+};
+#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+static const struct contd_config defaults = {
+	.size = sizeof(struct contd_config),
+	.agent = CONTD_AGENT_REGION,
+	.overhead_percent = 2,
+	.tick_min_ns = 10000,
+	.tick_max_ns = 10000000,
+	.scan_count = 64,
+	.scan_ns = 50000,
+	.bell = CONTD_BELL_ON,
+	.daemon_name = "contd",
+};
+
+static void *field_of(const struct setting *s, struct contd_config *c)
+{
+	return (char *)c + s->offset;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- text --- */
+
+/* A whole number, nothing around it. */
+static bool read_number(const char *text, uint64_t *valuep)
+{
+	char *end;
+
+	errno = 0;
+	*valuep = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno;
+}
+
+static int read_text(const struct setting *s, const char *text, struct contd_config *c)
+{
+	uint64_t v = 0;
+	double real = 0;
+	char *end;
+	int named = 0;
+
+	switch (s->type) {
+	case TYPE_REAL:
+		real = strtod(text, &end);
+		if (end == text || *end || !(real >= s->min && real <= s->max))
+			return contd__fail(-EINVAL, s->wrong);
+		*(double *)field_of(s, c) = real;
+		return 0;
+	case TYPE_NAMED:
+		for (int i = 0; s->names[i]; i++)
+			if (strcmp(text, s->names[i]) == 0)
+				named = i + 1;
+		if (!named)
+			return contd__fail(-EINVAL, s->wrong);
+		*(int *)field_of(s, c) = named;
+		return 0;
+	case TYPE_TEXT:
+		if (strlen(text) < (size_t)s->min || strlen(text) > (size_t)s->max)
+			return contd__fail(-EINVAL, s->wrong);
+		*(const char **)field_of(s, c) = text;
+		return 0;
+	case TYPE_INT:
+	case TYPE_U32:
+	case TYPE_U64:
+		break;
+	}
+	if (!read_number(text, &v) || (double)v < s->min || (double)v > s->max)
+		return contd__fail(-EINVAL, s->wrong);
+	if (s->type == TYPE_INT)
+		*(int *)field_of(s, c) = (int)v;
+	else if (s->type == TYPE_U32)
+		*(uint32_t *)field_of(s, c) = (uint32_t)v;
+	else
+		*(uint64_t *)field_of(s, c) = v;
+	return 0;
+}
+
+const char *contd__setting_key(size_t i)
+{
+	for (size_t n = 0; n < SETTINGS; n++)
+		if (!settings[n].fixed && i-- == 0)
+			return settings[n].name;
+	return NULL;
+}
+
+int contd__setting_read(const char *key, const char *text, struct contd_config *config)
+{
+	for (size_t n = 0; n < SETTINGS; n++)
+		if (!settings[n].fixed && strcmp(settings[n].name, key) == 0)
+			return read_text(&settings[n], text, config);
+	return contd__fail(-EINVAL, "no such setting");
+}
+
+/* --------------------------------------------------------------------------------------------------------- fields --- */
+
+static bool is_given(const struct setting *s, struct contd_config *c)
+{
+	switch (s->type) {
+	case TYPE_REAL:
+		return *(double *)field_of(s, c) != 0;
+	case TYPE_TEXT:
+		return *(const char **)field_of(s, c) != NULL;
+	case TYPE_U64:
+		return *(uint64_t *)field_of(s, c) != 0;
+	case TYPE_U32:
+		return *(uint32_t *)field_of(s, c) != 0;
+	case TYPE_INT:
+	case TYPE_NAMED:
+		break;
+	}
+	return *(int *)field_of(s, c) != 0;
+}
+
+static void take(const struct setting *s, struct contd_config *from, struct contd_config *to)
+{
+	size_t bytes = s->type == TYPE_U64 || s->type == TYPE_REAL || s->type == TYPE_TEXT ? 8 : 4;
+
+	_Static_assert(sizeof(double) == 8 && sizeof(char *) <= 8 && sizeof(int) == 4, "sizes of settings");
+	if (s->type == TYPE_TEXT)
+		bytes = sizeof(char *);
+	memcpy(field_of(s, to), field_of(s, from), bytes);
+}
+
+static bool in_range(const struct setting *s, struct contd_config *c)
+{
+	double v;
+
+	switch (s->type) {
+	case TYPE_REAL:
+		v = *(double *)field_of(s, c);
+		break;
+	case TYPE_U64:
+		v = (double)*(uint64_t *)field_of(s, c);
+		break;
+	case TYPE_U32:
+		v = *(uint32_t *)field_of(s, c);
+		break;
+	case TYPE_TEXT:
+		v = (double)strlen(*(const char **)field_of(s, c));
+		break;
+	case TYPE_INT:
+	case TYPE_NAMED:
+	default:
+		v = *(int *)field_of(s, c);
+		break;
+	}
+	return v >= s->min && v <= s->max;
+}
+
+int contd__settings_make(const struct contd_config *given, const struct contd_config *base, struct contd_config *config)
+{
+	struct contd_config c = base ? *base : defaults, g;
+
+	if (!base)
+		c.signal_number = SIGRTMAX - 3;
+	if (given && given->size != sizeof(*given))
+		return contd__fail(-EINVAL, "set cfg->size to sizeof(struct contd_config)");
+	if (given) {
+		g = *given;
+		for (size_t i = 0; i < SETTINGS; i++)
+			if (is_given(&settings[i], &g))
+				take(&settings[i], &g, &c);
+		if (given->watchdog) {
+			c.watchdog = given->watchdog;
+			c.watchdog_data = given->watchdog_data;
+		}
+	}
+	for (size_t i = 0; i < SETTINGS; i++) {
+		const char *text = getenv(settings[i].variable);
+		int rc = text ? read_text(&settings[i], text, &c) : 0;
+
+		if (rc)
+			return rc;
+	}
+	for (size_t i = 0; i < SETTINGS; i++)
+		if (is_given(&settings[i], &c) && !in_range(&settings[i], &c))
+			return contd__fail(-EINVAL, settings[i].range);
+	if (c.signal_number < SIGRTMIN || c.signal_number > SIGRTMAX)
+		return contd__fail(-EINVAL, "signal_number must be a number from SIGRTMIN to SIGRTMAX");
+	if (c.tick_max_ns < c.tick_min_ns)
+		return contd__fail(-EINVAL, "tick_max_ns must be from tick_min_ns to 10000000000 nanoseconds");
+	*config = c;
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Settings: fields of struct contd_config, CONTD_* variables, info keys of CRs; one table for all three (settings.c). */
+#ifndef CONTD_DISPATCH_SETTINGS_H
+#define CONTD_DISPATCH_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <contd/contd.h>
+
+#define CONTD_SETTING_TEXT 256 /* bytes of a text, its end included */
+
+/*
+ * *config: what `given` (may be NULL) says where it is not zero, else what `base` (NULL: the defaults) says; a variable
+ * of the environment, where set, stands before both. 0 or -EINVAL with its text.
+ */
+int contd__settings_make(const struct contd_config *given, const struct contd_config *base, struct contd_config *config);
+
+/* The keys of settings that may be changed while contd runs; NULL behind the last. */
+CONTD_API const char *contd__setting_key(size_t i);
+
+/* Put the text's value for that key into *config. 0 or -EINVAL. */
+CONTD_API int contd__setting_read(const char *key, const char *text, struct contd_config *config);
+
+#endif

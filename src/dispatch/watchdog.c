@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The watchdog's thread: reports, once a site, what took longer than the bound, and what is still running after it. It
+ * is there only while a bound is set. Ordinary code.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dispatch/late.h"
+#include "dispatch/stats.h"
+#include "dispatch/watchdog.h"
+
+#define D contd__dispatch
+
+#define PERIOD_MIN_NS 10000000u /* between two looks: as long as the bound, but within these */
+#define PERIOD_MAX_NS 1000000000u
+
+static struct {
+	pthread_t thread;
+	bool runs;
+	uint32_t stop; /* futex word */
+} watchdog;
+
+static void to_stderr(const struct contd_late *late, void *data)
+{
+	(void)data;
+	fprintf(stderr, "contd: watchdog: %s %s (%p) %s %.3f ms (%s), over the bound of %.3f ms\n", late->what,
+		late->symbol ? late->symbol : "without a name", late->site, late->running ? "has been running for" : "took",
+		(double)late->ns / 1e6, late->where, (double)D.config.watchdog_ns / 1e6);
+}
+
+static void report(const void *site, unsigned what, unsigned where, uint64_t ticks, bool running)
+{
+	static const char *const whats[] = {"continuation", "handler", "source"};
+	static const char *const wheres[] = {"thread", "handler", "region", "daemon"};
+	struct contd_late late = {
+		.what = whats[what],
+		.where = wheres[where],
+		.site = site,
+		.ns = (uint64_t)((double)ticks / D.ticks_per_ns),
+		.running = running,
+	};
+	Dl_info info;
+
+	if (dladdr(site, &info))
+		late.symbol = info.dli_sname;
+	(D.config.watchdog ? D.config.watchdog : to_stderr)(&late, D.config.watchdog_data);
+}
+
+static void look(void)
+{
+	struct contd__running running[64];
+	unsigned n = contd__stats_running(running, 64);
+
+	/* What has not returned becomes a site first, so that it is reported once. */
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t now = contd__ticks();
+		uint32_t at = (uint32_t)((uintptr_t)running[i].site >> 4) % LATE_SITES;
+		struct contd__late_site *s = NULL;
+
+		if (now <= running[i].since || !contd__late_note_sig(running[i].site, LATE_CONTINUATION, now - running[i].since))
+			continue;
+		for (unsigned probes = 0; probes < LATE_SITES && !s; probes++, at = (at + 1) % LATE_SITES)
+			if (contd__load(&contd__late_sites[at].site) == running[i].site)
+				s = &contd__late_sites[at];
+		if (s && contd__load_acquire(&s->ticks) && !contd__xchg(&s->reported, 1))
+			report(s->site, s->what, running[i].context, now - running[i].since, true);
+	}
+	for (unsigned i = 0; i < LATE_SITES; i++) {
+		struct contd__late_site *s = &contd__late_sites[i];
+
+		/* Acquire: pairs with the release in contd__late_note_sig. */
+		if (contd__load_acquire(&s->ticks) && !contd__load(&s->reported) && !contd__xchg(&s->reported, 1))
+			report(s->site, s->what, s->where, s->ticks, false);
+	}
+}
+
+static void *watchdog_main(void *arg)
+{
+	(void)arg;
+	pthread_setname_np(pthread_self(), "contd-watchdog");
+	while (!contd__load_acquire(&watchdog.stop)) {
+		uint64_t ns = contd__load(&D.config.watchdog_ns);
+		struct timespec ts;
+
+		if (ns < PERIOD_MIN_NS)
+			ns = PERIOD_MIN_NS;
+		if (ns > PERIOD_MAX_NS)
+			ns = PERIOD_MAX_NS;
+		ts = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+		syscall(SYS_futex, &watchdog.stop, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+		look();
+	}
+	return NULL;
+}
+
+int contd__watchdog_start(void)
+{
+	sigset_t all, before;
+	int rc;
+
+	if (watchdog.runs || D.config.watchdog_ns == 0)
+		return 0;
+	memset(contd__late_sites, 0, sizeof(contd__late_sites));
+	contd__store(&watchdog.stop, 0);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&watchdog.thread, NULL, watchdog_main, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc)
+		return contd__fail(-rc, "no thread to be had for the watchdog; raise RLIMIT_NPROC");
+	watchdog.runs = true;
+	return 0;
+}
+
+void contd__watchdog_end(void)
+{
+	if (!watchdog.runs)
+		return;
+	contd__store_seq(&watchdog.stop, 1);
+	syscall(SYS_futex, &watchdog.stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	pthread_join(watchdog.thread, NULL);
+	watchdog.runs = false;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CONTD_DISPATCH_WATCHDOG_H
+#define CONTD_DISPATCH_WATCHDOG_H
+
+/* Start the watchdog's thread if the settings want one and it does not run. 0, -EAGAIN. May block. */
+int contd__watchdog_start(void);
+
+/* Stop it where it runs; what was noted is reported first. May block. */
+void contd__watchdog_end(void);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reached from the signal handler: async-signal-safe code only. Doorbells: arming this process's, ringing a peer's. The
+ * protocol is in dispatch/page.h; pidfd_send_signal(2) and futex(2) are plain system calls.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "dispatch/group.h"
+#include "signal/bell.h"
+#include "signal/signal.h"
+
+#define D contd__dispatch
+#define ARMED_DOUBLINGS 3u /* ticks are so much rarer while the bell is armed: they are for peers that do not ring */
+
+static uint32_t no_thread_fds; /* pidfd_open(2) knows no threads here */
+
+/* -------------------------------------------------------------------------------------------------- who is rung --- */
+
+/* Has this thread a use for being rung: it computes in a region, and something that it may drive is pending? */
+static bool wanted(void)
+{
+	return contd__tls.region && !contd__self.frame &&
+	       (contd__load(&contd__signals.listens) || contd__load(&D.daemon_mode) == CONTD_AGENT_BLOCK) &&
+	       contd__sources_here_sig(WHERE_REGION);
+}
+
+bool contd__bell_arm_sig(struct contd__attached *me)
+{
+	uint32_t *word = &D.page->armed.by.thread, armed = contd__load_seq(word);
+	uint32_t mine = (uint32_t)contd__load(&me->tid);
+
+	if (armed == mine || !wanted() || !mine)
+		return false;
+	if (armed && contd__signals_computing_sig((int32_t)armed))
+		return false; /* another thread is rung, and can do the same */
+	if (contd__ticks() < contd__load(&me->purse.enough_at))
+		me->spent = 1;
+	if (me->spent && !contd__purse_half_full_sig(&me->purse, contd__ticks())) {
+		/* Ringing would cost more than ticking: tick, until a burst can be paid for again. */
+		if (me->quiet && contd__load(&contd__signals.rung))
+			contd__quiet_sig(me, true);
+		return false;
+	}
+	me->spent = 0;
+	/* Store, then look again (the caller). Partner: contd_bell_ring(), which makes visible, then looks here. */
+	contd__store_seq(word, mine);
+	CONTD_TESTPOINT("bell_armed");
+	/* A daemon that watches descriptors on behalf of regions. */
+	if (contd__load(&D.daemon_mode) == CONTD_AGENT_BLOCK)
+		contd__daemon_wake_sig(false);
+	return true;
+}
+
+void contd__bell_disarm_sig(const struct contd__attached *me)
+{
+	uint32_t mine = (uint32_t)contd__load(&me->tid);
+
+	if (mine && contd__load_seq(&D.page->armed.by.thread) == mine)
+		contd__cas(&D.page->armed.by.thread, &mine, 0);
+}
+
+uint32_t contd__bell_settle_sig(struct contd__attached *me)
+{
+	uint32_t ran = 0;
+
+	/* Arm, look again. What the look finds does not need a ring, and the bell stays armed. */
+	if (contd__bell_arm_sig(me)) {
+		ran = contd__react_sig();
+		if (contd__load(&contd__signals.rung))
+			contd__quiet_at_least_sig(me, ARMED_DOUBLINGS);
+	}
+	return ran;
+}
+
+void contd__bell_rung_sig(void)
+{
+	contd__store(&contd__signals.rung, 1);
+	/* A peer cannot wake a daemon that polls but by a signal, which any thread may get. */
+	contd__daemon_wake_sig(true);
+}
+
+/* ----------------------------------------------------------------------------------------------------- ringing --- */
+
+static int send(struct contd__peer *peer, uint32_t thread)
+{
+	const struct contd__page *page = peer->page;
+	siginfo_t info = {.si_code = SI_QUEUE};
+	int fd = peer->pidfd, rc = 0;
+	unsigned flags = 0;
+
+	info.si_pid = (pid_t)syscall(SYS_getpid);
+	info.si_value.sival_ptr = (void *)(uintptr_t)page->mark;
+	/*
+	 * A descriptor, not a number: a process or thread that has ended is never mistaken for another one that got its
+	 * number. To a thread where the kernel can do that (Linux 6.9), else to the process: the kernel prefers its main
+	 * thread, and whoever gets it passes it on.
+	 */
+	if (thread != (uint32_t)page->pid && !contd__load(&no_thread_fds)) {
+		fd = (int)syscall(SYS_pidfd_open, thread, CONTD_PIDFD_THREAD);
+		if (fd < 0 && errno == EINVAL)
+			contd__store(&no_thread_fds, 1);
+		/* The number was read from the page: is that thread one of the peer's, and the peer still the peer? */
+		if (fd >= 0 && syscall(SYS_tgkill, page->pid, thread, 0) == 0 &&
+		    syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0) == 0) {
+			flags = CONTD_PIDFD_SIGNAL_THREAD;
+		} else {
+			if (fd >= 0)
+				syscall(SYS_close, fd);
+			fd = peer->pidfd;
+		}
+	}
+	if (syscall(SYS_pidfd_send_signal, fd, page->signal_number, &info, flags))
+		rc = -errno;
+	if (fd != peer->pidfd)
+		syscall(SYS_close, fd);
+	return rc;
+}
+
+int contd__bell_ring(struct contd_bell *bell)
+{
+	struct contd__peer *peer = (struct contd__peer *)bell;
+	struct contd__page *page = peer->page;
+	int saved = errno, rc = 0, rang = 0;
+	uint32_t thread = 0, how = DAEMON_AWAKE;
+
+	if (contd__load_seq(&page->armed.by.thread))
+		thread = contd__xchg(&page->armed.by.thread, 0);
+	if (contd__load_seq(&page->armed.by.daemon) != DAEMON_AWAKE)
+		how = contd__xchg(&page->armed.by.daemon, DAEMON_AWAKE);
+	CONTD_TESTPOINT("bell_taken");
+	if (how == DAEMON_NAPS || how == DAEMON_SLEEPS) {
+		syscall(SYS_futex, &page->armed.by.daemon, FUTEX_WAKE, 1, NULL, NULL, 0);
+		rang = 1;
+	}
+	if (thread || how == DAEMON_POLLS) {
+		rc = send(peer, thread ? thread : (uint32_t)page->pid);
+		rang = rang || rc == 0;
+	}
+	if (rang) {
+		if (contd__self.registered)
+			CONTD_COUNT(rings_sent, 1);
+		else
+			contd__add(&D.rings_sent, 1);
+	}
+	errno = saved;
+	return rang ? 1 : rc;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Doorbells between processes: bell.c arms and rings, peers.c lets processes find each other. dispatch/page.h has the
+ * protocol.
+ *
+ *  operation               thread  handler  progress
+ *  contd__bell_arm_sig       yes*    yes*   wait-free
+ *  contd__bell_settle_sig    yes*    yes*   as contd__react_sig
+ *  contd__bell_ring          yes     yes    wait-free
+ *  contd_bell_listen/open    yes     no     blocking
+ *   * on the attached thread itself: in its handler, or with the guard up
+ */
+#ifndef CONTD_SIGNAL_BELL_H
+#define CONTD_SIGNAL_BELL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <contd/contd.h>
+
+#include "dispatch/page.h"
+
+/* linux/pidfd.h of Linux 6.9; Debian 12's headers are older than what it may run on. */
+#define CONTD_PIDFD_THREAD 0200u /* O_EXCL */
+#define CONTD_PIDFD_SIGNAL_THREAD 1u
+
+struct contd__peer {
+	struct contd_bell bell; /* first */
+	struct contd__page *page;
+	int pidfd;
+};
+
+struct contd__attached;
+
+/* Arm this process's bell for the thread, if it has a use for it and can pay for it. true: it is, and the caller looks. */
+bool contd__bell_arm_sig(struct contd__attached *me);
+
+/* Nobody rings this thread any more, but for a ring that is under way. */
+void contd__bell_disarm_sig(const struct contd__attached *me);
+
+/* After a look: arm, and look again. Returns how many continuations ran. */
+uint32_t contd__bell_settle_sig(struct contd__attached *me);
+
+/* A peer's ring has come, to whichever thread. */
+void contd__bell_rung_sig(void);
+
+/* peers.c: make the page that peers will map; at start, once a process. Without it there is a private one. */
+void contd__page_make(void);
+
+/* The end of contd: peers do not find this process any more. The page stays: some may still look at it. */
+void contd__peers_end(void);
+
+/* In a child of fork: the page and the name are the parent's. */
+void contd__peers_forked(void);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reached from the signal handler: async-signal-safe code only. What interruptions may cost an attached thread: how often
+ * it ticks, and whether one more notification or ring can be paid for.
+ *
+ * Eight tenths of the overhead budget are what ticks alone may take; nine tenths flow into the thread's purse, from which
+ * all interruptions are paid; one tenth of a second's worth may be saved up (dispatch/purse.h). Callbacks are work, and
+ * cost nothing here.
+ */
+#include "dispatch/group.h"
+#include "signal/signal.h"
+
+/* Ticks in a row that found nothing, after which the interval doubles, and for each further doubling. */
+#define QUIET_TICKS 64u
+#define DOUBLINGS_MAX 16u
+
+uint64_t contd__budget_interval_sig(uint64_t empty_ticks)
+{
+	const struct contd__dispatch *d = &contd__dispatch;
+	double cost_ns = (double)(contd__load(&contd__signals.kernel_ticks) + empty_ticks) / d->ticks_per_ns;
+	double ns = cost_ns * (1 << 20) / (double)contd__load(&d->tick_rate);
+	uint64_t least = contd__load(&d->tick_min), most = contd__load(&d->tick_max);
+
+	if (ns <= (double)least)
+		return least;
+	return ns >= (double)most ? most : (uint64_t)ns;
+}
+
+uint64_t contd__quiet_interval_sig(const struct contd__attached *me)
+{
+	uint64_t ns = contd__budget_interval_sig(me->empty_ticks), most = contd__load(&contd__dispatch.tick_max);
+	uint32_t doublings = me->quiet / QUIET_TICKS;
+
+	if (doublings > DOUBLINGS_MAX)
+		doublings = DOUBLINGS_MAX;
+	return ns << doublings < most ? ns << doublings : most;
+}
+
+void contd__quiet_sig(struct contd__attached *me, bool found)
+{
+	if (found)
+		me->quiet = 0;
+	else if (me->quiet < QUIET_TICKS * DOUBLINGS_MAX)
+		me->quiet++;
+}
+
+void contd__quiet_at_least_sig(struct contd__attached *me, uint32_t doublings)
+{
+	if (me->quiet < doublings * QUIET_TICKS)
+		me->quiet = doublings * QUIET_TICKS;
+}
+
+void contd__pay_sig(struct contd__attached *me, enum contd__interruption kind, uint64_t now, uint64_t handler_ticks)
+{
+	uint64_t kernel = contd__load(kind == BY_TIMER ? &contd__signals.kernel_ticks : &contd__signals.notice_ticks);
+
+	CONTD_COUNT(kernel_ticks, kernel);
+	contd__purse_pay_sig(&me->purse, now, kernel + handler_ticks, contd__load(&contd__signals.notice_ticks) + me->empty_ticks);
+}

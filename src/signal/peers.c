@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How processes of one job on one host find each other's pages. Ordinary threads only.
+ *
+ * A page is a memfd_create(2) file: it has no name that could be left behind, is open to its user only (mode 0600), and
+ * cannot be shortened (a peer that maps it never meets SIGBUS). A process that listens binds a socket to an abstract name
+ * (unix(7)) made of the user, the job and its number. Nobody ever speaks on it: a peer connects, the kernel says which
+ * process listens there (SO_PEERCRED), the peer takes a pidfd_open(2) descriptor of it, so that its number cannot become
+ * another process's unnoticed, and opens the page through /proc/pid/fd. A process that has ended takes its name with it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "dispatch/group.h"
+#include "rcu/memory.h"
+#include "signal/signal.h"
+
+#define D contd__dispatch
+#define PAGE_NAME "contd-bell"
+#define PAGE_BYTES 4096u
+#define JOB_MAX 64u
+
+static struct {
+	pthread_mutex_t lock;
+	struct contd__page *page; /* ours, or NULL */
+	int page_fd, socket;
+	char name[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" while nobody can find us */
+	int refused; /* why there is no page, -errno */
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER, .page_fd = -1, .socket = -1};
+
+static struct contd__page childs_page; /* nobody rings the child of a fork */
+
+/* ------------------------------------------------------------------------------------------------------- our page --- */
+
+/* Field 22 of /proc/pid/stat, in clock ticks since the boot: with the number it names a process. 0: there is none. */
+static uint64_t start_time(pid_t pid)
+{
+	char path[32], text[1024], *at;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	at = strrchr(text, ')'); /* the name before it may hold anything */
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static int make_page(void)
+{
+	struct contd__page *page;
+	int fd = (int)syscall(SYS_memfd_create, PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	if (fchmod(fd, 0600) || ftruncate(fd, PAGE_BYTES) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	page->mark = (uintptr_t)&contd__signals.bell_mark;
+	page->pid = getpid();
+	page->start_time = start_time(page->pid);
+	page->signal_number = D.config.signal_number;
+	/* Release: whoever maps the page and finds this has the rest. */
+	contd__store_release(&page->magic, CONTD_PAGE_MAGIC);
+	own.page_fd = fd;
+	own.page = page;
+	return 0;
+}
+
+void contd__page_make(void)
+{
+	pthread_mutex_lock(&own.lock);
+	if (D.config.bell == CONTD_BELL_OFF)
+		own.refused = -EOPNOTSUPP;
+	else
+		own.refused = own.page ? 0 : make_page();
+	if (own.page) {
+		contd__store(&own.page->signal_number, D.config.signal_number);
+		/* Before the daemon and any attached thread: nobody waits on the one before. */
+		contd__store_release(&D.page, own.page);
+	}
+	pthread_mutex_unlock(&own.lock);
+}
+
+void contd__peers_forked(void)
+{
+	contd__store_release(&D.page, &childs_page);
+	contd__store(&contd__signals.listens, 0);
+	/* The name belongs to whoever holds the socket: the parent alone. */
+	if (own.socket >= 0)
+		close(own.socket);
+	if (own.page_fd >= 0)
+		close(own.page_fd);
+	own.socket = own.page_fd = -1;
+	own.page = NULL;
+	own.name[0] = 0;
+}
+
+void contd__peers_end(void)
+{
+	pthread_mutex_lock(&own.lock);
+	contd__store(&contd__signals.listens, 0);
+	if (own.socket >= 0)
+		close(own.socket);
+	own.socket = -1;
+	own.name[0] = 0;
+	pthread_mutex_unlock(&own.lock);
+}
+
+/* ------------------------------------------------------------------------------------------------------ being found --- */
+
+static bool job_is_valid(const char *job)
+{
+	return job && *job && strnlen(job, JOB_MAX + 1) <= JOB_MAX;
+}
+
+/* The abstract name: its first byte is 0. Returns the address's length. */
+static socklen_t address_of(struct sockaddr_un *un, const char *job, uint32_t number)
+{
+	memset(un, 0, sizeof(*un));
+	un->sun_family = AF_UNIX;
+	snprintf(un->sun_path + 1, sizeof(un->sun_path) - 1, "contd/%u/%s/%u", (unsigned)geteuid(), job, (unsigned)number);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(un->sun_path + 1));
+}
+
+static int listen_locked(const char *job, uint32_t number)
+{
+	struct sockaddr_un un;
+	socklen_t bytes = address_of(&un, job, number);
+	int fd;
+
+	if (own.name[0])
+		return strcmp(own.name, un.sun_path + 1) == 0
+			       ? 0
+			       : contd__fail(-EALREADY, "contd_bell_listen: this process listens by another name already");
+	if (own.refused == -EOPNOTSUPP)
+		return contd__fail(-EOPNOTSUPP, "contd_bell_listen: doorbells are off (the setting bell, CONTD_BELL)");
+	if (own.refused)
+		return contd__fail(own.refused, "contd_bell_listen: no page to share (memfd_create, mmap)");
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return contd__fail(-errno, "contd_bell_listen: no socket to be had; raise RLIMIT_NOFILE");
+	/* Peers stay in the queue, unaccepted, no longer than they need to ask who listens. */
+	if (bind(fd, (struct sockaddr *)&un, bytes) || listen(fd, 4096)) {
+		int err = -errno;
+
+		close(fd);
+		return contd__fail(err, err == -EADDRINUSE ? "contd_bell_listen: another process has this number in this job"
+							   : "contd_bell_listen: the name cannot be bound (unix(7))");
+	}
+	own.socket = fd;
+	snprintf(own.name, sizeof(own.name), "%s", un.sun_path + 1);
+	contd__store_seq(&contd__signals.listens, 1);
+	return 0;
+}
+
+int contd_bell_listen(const char *job, uint32_t number)
+{
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!job_is_valid(job))
+		return contd__fail(-EINVAL, "contd_bell_listen: job must be a text of 1 to 64 characters");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_bell_listen: not in a signal handler");
+	pthread_mutex_lock(&own.lock);
+	rc = listen_locked(job, number);
+	pthread_mutex_unlock(&own.lock);
+	return rc;
+}
+
+/* -------------------------------------------------------------------------------------------------- finding a peer --- */
+
+/* Which process listens there? Its number, or -errno. */
+static pid_t who_listens(const char *job, uint32_t number)
+{
+	struct sockaddr_un un;
+	socklen_t bytes = address_of(&un, job, number), length;
+	struct ucred who = {.pid = 0};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc = 0;
+
+	if (fd < 0)
+		return contd__fail(-errno, "contd_bell_open: no socket to be had; raise RLIMIT_NOFILE");
+	length = sizeof(who);
+	if (connect(fd, (struct sockaddr *)&un, bytes)) {
+		/* EAGAIN: its queue is full; to be found later. */
+		rc = contd__fail(errno == ECONNREFUSED || errno == EAGAIN ? -ENOENT : -errno,
+				 "contd_bell_open: nobody listens by that name");
+	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length)) {
+		rc = contd__fail(-errno, "contd_bell_open: the kernel does not say who listens");
+	} else if (who.uid != geteuid()) {
+		rc = contd__fail(-EACCES, "contd_bell_open: another user's process listens by that name");
+	} else if (who.pid <= 0) {
+		rc = contd__fail(-ENOENT, "contd_bell_open: the process is in another PID namespace");
+	}
+	close(fd);
+	return rc ? rc : who.pid;
+}
+
+/* Map the page that the process has open, if it is one of this version. */
+static struct contd__page *map_page(pid_t pid)
+{
+	char path[64], target[64];
+	struct contd__page *page = NULL;
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		return NULL;
+	while (!page && (entry = readdir(dir)) != NULL) {
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		int fd;
+
+		if (n < 0)
+			continue;
+		target[n] = 0;
+		if (strncmp(target, "/memfd:" PAGE_NAME, strlen("/memfd:" PAGE_NAME)) != 0)
+			continue;
+		fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		close(fd);
+		/* A descriptor may have come by fork from another process: its page says whose it is. */
+		if (page != MAP_FAILED &&
+		    (contd__load_acquire(&page->magic) != CONTD_PAGE_MAGIC || contd__load(&page->pid) != pid)) {
+			munmap(page, PAGE_BYTES);
+			page = MAP_FAILED;
+		}
+		if (page == MAP_FAILED)
+			page = NULL;
+	}
+	closedir(dir);
+	return page;
+}
+
+int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp)
+{
+	struct contd__peer *peer;
+	pid_t pid;
+
+	if (!job_is_valid(job) || !bellp)
+		return contd__fail(-EINVAL, "contd_bell_open: job must be a text of 1 to 64 characters, bellp not NULL");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_bell_open: not in a signal handler");
+	pid = who_listens(job, number);
+	if (pid < 0)
+		return pid;
+	peer = contd__zalloc(sizeof(*peer));
+	if (!peer)
+		return contd__fail(-ENOMEM, "contd_bell_open: out of memory");
+	peer->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (peer->pidfd < 0) {
+		int err = errno == ESRCH ? -ENOENT : -errno;
+
+		free(peer);
+		return contd__fail(err, "contd_bell_open: no descriptor of the peer's process to be had (pidfd_open)");
+	}
+	peer->page = map_page(pid);
+	/* The descriptor and the page are of the same process if that began when the page says, and has not ended. */
+	if (!peer->page || contd__load(&peer->page->start_time) != start_time(pid) ||
+	    syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0)) {
+		contd_bell_close(&peer->bell);
+		return contd__fail(-EPROTO, "contd_bell_open: the peer has no page of this version of contd that can be opened");
+	}
+	peer->bell.armed = &peer->page->armed.any;
+	*bellp = &peer->bell;
+	return 0;
+}
+
+void contd_bell_close(struct contd_bell *bell)
+{
+	struct contd__peer *peer = (struct contd__peer *)bell;
+
+	if (!peer)
+		return;
+	if (peer->page)
+		munmap(peer->page, PAGE_BYTES);
+	close(peer->pidfd);
+	free(peer);
+}
