@@ -38,9 +38,13 @@ typedef void(MPI_Continue_cb_function)(MPI_Status *array_of_statuses, void *user
  *   mpi_continue_thread             "application" or "any" (also "all"): may contd's daemon thread run them
  *   mpi_continue_async_signal_safe  callbacks are async-signal-safe. Also attaches the calling thread
  *                                   (contd_thread_attach) and, with MPI_THREAD_MULTIPLE, starts the ticking daemon
- *   contd_agent                     "caller", "region" or "tick": overrides that choice
+ *   contd_priority                  "low", "normal" or "high": enum contd_priority
+ *   contd_agent                     "caller", "region", "tick", "block" or "spin": for the process, from here on
+ *   contd_overhead_percent, contd_tick_min_ns, contd_tick_max_ns, contd_scan_count, contd_scan_ns, contd_watchdog_ns,
+ *   contd_daemon_name, contd_daemon_cpus, contd_daemon_sched
+ *                                   settings of the process, as in struct contd_config, changed by contd_configure()
  * Errors: MPI_ERR_ARG (NULL; poll_only with max_poll 0), MPI_ERR_INFO_VALUE (malformed), MPI_ERR_OTHER (before
- * MPI_Init, after MPI_Finalize, contd_agent "tick" without MPI_THREAD_MULTIPLE), MPI_ERR_NO_MEM.
+ * MPI_Init, after MPI_Finalize, contd_agent "tick" or "spin" without MPI_THREAD_MULTIPLE), MPI_ERR_NO_MEM.
  */
 CONTD_API int MPI_Continue_init(MPI_Info info, MPI_Request *cont_req);
 CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req);
@@ -71,6 +75,21 @@ CONTD_API int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI
 			      MPI_Status *array_of_statuses, MPI_Request cont_req);
 CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb,
 			       void *cb_data, MPI_Status *array_of_statuses, MPI_Request cont_req);
+
+/* ------------------------------------------------------------------------------------------------------ doorbells --- */
+
+/*
+ * The process of that rank of the communicator (the remote group of an intercommunicator) is to look, if it waits in a
+ * compute region, or its daemon does: to be called after something was sent to it, by processes that are not linked with
+ * the ring library, which does so after every call that sends. Nothing depends on it but the time that the peer takes to
+ * react. Nanoseconds where the peer does not wait; the first call for a peer looks for it. Processes of another host, or
+ * without contd, or of another user, are not rung: no error. Returns 1 if it was rung, else 0.
+ * Context: threads that may call MPI at the thread level that was granted, in a callback (not in a handler outside regions).
+ */
+CONTD_API int contd_mpi_ring(int rank, MPI_Comm comm);
+
+/* The same for every member of the communicator; returns how many were rung. */
+CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
 
 /* -------------------------------------------------------------------------------------------- revised interface --- */
 

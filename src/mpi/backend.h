@@ -18,6 +18,7 @@
 #include <contd/mpi.h>
 
 #include "dispatch/group.h"
+#include "dispatch/settings.h"
 #include "mpi/cr.h"
 #include "mpi/set.h"
 
@@ -129,14 +130,19 @@ int contd__attach_check(const struct contd__mpi_attach *a);
 int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group);
 
 /* settings.c: what an info object says, on top of what s holds. */
+#define SETTING_TEXTS 8 /* that a CR's info may hold at most: contd's settings that are texts, and one */
 struct contd__settings {
 	struct contd_group_attr attr;
-	int agent; /* enum contd_agent, 0: not said */
+	struct contd_config config; /* of the process, from contd's own keys */
+	bool configured;            /* there are any */
+	char value[MPI_MAX_INFO_VAL + 1];
+	char text[SETTING_TEXTS][CONTD_SETTING_TEXT];
+	int texts;
 };
 int contd__settings_read(MPI_Info info, struct contd__settings *s);
 
 /* A CR with these settings, for either interface. */
-int contd__cr_make(const struct contd__settings *s, bool revised, MPI_Request *handle);
+int contd__cr_make(struct contd__settings *s, bool revised, MPI_Request *handle);
 
 #define CONTD_WEAK_FOR(name) __attribute__((weak, alias(#name), visibility("default")))
 

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "mpi/backend.h"
+#include "mpi/ring.h"
+#include "mpi/sockets.h"
 
 const struct contd__mpi_backend *contd__mpi;
 uint32_t contd__mpi_open;
@@ -81,7 +83,22 @@ static uint32_t pending(void)
 	return contd__mpi->pending();
 }
 
-static struct contd__source source = {.name = "MPI", .progress = drive, .pending = pending};
+static struct contd__source source = {
+	.name = "MPI", .progress = drive, .pending = pending, .here = contd__mpi_thread_may, .sleep_on = contd__mpi_sockets};
+
+/*
+ * Peers of the job can ring from now on, if they have a mind to. Nothing depends on it: where it can't be, ticks find
+ * what bells would have told, and CONTD_BELL=0 is the program's wish.
+ */
+static void listen(void)
+{
+	char job[CONTD_JOB_TEXT];
+	int rank;
+
+	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	contd__mpi_job(job);
+	contd_bell_listen(job, (uint32_t)rank);
+}
 
 /* ------------------------------------------------------------------------------------------------------ the end --- */
 
@@ -197,6 +214,7 @@ static int start_locked(void)
 		contd_fini();
 		return rc;
 	}
+	listen();
 	/* Release: pairs with the acquire in contd__mpi_start. */
 	contd__store_release(&contd__mpi_open, 1);
 	return MPI_SUCCESS;
@@ -247,4 +265,25 @@ struct contd_group *contd__mpi_loose(void)
 		contd__store_release(&loose, contd__mpi->cr_of(loose_cr)->group);
 	pthread_mutex_unlock(&start_lock);
 	return loose;
+}
+
+/* -------------------------------------------------------------------------------------------------------- ringing --- */
+
+static bool mpi_is_open(void)
+{
+	int initialized = 0, finalized = 1;
+
+	PMPI_Initialized(&initialized);
+	PMPI_Finalized(&finalized);
+	return initialized && !finalized && !contd__load(&contd__dispatch.forked);
+}
+
+int contd_mpi_ring(int rank, MPI_Comm comm)
+{
+	return mpi_is_open() ? contd__ring_rank(rank, comm) : 0;
+}
+
+int contd_mpi_ring_all(MPI_Comm comm)
+{
+	return mpi_is_open() ? contd__ring_all(comm) : 0;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dispatch/settings.h"
 #include "mpi/backend.h"
 
 /* ---------------------------------------------------------------------------------------------------- info keys --- */
@@ -66,21 +67,48 @@ static int info_thread(MPI_Info info, struct contd_group_attr *attr)
 	return MPI_SUCCESS;
 }
 
-static int info_agent(MPI_Info info, int *agent)
+/* contd's own keys: settings of the whole process, in force from here on. */
+static int info_config(MPI_Info info, struct contd__settings *s)
 {
-	static const struct {
-		const char *value;
-		int agent;
-	} known[] = {{"caller", CONTD_AGENT_CALLER}, {"region", CONTD_AGENT_REGION}, {"tick", CONTD_AGENT_TICK}};
+	const char *key;
+	int rc;
+
+	s->config = (struct contd_config){.size = sizeof(s->config)};
+	for (size_t i = 0; (key = contd__setting_key(i)) != NULL; i++) {
+		char *value = s->text[s->texts];
+
+		if ((rc = info_value(info, key, s->value)) < 0)
+			return -rc;
+		if (rc == 0)
+			continue;
+		/* Texts are kept where they are until the settings are made. */
+		if (strlen(s->value) >= CONTD_SETTING_TEXT)
+			return MPI_ERR_INFO_VALUE;
+		strcpy(value, s->value);
+		if (contd__setting_read(key, value, &s->config))
+			return MPI_ERR_INFO_VALUE;
+		s->configured = true;
+		s->texts += s->texts < SETTING_TEXTS - 1;
+	}
+	return MPI_SUCCESS;
+}
+
+static int info_priority(MPI_Info info, struct contd_group_attr *attr)
+{
 	char value[MPI_MAX_INFO_VAL + 1];
-	int rc = info_value(info, "contd_agent", value);
+	int rc = info_value(info, "contd_priority", value);
 
 	if (rc <= 0)
 		return -rc;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (strcmp(value, known[i].value) == 0)
-			*agent = known[i].agent;
-	return *agent ? MPI_SUCCESS : MPI_ERR_INFO_VALUE;
+	if (strcmp(value, "low") == 0)
+		attr->priority = CONTD_PRIORITY_LOW;
+	else if (strcmp(value, "normal") == 0)
+		attr->priority = CONTD_PRIORITY_NORMAL;
+	else if (strcmp(value, "high") == 0)
+		attr->priority = CONTD_PRIORITY_HIGH;
+	else
+		return MPI_ERR_INFO_VALUE;
+	return MPI_SUCCESS;
 }
 
 int contd__settings_read(MPI_Info info, struct contd__settings *s)
@@ -96,30 +124,27 @@ int contd__settings_read(MPI_Info info, struct contd__settings *s)
 	    (rc = info_flag(info, "mpi_continue_enqueue_complete", CONTD_ENQUEUE_COMPLETE, flags)) != 0 ||
 	    (rc = info_flag(info, "mpi_continue_async_signal_safe", CONTD_ASYNC_SIGNAL_SAFE, flags)) != 0 ||
 	    (rc = info_max_poll(info, &s->attr)) != 0 || (rc = info_thread(info, &s->attr)) != 0 ||
-	    (rc = info_agent(info, &s->agent)) != 0)
+	    (rc = info_priority(info, &s->attr)) != 0 || (rc = info_config(info, s)) != 0)
 		return rc;
 	return MPI_SUCCESS;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- CRs --- */
 
-/* Low latency: the calling thread may be interrupted, and, where MPI allows it, a daemon ticks. Once is enough. */
-static int low_latency(bool attach, int agent)
+/*
+ * Low latency: the calling thread may be interrupted, and, where MPI allows it, a daemon looks. Once is enough. `agent`:
+ * what an info key says, 0: none does.
+ */
+static int low_latency(int agent)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static bool daemon_runs; /* until MPI_Finalize */
 	int level, rc = 0;
 
 	PMPI_Query_thread(&level);
-	if (agent == CONTD_AGENT_TICK && level < MPI_THREAD_MULTIPLE)
-		return MPI_ERR_OTHER;
-	if (agent == CONTD_AGENT_DEFAULT)
-		agent = attach && level == MPI_THREAD_MULTIPLE && contd__dispatch.config.agent != CONTD_AGENT_CALLER
-				? CONTD_AGENT_TICK
-				: CONTD_AGENT_REGION;
-	if (attach && !(contd__tls.flags & CONTD__TLS_ATTACHED))
+	if (!(contd__tls.flags & CONTD__TLS_ATTACHED))
 		rc = contd_thread_attach(NULL);
-	if (rc || agent != CONTD_AGENT_TICK)
+	if (rc || agent || level < MPI_THREAD_MULTIPLE || contd__dispatch.config.agent == CONTD_AGENT_CALLER)
 		return contd__mpi_class(rc);
 	pthread_mutex_lock(&lock);
 	if (!daemon_runs)
@@ -129,7 +154,21 @@ static int low_latency(bool attach, int agent)
 	return contd__mpi_class(rc);
 }
 
-int contd__cr_make(const struct contd__settings *s, bool revised, MPI_Request *handle)
+/* Settings that info keys name: for the whole process. */
+static int configure(struct contd__settings *s)
+{
+	int level;
+
+	if (!s->configured)
+		return MPI_SUCCESS;
+	PMPI_Query_thread(&level);
+	/* A daemon that blocks can serve regions without calling MPI; the others must. */
+	if ((s->config.agent == CONTD_AGENT_TICK || s->config.agent == CONTD_AGENT_SPIN) && level < MPI_THREAD_MULTIPLE)
+		return MPI_ERR_OTHER;
+	return contd__mpi_class(contd_configure(&s->config));
+}
+
+int contd__cr_make(struct contd__settings *s, bool revised, MPI_Request *handle)
 {
 	struct contd_group *group;
 	struct contd__cr *cr;
@@ -140,8 +179,9 @@ int contd__cr_make(const struct contd__settings *s, bool revised, MPI_Request *h
 	rc = contd_group_create(&s->attr, &group);
 	if (rc)
 		return contd__mpi_class(rc);
-	if (s->attr.flags & CONTD_ASYNC_SIGNAL_SAFE || s->agent == CONTD_AGENT_TICK)
-		rc = low_latency(s->attr.flags & CONTD_ASYNC_SIGNAL_SAFE, s->agent);
+	rc = configure(s);
+	if (!rc && s->attr.flags & CONTD_ASYNC_SIGNAL_SAFE)
+		rc = low_latency(s->config.agent);
 	if (!rc)
 		rc = contd__mpi->cr_create(group, revised, &cr);
 	if (rc) {

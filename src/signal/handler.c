@@ -89,8 +89,7 @@ static void stray(int signo, siginfo_t *info, void *context)
 static void arrived(struct contd__attached *me, enum contd__interruption kind, const siginfo_t *info)
 {
 	/* Before looking: who makes something ready after this sends another one. A tick too: it stands for one put off. */
-	if (contd__load(&me->signalled))
-		contd__xchg(&me->signalled, 0);
+	contd__xchg(&me->signalled, 0);
 	if (kind == BY_TIMER) {
 		CONTD_COUNT(ticks, 1);
 		CONTD_COUNT(overruns, (uint64_t)info->si_overrun);
@@ -116,13 +115,13 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	}
 	begin = contd__ticks();
 	kind = kind_of(info);
-	arrived(me, kind, info);
 	if (me->calibrating) {
 		me->calibration_ticks++;
 		leave(me);
 		errno = saved;
 		return;
 	}
+	arrived(me, kind, info);
 	CONTD_TESTPOINT("handler_entered");
 	guarded = contd__tls.guard != 0;
 	if (guarded) {

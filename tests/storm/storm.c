@@ -220,7 +220,7 @@ static struct operation *free_operation(struct worker *w, uint32_t *at)
 /* A group of its own, that is destroyed with continuations outstanding, and a chain on it. */
 static void group_round(struct worker *w, uint32_t i, uint64_t random, uint32_t *at)
 {
-	struct contd_group_attr attr = {sizeof(attr), group_flags[random % 7], 0};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = group_flags[random % 7]};
 	struct operation *o = free_operation(w, at);
 	struct contd_event *es[] = {&o->event[0]};
 	struct contd_group *own;
@@ -546,7 +546,7 @@ int main(int argc, char **argv)
 	must(contd_init(&config));
 	must(contd_daemon_start(NULL));
 	for (unsigned i = 0; i < GROUPS; i++) {
-		struct contd_group_attr attr = {sizeof(attr), group_flags[i], group_max_poll[i]};
+		struct contd_group_attr attr = {.size = sizeof(attr), .flags = group_flags[i], .max_poll = group_max_poll[i]};
 
 		must(contd_group_create(&attr, &group[i]));
 	}

@@ -296,8 +296,9 @@ Test(daemon, starts_are_counted)
 		must(contd_daemon_start(NULL));
 	for (unsigned i = 0; i < 10; i++)
 		must(contd_daemon_stop());
-	await(runs_on_daemon(any)); /* the agent's own start is left */
-	must(contd_daemon_stop());
+	await(runs_on_daemon(any)); /* the agent's own is left */
+	must_fail(contd_daemon_stop(), EPERM);
+	must(contd_configure(&(struct contd_config){.size = sizeof(struct contd_config), .agent = CONTD_AGENT_CALLER}));
 	for (unsigned i = 0; i < 20; i++)
 		cr_assert_not(runs_on_daemon(any));
 	must_fail(contd_daemon_stop(), EPERM);

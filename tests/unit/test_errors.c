@@ -131,14 +131,14 @@ Test(errors, sizes_flags_and_ranges)
 		must_fail(contd_stats_get(&s), EINVAL);
 	}
 	for (unsigned bit = 4; bit < 32; bit++) {
-		ga = (struct contd_group_attr){sizeof(ga), 1u << bit, 0};
+		ga = (struct contd_group_attr){.size = sizeof(ga), .flags = 1u << bit};
 		must_fail(contd_group_create(&ga, &made), EINVAL);
 	}
-	ga = (struct contd_group_attr){sizeof(ga), 0, -2};
+	ga = (struct contd_group_attr){.size = sizeof(ga), .max_poll = -2};
 	must_fail(contd_group_create(&ga, &made), EINVAL);
-	ga = (struct contd_group_attr){sizeof(ga), 0, INT32_MIN};
+	ga = (struct contd_group_attr){.size = sizeof(ga), .max_poll = INT32_MIN};
 	must_fail(contd_group_create(&ga, &made), EINVAL);
-	ga = (struct contd_group_attr){sizeof(ga), CONTD_POLL_ONLY, CONTD_MAX_POLL_NONE};
+	ga = (struct contd_group_attr){.size = sizeof(ga), .flags = CONTD_POLL_ONLY, .max_poll = CONTD_MAX_POLL_NONE};
 	must_fail(contd_group_create(&ga, &made), EINVAL);
 	cr_assert_eq(made, untouched);
 	ta = (struct contd_thread_attr){.size = sizeof(ta), .flags = 1};

@@ -156,6 +156,5 @@ Test(limits, no_thread_for_the_daemon)
 	must_fail(contd_fini(), EPERM);
 	cr_assert_eq(setrlimit(RLIMIT_NPROC, &before), 0);
 	must(contd_init(&tick));
-	must(contd_daemon_stop());
 	cr_assert_eq(contd_fini(), 0);
 }

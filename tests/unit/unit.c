@@ -24,7 +24,7 @@ void start(enum contd_agent agent)
 
 struct contd_group *group_new(uint32_t flags, int32_t max_poll)
 {
-	struct contd_group_attr attr = {sizeof(attr), flags, max_poll};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags, .max_poll = max_poll};
 	struct contd_group *g = NULL;
 
 	must(contd_group_create(&attr, &g));
