@@ -91,6 +91,7 @@ static int send(struct contd__peer *peer, uint32_t thread)
 	int fd = peer->pidfd, rc = 0;
 	unsigned flags = 0;
 
+	info.si_signo = page->signal_number; /* pidfd_send_signal(2) compares it with the signal */
 	info.si_pid = (pid_t)syscall(SYS_getpid);
 	info.si_value.sival_ptr = (void *)(uintptr_t)page->mark;
 	/*

@@ -50,10 +50,18 @@ void contd__quiet_at_least_sig(struct contd__attached *me, uint32_t doublings)
 		me->quiet = doublings * QUIET_TICKS;
 }
 
+/* A handler that lost its processor for a while says nothing of what an interruption costs. */
+uint64_t contd__plausible_sig(const struct contd__attached *me)
+{
+	return 2 * me->empty_ticks + contd__load(&contd__signals.kernel_ticks) / 4;
+}
+
 void contd__pay_sig(struct contd__attached *me, enum contd__interruption kind, uint64_t now, uint64_t handler_ticks)
 {
 	uint64_t kernel = contd__load(kind == BY_TIMER ? &contd__signals.kernel_ticks : &contd__signals.notice_ticks);
+	uint64_t most = contd__plausible_sig(me);
 
 	CONTD_COUNT(kernel_ticks, kernel);
-	contd__purse_pay_sig(&me->purse, now, kernel + handler_ticks, contd__load(&contd__signals.notice_ticks) + me->empty_ticks);
+	contd__purse_pay_sig(&me->purse, now, kernel + (handler_ticks < most ? handler_ticks : most),
+			     contd__load(&contd__signals.notice_ticks) + me->empty_ticks);
 }

@@ -132,7 +132,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	}
 	cost = contd__ticks() - begin;
 	if (kind == BY_TIMER) {
-		contd__tick_done_sig(me, cost, ran != 0);
+		contd__tick_done_sig(me, cost, ran != 0, guarded);
 	} else if (!guarded) {
 		if (kind == BY_BELL && !contd__tls.region) {
 			contd__rest_sig(me);

@@ -79,8 +79,11 @@ void contd__arm_one_sig(struct contd__attached *a);
 /* This thread has no use for ticks that only regions could use, until its next region begins. */
 void contd__rest_sig(struct contd__attached *me);
 
-/* After a tick on this thread: keep, change or stop the timer. `cost` of the handler in clock ticks; ran: not empty. */
-void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran);
+/*
+ * After a tick on this thread: keep, change or stop the timer. `cost` of the handler in clock ticks; ran: not empty;
+ * guarded: it has not looked.
+ */
+void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, bool guarded);
 
 /* budget.c: the interval that the overhead budget allows; the same after so many quiet ticks. */
 uint64_t contd__budget_interval_sig(uint64_t empty_ticks);
@@ -93,6 +96,9 @@ void contd__quiet_at_least_sig(struct contd__attached *me, uint32_t doublings);
 /* An interruption took so long in the handler, callbacks apart; what the kernel takes comes on top. */
 enum contd__interruption { BY_TIMER, BY_NOTICE, BY_BELL };
 void contd__pay_sig(struct contd__attached *me, enum contd__interruption kind, uint64_t now, uint64_t handler_ticks);
+
+/* The most that an empty handler is believed to have taken. */
+uint64_t contd__plausible_sig(const struct contd__attached *me);
 
 /* Does the attached thread of that number compute in a region? A momentary answer. */
 bool contd__signals_computing_sig(int32_t tid);

@@ -95,7 +95,7 @@ void contd__rest_sig(struct contd__attached *me)
 	contd__or(&contd__tls.flags, CONTD__TLS_REARM);
 }
 
-void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran)
+void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, bool guarded)
 {
 	uint64_t now_in_force = contd__load(&me->interval_ns), want, most;
 
@@ -107,12 +107,12 @@ void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran)
 		return;
 	}
 	if (!ran) { /* callbacks are work; the budget is for ticks */
-		/* A handler that lost its processor for a while says nothing of what a tick costs. */
-		most = 2 * me->empty_ticks + contd__load(&contd__signals.kernel_ticks) / 4;
+		most = contd__plausible_sig(me);
 		me->empty_ticks = (15 * me->empty_ticks + (cost < most ? cost : most)) / 16;
 	}
 	contd__quiet_sig(me, ran);
-	contd__bell_settle_sig(me);
+	if (!guarded)
+		contd__bell_settle_sig(me);
 	want = contd__quiet_interval_sig(me);
 	if (want > now_in_force + now_in_force / 8 || want + want / 8 < now_in_force) {
 		contd__store(&me->interval_ns, want);
