@@ -191,12 +191,12 @@ static void nap(void)
 /* Nothing is pending: until something is. */
 static void sleep_on(void)
 {
-	uint32_t *word = &D.page->armed.by.daemon;
-
-	contd__store_seq(word, DAEMON_SLEEPS);
+	/* Arm, look again, sleep. */
+	contd__store_seq(&D.daemon_asleep, 1);
+	CONTD_TESTPOINT("daemon_sleeps");
 	if (!something_to_do() && !watches_for_regions() && !contd__load_seq(&S.stop))
-		futex_wait(DAEMON_SLEEPS, NULL);
-	contd__xchg(word, DAEMON_AWAKE);
+		syscall(SYS_futex, &D.daemon_asleep, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+	contd__store_seq(&D.daemon_asleep, 0);
 }
 
 /* ------------------------------------------------------------------------------------------------------ agent "block" --- */
@@ -568,4 +568,5 @@ void contd__daemon_forked(void)
 	S.runs = S.by_settings = false;
 	S.users = 0;
 	contd__store(&D.daemon_mode, 0);
+	contd__store(&D.daemon_asleep, 0);
 }

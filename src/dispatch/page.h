@@ -19,12 +19,11 @@
 
 #define CONTD_PAGE_MAGIC 0x31306c6c65626463ull /* the layout's version included */
 
-/* Values of `daemon`. */
+/* Values of `daemon`. Where nothing is pending it sleeps elsewhere, and no peer need wake it. */
 enum {
-	DAEMON_AWAKE,  /* it will look before it sleeps */
-	DAEMON_NAPS,   /* until its next look; on the futex word */
-	DAEMON_SLEEPS, /* nothing is pending; on the futex word */
-	DAEMON_POLLS   /* in poll(2), with a descriptor for wake-ups from inside the process; peers send a signal */
+	DAEMON_AWAKE, /* it will look before it sleeps */
+	DAEMON_NAPS,  /* until its next look; on the futex word */
+	DAEMON_POLLS  /* in poll(2), with a descriptor for wake-ups from inside the process; peers send a signal */
 };
 
 struct contd__page {

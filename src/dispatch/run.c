@@ -51,9 +51,16 @@ void contd__group_unpin_sig(struct contd_group *g)
 /* The daemon says that it sleeps before it looks for the last time; the caller has set what it looks for. */
 void contd__daemon_wake_sig(bool ready)
 {
-	uint32_t *word = &D.page->armed.by.daemon, how = contd__load_seq(word);
+	uint32_t *word = &D.page->armed.by.daemon, how;
 	int saved;
 
+	if (contd__load_seq(&D.daemon_asleep) && contd__xchg(&D.daemon_asleep, 0)) {
+		saved = errno;
+		syscall(SYS_futex, &D.daemon_asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+		errno = saved;
+		return;
+	}
+	how = contd__load_seq(word);
 	if (how == DAEMON_AWAKE || (how == DAEMON_NAPS && !ready) || (how = contd__xchg(word, DAEMON_AWAKE)) == DAEMON_AWAKE)
 		return;
 	saved = errno;

@@ -132,7 +132,7 @@ int contd__bell_ring(struct contd_bell *bell)
 	if (contd__load_seq(&page->armed.by.daemon) != DAEMON_AWAKE)
 		how = contd__xchg(&page->armed.by.daemon, DAEMON_AWAKE);
 	CONTD_TESTPOINT("bell_taken");
-	if (how == DAEMON_NAPS || how == DAEMON_SLEEPS) {
+	if (how == DAEMON_NAPS) {
 		syscall(SYS_futex, &page->armed.by.daemon, FUTEX_WAKE, 1, NULL, NULL, 0);
 		rang = 1;
 	}

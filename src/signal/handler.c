@@ -135,7 +135,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 		contd__tick_done_sig(me, cost, ran != 0, guarded);
 	} else if (!guarded) {
 		if (kind == BY_BELL && !contd__tls.region) {
-			contd__rest_sig(me);
+			contd__or(&contd__tls.flags, CONTD__TLS_REARM); /* its next region arms the bell again */
 			contd__hand_on_sig(me);
 		}
 		ran += contd__bell_settle_sig(me);
