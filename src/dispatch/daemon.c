@@ -84,6 +84,9 @@ static bool look(void)
 		ops->notify();
 		found = true;
 	}
+	/* What only a thread of the application may run: one that computes in a region can. */
+	if (ops && contd__marked_sig(CLASSES_PLAIN))
+		found |= ops->notify_region() != 0;
 	return found;
 }
 

@@ -31,6 +31,7 @@
 #define CLASSES_ALL 0xfffu    /* masks of classes */
 #define CLASSES_DAEMON 0xaaau /* those with bit 0 */
 #define CLASSES_SIGNAL 0xcccu /* those with bit 1 */
+#define CLASSES_PLAIN 0x111u  /* neither: threads of the application, in regions too */
 #define CLASSES_THREAD 0x444u /* bit 1 alone: a handler anywhere, but no daemon */
 
 /* Where a source may be looked at. */
@@ -60,6 +61,7 @@ struct contd__source {
 struct contd__signal_ops {
 	void (*arm)(void);        /* something that ticks can serve became pending; any context */
 	int (*notify)(void);      /* interrupt one attached thread; any context; 1 if one will look */
+	int (*notify_region)(void); /* the same for one that computes in a region; 1 if there is one */
 	void (*ring)(int32_t tid); /* interrupt that one, on the sources' behalf */
 	void (*again)(bool ran);   /* after a scan by interruption that left something; ran: not everything */
 	void (*detach_self)(void); /* the thread ends */

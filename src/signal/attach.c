@@ -268,6 +268,7 @@ int contd__signal_start(const struct contd_config *config)
 	static const struct contd__signal_ops ops = {
 		.arm = contd__arm_sig,
 		.notify = contd__notify_sig,
+		.notify_region = contd__notify_region_sig,
 		.ring = contd__ring_sig,
 		.again = contd__again_sig,
 		.detach_self = detach_self,

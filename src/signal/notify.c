@@ -98,7 +98,8 @@ bool contd__signals_computing_sig(int32_t tid)
 	return computing;
 }
 
-void contd__hand_on_sig(const struct contd__attached *me)
+/* Interrupt a thread that computes in a region, but for `me`. */
+static int interrupt_computing(const struct contd__attached *me, bool whatever)
 {
 	uint32_t n = contd__load_acquire(&contd__signals.count);
 
@@ -106,9 +107,20 @@ void contd__hand_on_sig(const struct contd__attached *me)
 		struct contd__attached *a = contd__signals.record[i];
 		int32_t tid = contd__load_seq(&a->tid);
 
-		if (a != me && tid && contd__signals_computing_sig(tid) && interrupt(a, true))
-			return;
+		if (a != me && tid && contd__signals_computing_sig(tid) && interrupt(a, whatever))
+			return 1;
 	}
+	return 0;
+}
+
+void contd__hand_on_sig(const struct contd__attached *me)
+{
+	interrupt_computing(me, true);
+}
+
+int contd__notify_region_sig(void)
+{
+	return interrupt_computing(NULL, false);
 }
 
 void contd__ring_sig(int32_t tid)

@@ -115,6 +115,9 @@ void contd__tick_at_sig(struct contd__attached *a, uint64_t at);
 /* 1 if an attached thread has been or is being interrupted. */
 int contd__notify_sig(void);
 
+/* The same for one that computes in a region. */
+int contd__notify_region_sig(void);
+
 /* For what a scan by interruption left: ticks, or, where there are none, the next signal. */
 void contd__again_sig(bool ran);
 
