@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI does not say which file descriptors its transport waits for. But those of TCP are sockets of this process like any
- * other, and it may be asked what descriptors it has (proc(5)). The program's own sockets are among them: one that is
- * readable right after MPI was looked at, and again the next times, is not read by MPI, and is left out while it stays
- * so. Shared memory has none: there peers ring (dispatch/page.h), and ticks at their longest find the rest.
+ * other, and it may be asked what descriptors it has (proc(5)). The program's own sockets are among them: while one
+ * stays readable although MPI was looked at, the daemon looks in turns, as often as its budget allows, and after a second
+ * such a socket is taken for the program's and left out until it changes. Shared memory has none: there peers ring (dispatch/page.h), and ticks at their longest find the rest.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,12 +16,16 @@
 #include "mpi/sockets.h"
 
 #define SOCKETS_MAX 256
-#define STRIKES 3          /* looks in a row after which a descriptor that is still readable is left out */
+#define LOOKS 3            /* that are made at once for a descriptor that is readable; then in turns */
+#define STUCK_NS 1e9       /* after which one that is still readable is left out */
 #define LIST_AGAIN_NS 1e7  /* connections are made when they are first used */
 
 static struct {
 	struct pollfd polled[SOCKETS_MAX];
-	uint8_t strikes[SOCKETS_MAX];
+	struct stuck {
+		uint8_t looks;
+		uint64_t since; /* clock ticks */
+	} stuck[SOCKETS_MAX];
 	int count;
 	uint64_t listed; /* when, in clock ticks; 0: never */
 } sockets;
@@ -37,18 +41,18 @@ static int is_stream(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
-static uint8_t strikes_of(int fd, const struct pollfd *polled, const uint8_t *strikes, int count)
+static struct stuck stuck_of(int fd, const struct pollfd *polled, const struct stuck *stuck, int count)
 {
 	for (int i = 0; i < count; i++)
 		if (polled[i].fd == fd)
-			return strikes[i];
-	return 0;
+			return stuck[i];
+	return (struct stuck){0};
 }
 
 static void list_sockets(void)
 {
 	static struct pollfd before[SOCKETS_MAX];
-	static uint8_t strikes[SOCKETS_MAX];
+	static struct stuck stuck[SOCKETS_MAX];
 	int count = sockets.count;
 	struct dirent *entry;
 	DIR *dir = opendir("/proc/self/fd");
@@ -57,7 +61,7 @@ static void list_sockets(void)
 		return;
 	for (int i = 0; i < count; i++) {
 		before[i] = sockets.polled[i];
-		strikes[i] = sockets.strikes[i];
+		stuck[i] = sockets.stuck[i];
 	}
 	sockets.count = 0;
 	while ((entry = readdir(dir)) != NULL && sockets.count < SOCKETS_MAX) {
@@ -66,7 +70,7 @@ static void list_sockets(void)
 		if (entry->d_name[0] == '.' || !is_stream(fd))
 			continue;
 		sockets.polled[sockets.count] = (struct pollfd){.fd = fd, .events = POLLIN};
-		sockets.strikes[sockets.count++] = strikes_of(fd, before, strikes, count);
+		sockets.stuck[sockets.count++] = stuck_of(fd, before, stuck, count);
 	}
 	closedir(dir);
 }
@@ -74,7 +78,7 @@ static void list_sockets(void)
 int contd__mpi_sockets(int *fds, int room)
 {
 	uint64_t now = contd__ticks();
-	int n = 0, fresh = 0;
+	int n = 0, again = 0, turns = 0;
 
 	if (!sockets.listed || now - sockets.listed > (uint64_t)(LIST_AGAIN_NS * contd__dispatch.ticks_per_ns)) {
 		list_sockets();
@@ -83,16 +87,20 @@ int contd__mpi_sockets(int *fds, int room)
 	if (sockets.count && poll(sockets.polled, (nfds_t)sockets.count, 0) < 0)
 		return 0;
 	for (int i = 0; i < sockets.count; i++) {
+		struct stuck *stuck = &sockets.stuck[i];
+
 		if (sockets.polled[i].revents & POLLNVAL) {
 			sockets.listed = 0; /* closed meanwhile */
-		} else if (sockets.polled[i].revents) {
-			fresh |= sockets.strikes[i] < STRIKES;
-			sockets.strikes[i] += sockets.strikes[i] < STRIKES;
-		} else {
-			sockets.strikes[i] = 0;
+		} else if (sockets.polled[i].revents == 0) {
+			stuck->looks = 0;
 			if (n < room)
 				fds[n++] = sockets.polled[i].fd;
+		} else if (stuck->looks < LOOKS) {
+			stuck->since = stuck->looks++ ? stuck->since : now;
+			again = 1;
+		} else if (now - stuck->since < (uint64_t)(STUCK_NS * contd__dispatch.ticks_per_ns)) {
+			turns = 1;
 		}
 	}
-	return fresh ? -EAGAIN : n;
+	return again ? -EAGAIN : turns ? 0 : n;
 }
