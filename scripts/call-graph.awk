@@ -382,9 +382,12 @@ part == "=STACK" {
 	sub(/^.*:/, "", name)
 	if (!((object, name) in stack_of) || stack_of[object, name] < cell[2] + 0)
 		stack_of[object, name] = cell[2] + 0
+	# Clones go by several names ("set.isra" of set.isra.0): of a name's all the deepest, where the exact one is not there.
+	if (!((object, base(name)) in stack_base) || stack_base[object, base(name)] < cell[2] + 0)
+		stack_base[object, base(name)] = cell[2] + 0
 	stack_seen[object] = 1
 	if (cell[3] == "dynamic")
-		stack_dynamic[object, name] = 1
+		stack_dynamic[object, base(name)] = 1
 	next
 }
 
@@ -447,8 +450,8 @@ function frame_of(id,    c) {
 		return stack_of[fobject[id], c]
 	if (c ~ /\.cold(\.|$)/)
 		return 0 # runs on the frame of the function that it is a part of
-	if ((fobject[id], base(c)) in stack_of)
-		return stack_of[fobject[id], base(c)]
+	if ((fobject[id], base(c)) in stack_base)
+		return stack_base[fobject[id], base(c)]
 	return -1
 }
 
@@ -476,29 +479,49 @@ function line_calls(text, name,    last, at, before) {
 	return 0
 }
 
-# Through which pointers does a site of this innermost function call? A list of names; complains where it is unclear.
-function pointers_of(name, file, line, place,    k, n, w, i, text, found, declared) {
-	declared = ""
-	for (k = 1; k <= callss; k++)
-		if (fits(calls_name[k], name, file)) {
-			declared = declared calls_pointers[k]
-			line_used[calls_line[k]] = 1
+# The function whose definition the line is in, by the look of the source; "": unknown. Debugging information sometimes
+# names the function around the one that was inlined.
+function enclosing(file, number,    text) {
+	for (number = number + 0; number > 0; number--) {
+		text = source_line(file, number)
+		if (text ~ /^[A-Za-z_].*[A-Za-z0-9_]\(/ && text !~ /;[ \t]*$/) {
+			match(text, /[A-Za-z0-9_]+\(/)
+			return substr(text, RSTART, RLENGTH - 1)
 		}
-	if (declared == "") {
+	}
+	return ""
+}
+
+# Through which pointers does a site of this innermost function call? A list of names; complains where it is unclear.
+function pointers_of(name, file, line, place,    k, n, w, i, text, found, declared, around) {
+	text = source_line(file, line)
+	for (;;) {
+		declared = found = ""
+		for (k = 1; k <= callss; k++)
+			if (fits(calls_name[k], name, file)) {
+				declared = declared calls_pointers[k]
+				line_used[calls_line[k]] = 1
+			}
+		n = split(declared, w, " ")
+		for (i = 1; i <= n; i++)
+			if (line_calls(text, w[i]))
+				found = found " " w[i]
+		if (found != "")
+			return found
+		if (text == "" && declared != "")
+			return declared # the source is not there to look at
+		around = enclosing(file, line)
+		if (around == "" || around == name)
+			break
+		name = around
+	}
+	if (declared == "")
 		complain(place ": indirect call in " name "() that nothing declares",
 			"add to " ALLOW ": \"calls " name " POINTER # why\" and \"pointer POINTER FUNCTION... # why\"")
-		return ""
-	}
-	n = split(declared, w, " ")
-	text = source_line(file, line)
-	found = ""
-	for (i = 1; i <= n; i++)
-		if (line_calls(text, w[i]))
-			found = found " " w[i]
-	if (found == "" && text != "")
+	else
 		complain(place ": indirect call in " name "(), but this line calls through none of" declared,
 			"it reads: " text "\n    add the pointer to the line \"calls " name "\" in " ALLOW)
-	return found == "" ? declared : found
+	return ""
 }
 
 # ------------------------------------------------------------------------------------------------------------ walking
@@ -631,7 +654,7 @@ function walk(id, state,    key, i, n, k, m, w, fr, st, at, name, file, line, pl
 				"assembler functions cannot be reckoned: write it in C, or keep it off the handler's path")
 		own = 0
 	}
-	if ((fobject[id], fname[id]) in stack_dynamic)
+	if ((fobject[id], base(fname[id])) in stack_dynamic)
 		complain(object_unit[fobject[id]] ": " fname[id] "() has a stack frame without a bound (alloca, variable array)")
 	most = 0
 	for (i = 1; i <= sites[id]; i++) {

@@ -6,7 +6,7 @@
 
 static NOINLINE int half(int n)
 {
-	volatile char room[2100];
+	volatile char room[3000];
 
 	room[n] = 1;
 	return room[others_data];
@@ -14,7 +14,7 @@ static NOINLINE int half(int n)
 
 void handler(int signo)
 {
-	volatile char room[2100];
+	volatile char room[3000];
 
 	room[signo] = 1;
 	others_data = half(signo) + room[others_data];
