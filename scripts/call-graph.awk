@@ -679,11 +679,12 @@ function walk(id, state,    key, i, n, k, m, w, fr, st, at, name, file, line, pl
 			}
 		}
 		place = line == "" || line == "?" ? object_unit[fobject[id]] : shorter(file) ":" line
+		if (site_indirect[id, i])
+			explained[fobject[id], id, file ":" line] = 1
 		if (blocked)
 			continue
 		if (site_indirect[id, i]) {
 			pn = split(pointers_of(name, file, line, place), pw, " ")
-			explained[fobject[id], id, file ":" line] = 1
 			for (p = 1; p <= pn; p++) {
 				if (!(pw[p] in pointer)) {
 					complain(place ": nothing says what may be behind " pw[p],
