@@ -13,9 +13,11 @@
 
 #include <contd/contd.h>
 
+#include "dispatch/group.h"
 #include "dispatch/thread.h"
 #include "refused/child.h"
 #include "refused/refuse.h"
+#include "signal/signal.h"
 
 #define BULK 9000u /* three pieces of a table, and a branch */
 #define SOME 100u
@@ -211,6 +213,10 @@ static void scenario(enum contd_agent agent)
 	chained = used++;
 	TRY(contd_group_continue(safe, ran, &all[chained], plain, NULL));
 	all[chained].registered = true;
+	/* Nothing has been given back yet: a refused call has kept no slot, and no record of a thread. */
+	CHECK(plain->table.used == BULK + WORDS + SOME + 1, "%u slots", plain->table.used);
+	CHECK(any->table.used == SOME + WORDS + SOME, "%u slots", any->table.used);
+	CHECK(contd__signals.count == 2, "%u records of threads", contd__signals.count);
 	cancel_some(plain_first, BULK);
 	cancel_some(any_first, SOME);
 	complete(plain_first, BULK / 2);
@@ -273,6 +279,10 @@ static int rung(void)
 	CHECK(child_descriptors() == descriptors, "%d file descriptors, %d before", child_descriptors(), descriptors);
 	CHECK(child_timers() == timers, "%d timers, %d before", child_timers(), timers);
 	free(all);
+	CHECK(refuse_mappings() == 0, "%d mappings are left", refuse_mappings());
+	/* Records of threads stay: they are used again, for as long as the process lives. */
+	CHECK(refuse_blocks() == (int)contd__signals.count, "%d blocks of memory are left, %u records", refuse_blocks(),
+	      contd__signals.count);
 	return refuse_refused() ? 0 : NONE_REFUSED;
 }
 

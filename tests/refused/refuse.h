@@ -22,6 +22,10 @@ void refuse_end(void);
 unsigned refuse_called(void);
 unsigned refuse_refused(void);
 
+/* Of memory: blocks and mappings that were taken and not given back. */
+int refuse_blocks(void);
+int refuse_mappings(void);
+
 /* For the tests' own threads. */
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *p);
 

@@ -110,13 +110,62 @@ static bool is_refused(unsigned f)
 	return true;
 }
 
+/* What is taken and not given back. */
+static int blocks, mappings;
+
+int refuse_blocks(void)
+{
+	return __atomic_load_n(&blocks, __ATOMIC_SEQ_CST);
+}
+
+int refuse_mappings(void)
+{
+	return __atomic_load_n(&mappings, __ATOMIC_SEQ_CST);
+}
+
+static void count(unsigned f)
+{
+	switch (f) {
+	case N_malloc:
+	case N_calloc:
+	case N_aligned_alloc:
+	case N_strdup:
+		__atomic_add_fetch(&blocks, 1, __ATOMIC_SEQ_CST);
+		break;
+	case N_mmap:
+		__atomic_add_fetch(&mappings, 1, __ATOMIC_SEQ_CST);
+		break;
+	default:
+		break;
+	}
+}
+
+void __real_free(void *p);
+void __wrap_free(void *p);
+void __wrap_free(void *p)
+{
+	if (p)
+		__atomic_sub_fetch(&blocks, 1, __ATOMIC_SEQ_CST);
+	__real_free(p);
+}
+
+int __real_munmap(void *p, size_t bytes);
+int __wrap_munmap(void *p, size_t bytes);
+int __wrap_munmap(void *p, size_t bytes)
+{
+	__atomic_sub_fetch(&mappings, 1, __ATOMIC_SEQ_CST);
+	return __real_munmap(p, bytes);
+}
+
 #define CALL(type, name, parameters, arguments, result, error, how) \
 	type __real_##name parameters;                              \
 	type __wrap_##name parameters;                              \
 	type __wrap_##name parameters                               \
 	{                                                           \
-		if (!is_refused(N_##name))                          \
+		if (!is_refused(N_##name)) {                        \
+			count(N_##name);                            \
 			return __real_##name arguments;             \
+		}                                                   \
 		errno = error;                                      \
 		return result;                                      \
 	}
