@@ -21,7 +21,7 @@
 
 #define BULK 9000u /* three pieces of a table, and a branch */
 #define SOME 100u
-#define WORDS 70u  /* two blocks */
+#define WORDS 70u /* two blocks */
 #define MOST (BULK + 10 * SOME + 2 * WORDS)
 #define FOREVER (100 * 1000000000ll)
 
@@ -257,8 +257,9 @@ static void scenario(enum contd_agent agent)
 	CHECK(done == 0, "contd_fini is %d: %s", done, contd_error_text());
 	CHECK(used <= MOST, "%u continuations", used);
 	for (unsigned i = 0; i < used; i++)
-		CHECK(all[i].registered && all[i].runs == (all[i].cancelled ? 0 : 1), "continuation %u of %u%s ran %u times", i,
-		      used, all[i].cancelled ? ", cancelled," : "", all[i].runs);
+		CHECK(all[i].registered && all[i].runs == (all[i].cancelled ? 0 : 1),
+		      "continuation %u of %u%s ran %u times", i, used, all[i].cancelled ? ", cancelled," : "",
+		      all[i].runs);
 }
 
 /* ------------------------------------------------------------------------------------------------------- the ladder --- */
@@ -296,7 +297,8 @@ static int ladder(bool onward)
 	for (rung_n = 1;; rung_n += rung_n < 24 ? 1 : rung_n / 2) {
 		int rc;
 
-		snprintf(child_title, 200, "%s refused, the %u.%s", refuse_name(function), rung_n, onward ? " and all after it" : "");
+		snprintf(child_title, 200, "%s refused, the %u.%s", refuse_name(function), rung_n,
+			 onward ? " and all after it" : "");
 		rc = child_run(rung);
 		if (rc == NONE_REFUSED)
 			return rungs;
@@ -311,7 +313,8 @@ static int ladder(bool onward)
 /* What the scenario is known to need: were it not refused, the ladder would prove nothing. */
 static bool needed(const char *name)
 {
-	static const char *const names[] = {"timer_create", "timer_settime", "sigaction", "eventfd", "mmap", "calloc",
+	static const char *const names[] = {"timer_create",  "timer_settime",  "sigaction",
+					    "eventfd",       "mmap",           "calloc",
 					    "aligned_alloc", "pthread_create", "syscall(rt_tgsigqueueinfo)"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -329,7 +332,9 @@ int main(int argc, char **argv)
 		if (strcmp(argv[i], "--known") == 0)
 			known = true;
 		else if (strcmp(argv[i], "--help") == 0)
-			return puts("usage: ladder [--known] [FUNCTION]\n  --known  also what is known to go by unnoticed"), 0;
+			return puts("usage: ladder [--known] [FUNCTION]\n  --known  also what is known to go by "
+				    "unnoticed"),
+			       0;
 		else
 			only = argv[i];
 	for (function = 0; function < refuse_functions(); function++) {

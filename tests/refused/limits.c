@@ -218,8 +218,8 @@ static int notification_refused(void)
 		nanosleep(&nap, NULL);
 	CHECK(ran_now() == 3, "%u: the notification after the limit was lifted has not come", ran_now());
 	MUST_DO(contd_stats_get(&stats));
-	CHECK(stats.notifications == 1 && stats.run_handler == 1, "%llu sent, %llu run", (unsigned long long)stats.notifications,
-	      (unsigned long long)stats.run_handler);
+	CHECK(stats.notifications == 1 && stats.run_handler == 1, "%llu sent, %llu run",
+	      (unsigned long long)stats.notifications, (unsigned long long)stats.run_handler);
 	MUST_DO(contd_thread_detach());
 	MUST_DO(contd_group_destroy(safe));
 	MUST_DO(contd_fini());
@@ -351,18 +351,55 @@ static int no_memory(void)
 	return 0;
 }
 
-int main(void)
+/* ------------------------------------------------------------------------------------------------- PTHREAD_KEYS_MAX */
+
+static pthread_key_t first_key;
+
+static void *uses_contd(void *value)
+{
+	struct contd_group *group = NULL;
+	int rc;
+
+	CHECK(pthread_setspecific(first_key, value) == 0, "the test's own key");
+	contd__self.error = NULL;
+	rc = contd_group_create(NULL, &group);
+	CHECK(pthread_getspecific(first_key) == value, "contd has stored something under the program's key");
+	CHECK(rc == 0 || strlen(contd_error_text()) > 10, "is %d without a text", rc);
+	if (rc == 0)
+		MUST_DO(contd_group_destroy(group));
+	return NULL;
+}
+
+/* The program has taken all keys of thread-specific data: contd does without, or says so, and leaves theirs alone. */
+static int no_keys(void)
+{
+	pthread_key_t key;
+	int value = 0;
+
+	CHECK(pthread_key_create(&first_key, NULL) == 0, "no key for the test itself");
+	while (pthread_key_create(&key, NULL) == 0)
+		;
+	start(CONTD_AGENT_REGION);
+	on_thread(uses_contd, &value);
+	uses_contd(&value);
+	MUST_DO(contd_fini());
+	return 0;
+}
+
+int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		int (*run)(void);
+		bool known; /* fails, and is not repaired yet: only with --known */
 	} tests[] = {
-		{"RLIMIT_SIGPENDING 0", no_signals},
-		{"RLIMIT_SIGPENDING 1", one_signal},
-		{"RLIMIT_SIGPENDING 0 for notifications", notification_refused},
-		{"RLIMIT_NPROC 1", no_threads},
-		{"RLIMIT_NOFILE", no_descriptors},
-		{"RLIMIT_AS", no_memory},
+		{"RLIMIT_SIGPENDING 0", no_signals, false},
+		{"RLIMIT_SIGPENDING 1", one_signal, false},
+		{"RLIMIT_SIGPENDING 0 for notifications", notification_refused, false},
+		{"RLIMIT_NPROC 1", no_threads, false},
+		{"RLIMIT_NOFILE", no_descriptors, false},
+		{"RLIMIT_AS", no_memory, false},
+		{"PTHREAD_KEYS_MAX", no_keys, true},
 	};
 	const int count = sizeof(tests) / sizeof(tests[0]);
 	int failed = 0, skipped = 0;
@@ -370,6 +407,8 @@ int main(void)
 	for (int i = 0; i < count; i++) {
 		int rc;
 
+		if (tests[i].known && (argc < 2 || strcmp(argv[1], "--known") != 0))
+			continue;
 		snprintf(child_title, 200, "%s", tests[i].name);
 		rc = child_run(tests[i].run);
 		printf("%-40s %s\n", tests[i].name, rc == 0 ? "passed" : rc == SKIPPED ? "skipped" : "FAILED");

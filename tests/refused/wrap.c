@@ -50,7 +50,7 @@ static const struct {
 #undef CALL
 #undef CODE
 	{"open", MUST},
-	{"prctl", MAY},                     /* the daemon's timer slack: it ticks less exactly */
+	{"prctl", MAY},                      /* the daemon's timer slack: it ticks less exactly */
 	{"syscall(rt_tgsigqueueinfo)", MAY}, /* a notification: what is ready waits for a poll, test or wait */
 	{"syscall(others)", MUST},
 };
@@ -158,27 +158,27 @@ int __wrap_munmap(void *p, size_t bytes)
 }
 
 #define CALL(type, name, parameters, arguments, result, error, how) \
-	type __real_##name parameters;                              \
-	type __wrap_##name parameters;                              \
-	type __wrap_##name parameters                               \
-	{                                                           \
-		if (!is_refused(N_##name)) {                        \
-			count(N_##name);                            \
-			return __real_##name arguments;             \
-		}                                                   \
-		errno = error;                                      \
-		return result;                                      \
+	type __real_##name parameters; \
+	type __wrap_##name parameters; \
+	type __wrap_##name parameters \
+	{ \
+		if (!is_refused(N_##name)) { \
+			count(N_##name); \
+			return __real_##name arguments; \
+		} \
+		errno = error; \
+		return result; \
 	}
-#define CODE(name, parameters, arguments, error, how)  \
-	int __real_##name parameters;                  \
-	int __wrap_##name parameters;                  \
-	int __wrap_##name parameters                   \
-	{                                              \
-		if (is_refused(N_##name)) {            \
-			errno = error;                 \
-			return error;                  \
-		}                                      \
-		return __real_##name arguments;        \
+#define CODE(name, parameters, arguments, error, how) \
+	int __real_##name parameters; \
+	int __wrap_##name parameters; \
+	int __wrap_##name parameters \
+	{ \
+		if (is_refused(N_##name)) { \
+			errno = error; \
+			return error; \
+		} \
+		return __real_##name arguments; \
 	}
 #include "refused/calls.def"
 
