@@ -61,9 +61,11 @@ static void in_child(void)
 		ops->forked();
 }
 
+static int forks_refused; /* errno's value */
+
 static void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	forks_refused = pthread_atfork(NULL, NULL, in_child);
 }
 
 /* Put the settings in force: what is derived from them, and copies of the texts. */
@@ -102,6 +104,11 @@ static int start_locked(const struct contd_config *cfg)
 	if (rc)
 		return rc;
 	pthread_once(&forks, watch_forks);
+	if (forks_refused)
+		return contd__fail(-forks_refused, "contd_init: out of memory (pthread_atfork)");
+	rc = contd__threads_start();
+	if (rc)
+		return rc;
 	D.ordinary = &ordinary;
 	D.ticks_per_ns = measure_ticks_per_ns();
 	settle(&c);
@@ -117,6 +124,7 @@ static int start_locked(const struct contd_config *cfg)
 		contd__watchdog_end();
 		contd__store_seq(&D.live, 0);
 		D.signal_ops->stop();
+		D.signal_ops->give_back();
 	}
 	return rc;
 }

@@ -66,6 +66,7 @@ struct contd__signal_ops {
 	void (*again)(bool ran);   /* after a scan by interruption that left something; ran: not everything */
 	void (*detach_self)(void); /* the thread ends */
 	void (*stop)(void);       /* fini */
+	void (*give_back)(void);  /* contd_init() failed after all: the signal is as it was */
 	void (*forked)(void);     /* in the child */
 	void (*configured)(void); /* settings have changed */
 	void (*looked)(void);     /* a guard's end has done what a signal would have */

@@ -72,6 +72,9 @@ static inline bool contd__in_handler(void)
 	return contd__self.context == CONTEXT_HANDLER;
 }
 
+/* contd_init(): what threads need that is one a process. 0, -EAGAIN. */
+int contd__threads_start(void);
+
 /* Registers the thread where it is not; ordinary threads only. */
 CONTD_INTERNAL_API void contd__thread_register(void);
 

@@ -211,6 +211,7 @@ static int start_locked(void)
 	if (!rc && pthread_atfork(NULL, NULL, in_child))
 		rc = MPI_ERR_NO_MEM;
 	if (rc) {
+		backend->stop();
 		contd_fini();
 		return rc;
 	}

@@ -216,6 +216,12 @@ static void stop_all(void)
 	detach_self();
 }
 
+/* Nothing of ours has been sent yet. */
+static void give_back(void)
+{
+	sigaction(S.signal_number, &S.before[S.signal_number], NULL);
+}
+
 /* In the child there are no timers, and no thread but this one. */
 static void forked(void)
 {
@@ -273,6 +279,7 @@ int contd__signal_start(const struct contd_config *config)
 		.again = contd__again_sig,
 		.detach_self = detach_self,
 		.stop = stop_all,
+		.give_back = give_back,
 		.forked = forked,
 		.configured = configured,
 		.looked = looked,

@@ -8,14 +8,15 @@
 
 #define USELESS_TICKS 4u /* in a row, outside regions, after which a timer stops until the next region begins */
 
-static void set(struct contd__attached *a, uint64_t ns)
+static bool set(struct contd__attached *a, uint64_t ns)
 {
 	struct itimerspec ts = {{(time_t)(ns / 1000000000), (long)(ns % 1000000000)},
 				{(time_t)(ns / 1000000000), (long)(ns % 1000000000)}};
 	int saved = errno;
+	bool done = timer_settime(a->timer, 0, &ts, NULL) == 0;
 
-	timer_settime(a->timer, 0, &ts, NULL);
 	errno = saved;
+	return done;
 }
 
 void contd__arm_one_sig(struct contd__attached *a)
@@ -24,8 +25,8 @@ void contd__arm_one_sig(struct contd__attached *a)
 		return;
 	CONTD_TESTPOINT("arm_claimed");
 	contd__add(&a->senders, 1);
-	if (contd__load_seq(&a->tid))
-		set(a, contd__load(&a->interval_ns));
+	if (contd__load_seq(&a->tid) && !set(a, contd__load(&a->interval_ns)))
+		contd__xchg(&a->armed, 0); /* the next one tries again */
 	contd__sub(&a->senders, 1);
 }
 
