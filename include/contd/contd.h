@@ -314,6 +314,7 @@ struct contd_tls {
 	uint32_t guard;
 	uint32_t flags; /* CONTD__TLS_* */
 	uint32_t checkpoint; /* calls of contd_checkpoint() until it looks */
+	const uint32_t *watch; /* this process's bell, where checkpoints watch it: 0 once it was rung; never NULL */
 };
 #define CONTD__TLS_ATTACHED 1u
 #define CONTD__TLS_MISSED 2u
@@ -373,14 +374,17 @@ static inline void contd_guard_end(void)
 /*
  * What the handler would do if it interrupted the thread here, for loops that can afford about a nanosecond: inside a
  * compute region anything that is ready runs, elsewhere async-signal-safe continuations. Memory words and sources are
- * looked at so often that the looks stay inside the overhead budget; on a thread that is not attached too. Nothing under
- * a guard, nor in a callback.
+ * looked at so often that the looks stay inside the overhead budget; where peers ring, as soon as one has, without a
+ * signal. On a thread that is not attached too. Nothing under a guard, nor in a callback.
  * Context: any thread.
  */
 static inline void contd_checkpoint(void)
 {
+	struct contd_tls *tls = &contd__tls;
+
 	if (__builtin_expect(__atomic_load_n(&contd__ready, __ATOMIC_RELAXED) != 0, 0) ||
-	    __builtin_expect(contd__tls.checkpoint-- == 0, 0))
+	    __builtin_expect(__atomic_load_n(tls->watch, __ATOMIC_RELAXED) == 0, 0) ||
+	    __builtin_expect(tls->checkpoint-- == 0, 0))
 		contd__checkpoint();
 }
 

@@ -234,8 +234,8 @@ static void ring_region(void)
 	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
 	uint32_t tid = contd__load_seq(&D.page->armed.by.thread);
 
-	if (ops && tid && contd__xchg(&D.page->armed.by.thread, 0))
-		ops->ring((int32_t)tid);
+	if (ops && tid && !(contd__xchg(&D.page->armed.by.thread, 0) & BELL_WATCHED))
+		ops->ring((int32_t)(tid & ~BELL_WATCHED));
 }
 
 /*
@@ -549,7 +549,7 @@ int contd_daemon_stop(void)
 		return contd__fail(-EDEADLK, "contd_daemon_stop: not on the daemon thread, nor in a handler");
 	pthread_mutex_lock(&S.lock);
 	if (S.users == 0)
-		rc = contd__fail(-EPERM, "contd_daemon_stop: nobody has started it by contd_daemon_start()");
+		rc = contd__fail(-EPERM, "contd_daemon_stop: it is not running by contd_daemon_start()");
 	else if (--S.users == 0 && !S.by_settings)
 		end_locked();
 	pthread_mutex_unlock(&S.lock);

@@ -7,6 +7,7 @@
 #define CONTD_DISPATCH_DISPATCHER_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -61,6 +62,8 @@ struct contd__source {
 struct contd__signal_ops {
 	void (*arm)(void);        /* something that ticks can serve became pending; any context */
 	int (*notify)(void);      /* interrupt one attached thread; any context; 1 if one will look */
+	bool (*listens)(void);    /* can peers ring this process */
+	bool (*computing)(int32_t tid); /* does that thread compute in a region */
 	int (*notify_region)(void); /* the same for one that computes in a region; 1 if there is one */
 	void (*ring)(int32_t tid); /* interrupt that one, on the sources' behalf */
 	void (*again)(bool ran);   /* after a scan by interruption that left something; ran: not everything */

@@ -19,6 +19,9 @@
 
 #define CONTD_PAGE_MAGIC 0x31306c6c65626463ull /* the layout's version included */
 
+/* The thread reads the word itself, all the time (contd_checkpoint): clearing it is all that is needed. */
+#define BELL_WATCHED 0x80000000u
+
 /* Values of `daemon`. Where nothing is pending it sleeps elsewhere, and no peer need wake it. */
 enum {
 	DAEMON_AWAKE, /* it will look before it sleeps */
@@ -30,7 +33,7 @@ struct contd__page {
 	union {
 		uint64_t any; /* what a sender looks at: 0 means that nobody waits */
 		struct {
-			uint32_t thread; /* whom to signal, its thread id, or 0 */
+			uint32_t thread; /* whom to signal, its thread id, or 0; with BELL_WATCHED nobody: it looks by itself */
 			uint32_t daemon;
 		} by;
 	} armed __attribute__((aligned(64)));

@@ -8,12 +8,13 @@
 #include "dispatch/group.h"
 #include "rcu/reader.h"
 
-static struct contd__page private_page; /* while there is no shared one */
+static struct contd__page private_page; /* while there is no shared one, at the beginning */
 
 struct contd__dispatch contd__dispatch = {
 	.fd = -1, .daemon_fd = -1, .page = &private_page, .lock = PTHREAD_MUTEX_INITIALIZER};
 __thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
-__thread struct contd_tls contd__tls __attribute__((tls_model("initial-exec")));
+static const uint32_t never_rung = 1;
+__thread struct contd_tls contd__tls __attribute__((tls_model("initial-exec"))) = {.watch = &never_rung};
 
 #define D contd__dispatch
 
@@ -619,6 +620,38 @@ void contd__guard_pickup(void)
 
 #define CHECKPOINT_IDLE_NS 1000000u /* between two looks of a thread's checkpoints while nothing is pending */
 #define CHECKPOINT_CALLS_MAX 65536u
+#define CHECKPOINT_RUNG_DOUBLINGS 3u /* looks are so much rarer where peers ring */
+
+/*
+ * Have this thread's checkpoints watch the process's bell, where no other thread needs it: a peer that rings then only
+ * clears the word. true: it was armed, and the caller looks again.
+ */
+static bool watch(struct contd_tls *tls)
+{
+	uint32_t *word = &D.page->armed.by.thread, armed = contd__load_seq(word);
+	uint32_t mine = contd__self.tid | BELL_WATCHED;
+	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+
+	if (!ops || !ops->listens()) {
+		tls->watch = &never_rung;
+		return false;
+	}
+	if (!contd__self.tid) {
+		contd__self.tid = (uint32_t)syscall(SYS_gettid);
+		mine = contd__self.tid | BELL_WATCHED;
+	}
+	tls->watch = word;
+	if (armed == mine)
+		return false;
+	if (armed && (armed & ~BELL_WATCHED) != contd__self.tid && ops->computing((int32_t)(armed & ~BELL_WATCHED))) {
+		tls->watch = &never_rung; /* that one is rung, and does the same */
+		return false;
+	}
+	/* Store, then look. Partner: contd_bell_ring(). */
+	contd__store_seq(word, mine);
+	CONTD_TESTPOINT("bell_watched");
+	return true;
+}
 
 void contd__checkpoint(void)
 {
@@ -627,22 +660,28 @@ void contd__checkpoint(void)
 	uint32_t mine = tls->region ? CLASSES_ALL : CLASSES_SIGNAL;
 	uint64_t now = contd__ticks(), calls, wait, cost;
 	int saved = errno;
+	bool pending;
 
 	if (contd__load(&D.live) == 0 || contd__load(&D.forked) || tls->guard || self->frame || self->context != CONTEXT_THREAD) {
 		tls->checkpoint = CHECKPOINT_CALLS_MAX;
 		return;
 	}
 	/* Called for what others may run: back at once. */
-	if (!contd__marked_sig(mine) && now < self->checkpoint_due && tls->checkpoint < self->checkpoint_calls)
+	if (!contd__marked_sig(mine) && contd__load(tls->watch) && now < self->checkpoint_due &&
+	    tls->checkpoint < self->checkpoint_calls)
 		return;
 	calls = self->checkpoint_calls - tls->checkpoint; /* since the last look; one has gone below 0 */
 	if (!self->registered)
 		D.ordinary->thread_register();
+	if (contd__load(tls->watch) == 0)
+		self->checkpoint_rung = 1;
 	react_under_guard(tls);
 	cost = contd__ticks() - now;
-	/* A look that found nothing is overhead; it comes as often as ticks alone may cost. */
-	wait = contd__load(&D.words_pending) || contd__sources_here_sig(tls->region ? WHERE_REGION : WHERE_HANDLER)
-		       ? (cost << 20) / contd__load(&D.tick_rate)
+	pending = contd__load(&D.words_pending) || contd__sources_here_sig(tls->region ? WHERE_REGION : WHERE_HANDLER);
+	if (pending && watch(tls))
+		react_under_guard(tls); /* arm, look again */
+	/* A look that found nothing is overhead; it comes as often as ticks alone may cost. Rarer where peers ring. */
+	wait = pending ? (cost << 20) / contd__load(&D.tick_rate) << (self->checkpoint_rung ? CHECKPOINT_RUNG_DOUBLINGS : 0)
 		       : (uint64_t)(CHECKPOINT_IDLE_NS * D.ticks_per_ns);
 	if (self->checkpoint_at && calls)
 		calls = wait * calls / (now - self->checkpoint_at + 1);

@@ -43,7 +43,9 @@ void contd__thread_register(void)
 	contd__stats_thread_enter();
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__self.registered = 1; /* a handler may use RCU from here on */
+	pthread_once(&exit_once, make_key);
 	/* Without memory for the key's value the thread stays listed after its end: better to say so at once. It cannot
 	 * happen for one of the first 32 keys (they live in the thread's descriptor). */
-	pthread_setspecific(exit_key, &contd__self);
+	if (!exit_key_refused)
+		pthread_setspecific(exit_key, &contd__self);
 }

@@ -46,6 +46,8 @@ struct contd__testing {
 struct contd__self {
 	uint8_t registered; /* RCU reader, listed */
 	uint8_t context;    /* enum contd__context */
+	uint32_t tid;              /* of the thread, once it was needed */
+	uint8_t checkpoint_rung;   /* peers ring */
 	uint32_t checkpoint_calls; /* contd_checkpoint(): calls until the next look, when it was set */
 	uint64_t checkpoint_at, checkpoint_due; /* the last look, and when the next one is due, in clock ticks */
 	struct contd__frame *frame;

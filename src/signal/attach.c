@@ -264,6 +264,11 @@ static uint64_t tick_cost_ns(void)
 	return (uint64_t)((double)contd__load(&S.kernel_ticks) / contd__dispatch.ticks_per_ns);
 }
 
+static bool listens(void)
+{
+	return contd__load(&S.listens) != 0;
+}
+
 static bool is_default(const struct sigaction *action)
 {
 	return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
@@ -274,6 +279,8 @@ int contd__signal_start(const struct contd_config *config)
 	static const struct contd__signal_ops ops = {
 		.arm = contd__arm_sig,
 		.notify = contd__notify_sig,
+		.listens = listens,
+		.computing = contd__signals_computing_sig,
 		.notify_region = contd__notify_region_sig,
 		.ring = contd__ring_sig,
 		.again = contd__again_sig,

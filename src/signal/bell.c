@@ -34,7 +34,12 @@ bool contd__bell_arm_sig(struct contd__attached *me)
 
 	if (armed == mine || !wanted() || !mine)
 		return false;
-	if (armed && contd__signals_computing_sig((int32_t)armed))
+	/* Its checkpoints watch it, as long as they are made; between two ticks there is one at least. */
+	if (armed == (mine | BELL_WATCHED) && contd__self.checkpoint_at > me->checkpoints_seen) {
+		me->checkpoints_seen = contd__self.checkpoint_at;
+		return false;
+	}
+	if (armed && (armed & ~BELL_WATCHED) != mine && contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED)))
 		return false; /* another thread is rung, and can do the same */
 	if (contd__ticks() < contd__load(&me->purse.enough_at))
 		me->spent = 1;
@@ -56,10 +61,10 @@ bool contd__bell_arm_sig(struct contd__attached *me)
 
 void contd__bell_disarm_sig(const struct contd__attached *me)
 {
-	uint32_t mine = (uint32_t)contd__load(&me->tid);
+	uint32_t mine = (uint32_t)contd__load(&me->tid), armed = contd__load_seq(&D.page->armed.by.thread);
 
-	if (mine && contd__load_seq(&D.page->armed.by.thread) == mine)
-		contd__cas(&D.page->armed.by.thread, &mine, 0);
+	if (mine && (armed & ~BELL_WATCHED) == mine)
+		contd__cas(&D.page->armed.by.thread, &armed, 0);
 }
 
 uint32_t contd__bell_settle_sig(struct contd__attached *me)
@@ -135,6 +140,10 @@ int contd__bell_ring(struct contd_bell *bell)
 	if (how == DAEMON_NAPS) {
 		syscall(SYS_futex, &page->armed.by.daemon, FUTEX_WAKE, 1, NULL, NULL, 0);
 		rang = 1;
+	}
+	if (thread & BELL_WATCHED) {
+		rang = 1;
+		thread = 0;
 	}
 	if (thread || how == DAEMON_POLLS) {
 		rc = send(peer, thread ? thread : (uint32_t)page->pid);

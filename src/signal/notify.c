@@ -71,7 +71,7 @@ int contd__notify_sig(void)
 	for (uint32_t i = 0; i < 2 * n; i++) {
 		struct contd__attached *a = contd__signals.record[(turn + i) % n];
 
-		if (contd__load_seq(&a->tid) == 0 || (i < n && contd__load(&a->purse.enough_at) > now))
+		if (contd__load_seq(&a->tid) == 0 || (contd__load(&a->purse.enough_at) > now) != (i >= n))
 			continue;
 		if (interrupt(a, false)) {
 			contd__store(&contd__signals.turn, (turn + i + 1) % n);

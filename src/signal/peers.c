@@ -40,7 +40,7 @@ static struct {
 	int refused; /* why there is no page, -errno */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER, .page_fd = -1, .socket = -1};
 
-static struct contd__page childs_page; /* nobody rings the child of a fork */
+static struct contd__page unshared; /* where nobody can ring: in the child of a fork, and after the end */
 
 /* ------------------------------------------------------------------------------------------------------- our page --- */
 
@@ -115,7 +115,7 @@ void contd__page_make(void)
 
 void contd__peers_forked(void)
 {
-	contd__store_release(&D.page, &childs_page);
+	contd__store_release(&D.page, &unshared);
 	contd__store(&contd__signals.listens, 0);
 	/* The name belongs to whoever holds the socket: the parent alone. */
 	if (own.socket >= 0)
@@ -133,7 +133,13 @@ void contd__peers_end(void)
 	contd__store(&contd__signals.listens, 0);
 	if (own.socket >= 0)
 		close(own.socket);
-	own.socket = -1;
+	if (own.page) {
+		contd__store_release(&D.page, &unshared);
+		munmap(own.page, PAGE_BYTES); /* peers have their own mapping of it */
+		close(own.page_fd);
+	}
+	own.page = NULL;
+	own.socket = own.page_fd = -1;
 	own.name[0] = 0;
 	pthread_mutex_unlock(&own.lock);
 }

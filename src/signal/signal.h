@@ -47,6 +47,7 @@ struct contd__attached {
 	uint32_t quiet;        /* ticks in a row that found nothing */
 	uint32_t spent;        /* rings have used up the purse: ticks until it is half full */
 	struct contd__purse purse;
+	uint64_t checkpoints_seen; /* the last checkpoint that looked, when a tick saw it */
 	uint32_t calibrating;  /* the handler only counts */
 	uint32_t calibration_ticks;
 	uint32_t nested;       /* attach calls */
