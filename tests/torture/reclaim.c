@@ -76,7 +76,7 @@ struct kept {
 static char *arena;
 static struct cell cell[CELLS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* what follows */
-static uint32_t fresh = 1; /* cells never used yet; 0 is nobody's name */
+static uint32_t fresh = 1;                               /* cells never used yet; 0 is nobody's name */
 static uint32_t reusable[CELLS], reusable_count;
 static uint32_t pipeline[CELLS], pipeline_in, pipeline_out;
 static struct kept chunks[CHUNKS];
@@ -190,7 +190,8 @@ static void count_reclaim(enum object object, const struct contd_group *owner)
 	if (contd__load(&cell[c].state) == CELL_LIVE)
 		wrong("a %s is freed whose group's handle was not given back", object_name[object]);
 	if (age == 0)
-		wrong("a %s is freed, and no grace period lies between that and giving the group back", object_name[object]);
+		wrong("a %s is freed, and no grace period lies between that and giving the group back",
+		      object_name[object]);
 	contd__add(&age_at_reclaim[object][age < AGES ? age : AGES - 1], 1);
 }
 
@@ -418,7 +419,8 @@ const char *reclaim_describe(const void *address, unsigned *agep)
 		const struct kept *k = &chunks[i % CHUNKS];
 		uint64_t since = contd__load(&graces_over) - k->reclaimed;
 
-		if ((const char *)address >= (char *)k->memory && (const char *)address < (char *)k->memory + k->bytes) {
+		if ((const char *)address >= (char *)k->memory &&
+		    (const char *)address < (char *)k->memory + k->bytes) {
 			*agep = since < AGES - 3 ? 2 + (unsigned)since : AGES - 1;
 			return object_name[OBJECT_CHUNK];
 		}

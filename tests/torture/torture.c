@@ -80,10 +80,10 @@ enum action {
 	ACT_AGAIN,    /* itself anew, with the same event */
 	ACT_TEST,
 	ACT_POLL,
-	ACT_CANCEL,   /* `other`, which is registered, and completes its event */
-	ACT_CREATE,   /* a group for `other` */
-	ACT_DESTROY,  /* `own` */
-	ACT_WORD,     /* `other`, on a word */
+	ACT_CANCEL,  /* `other`, which is registered, and completes its event */
+	ACT_CREATE,  /* a group for `other` */
+	ACT_DESTROY, /* `own` */
+	ACT_WORD,    /* `other`, on a word */
 	ACT_GUARD,
 	ACTIONS
 };
@@ -168,9 +168,9 @@ enum counted {
 	DIDS
 };
 static const char *const did_name[DIDS] = {
-	"one event", "more events", "no event", "words", "chains", "groups",  "grown groups", "wide",
-	"replaced",  "refused",     "cycles",   "regions", "guards", "tests", "polls",        "waits",
-	"attached",  "daemon",      "users",    "stats",   "malloc, stdio"};
+	"one event", "more events", "no event", "words",  "chains",  "groups", "grown groups",
+	"wide",      "replaced",    "refused",  "cycles", "regions", "guards", "tests",
+	"polls",     "waits",       "attached", "daemon", "users",   "stats",  "malloc, stdio"};
 
 enum at_point { AT_NOTHING, AT_YIELD, AT_SPIN, AT_RAISE, AT_COMPLETE, AT_POLL, ATS };
 static const char *const at_name[ATS] = {"nothing", "yield", "spin", "raise", "complete", "poll"};
@@ -180,7 +180,7 @@ enum role { WORKER, COMPLETER, STRANGER, POLLER, HAMMER, READER, STRANGE_READER,
 /* Counted by the thread and by the handlers that interrupt it, so with atomic additions. */
 struct books {
 	uint64_t registered, cancelled, too_late, refused, run_inline;
-	uint64_t ran[4];          /* enum contd__context */
+	uint64_t ran[4]; /* enum contd__context */
 	uint64_t ran_for[FORS];
 	uint64_t acted[ACTIONS], not_acted;
 	uint64_t did[DIDS];
@@ -257,7 +257,8 @@ void wrong(const char *format, ...)
 
 	if (contd__add(&wrongs, 1) < 20) {
 		va_start(args, format);
-		n = snprintf(text, sizeof(text), "torture: seed %llu, round %u: ", (unsigned long long)seed, round_number);
+		n = snprintf(text, sizeof(text), "torture: seed %llu, round %u: ", (unsigned long long)seed,
+			     round_number);
 		n += vsnprintf(text + n, sizeof(text) - (size_t)n - 1, format, args);
 		va_end(args);
 		n = n < (int)sizeof(text) - 1 ? n : (int)sizeof(text) - 2;
@@ -690,7 +691,8 @@ static void run_cb(int status, void *data)
 	if (o->waits_for == FOR_EVENTS) {
 		for (uint32_t e = 0; e < o->n; e++)
 			if (o->payload[e] != incarnation || !contd_event_is_complete(&o->event[e]))
-				wrong("event %u of %u is not complete, or what was written before it is not visible", e, o->n);
+				wrong("event %u of %u is not complete, or what was written before it is not visible", e,
+				      o->n);
 	} else if (o->waits_for == FOR_WORD && __atomic_load_n(&o->word, __ATOMIC_RELAXED) != o->wanted) {
 		wrong("the word does not hold");
 	}
@@ -711,8 +713,9 @@ static void run_cb(int status, void *data)
 /* Ordinary code could call contd_poll() there: no lock of contd's is held, and no read-side section is under way. */
 static bool may_poll_at(const char *name)
 {
-	static const char *const allowed[] = {"publish_pending",  "event_attached",  "event_before_release", "claim_running",
-					      "cancel_withdrawn", "chain_waiting",   "scan_pinned",          "word_before_live"};
+	static const char *const allowed[] = {"publish_pending", "event_attached",   "event_before_release",
+					      "claim_running",   "cancel_withdrawn", "chain_waiting",
+					      "scan_pinned",     "word_before_live"};
 
 	for (unsigned i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		if (strcmp(name, allowed[i]) == 0)
@@ -1673,7 +1676,8 @@ static uint64_t ran_in_all(const struct books *b)
 /* The run's sums of what contd counts; each round it begins at 0. */
 static struct contd_stats sum_stats;
 
-static bool balanced(const struct books *now, const struct books *before, const struct contd_stats *s, uint64_t abandoned)
+static bool balanced(const struct books *now, const struct books *before, const struct contd_stats *s,
+		     uint64_t abandoned)
 {
 	uint64_t registered = now->registered - before->registered, cancelled = now->cancelled - before->cancelled;
 	uint64_t ran = ran_in_all(now) - ran_in_all(before);
@@ -1765,7 +1769,7 @@ static void round_begin(struct self *m)
 		shared[k].incarnation++;
 		shared[k].flags = k < LASTING ? lasting_flags[k] : some_flags(r2);
 		shared[k].group = group_make(shared[k].flags, k < LASTING ? lasting_max_poll[k]
-								          : some_max_poll(r2 >> 8, shared[k].flags));
+									  : some_max_poll(r2 >> 8, shared[k].flags));
 	}
 }
 
@@ -1846,16 +1850,17 @@ static void hangs(int signo)
 		const struct self *m = &workers[i];
 		unsigned shown = 0;
 
-		say("  worker %u (thread %d): %s, steps %u, armed %llu, attached %u, stock %u, rings %u %u\n", i, m->tid,
-		    m->doing ? m->doing : "", m->steps, (unsigned long long)m->armed, m->attached, m->stock_in - m->stock_out,
-		    m->ring[0].head - m->ring[0].tail, m->ring[1].head - m->ring[1].tail);
+		say("  worker %u (thread %d): %s, steps %u, armed %llu, attached %u, stock %u, rings %u %u\n", i,
+		    m->tid, m->doing ? m->doing : "", m->steps, (unsigned long long)m->armed, m->attached,
+		    m->stock_in - m->stock_out, m->ring[0].head - m->ring[0].tail, m->ring[1].head - m->ring[1].tail);
 		for (uint32_t k = 0; k < POOL && shown < 8; k++) {
 			const struct op *o = &ops[i * POOL + k];
 
 			if (o->busy && shown++ < 8)
-				say("    operation %u.%u: state %u, busy %u, waits for %s (%u), action %s, flags %x, lasting %u\n",
-				    i * POOL + k, INCARNATION(o->state), o->state & 7, o->busy, for_name[o->waits_for], o->n,
-				    action_name[o->action], o->flags, o->lasting);
+				say("    operation %u.%u: state %u, busy %u, waits for %s (%u), action %s, flags %x, "
+				    "lasting %u\n",
+				    i * POOL + k, INCARNATION(o->state), o->state & 7, o->busy, for_name[o->waits_for],
+				    o->n, action_name[o->action], o->flags, o->lasting);
 		}
 	}
 	abort();
@@ -1904,7 +1909,8 @@ static void report(uint64_t choices, double seconds)
 	line("operations", did_name, b.did, DIDS);
 	line("at test points", at_name, b.at, ATS);
 	line("signals handled", signals, handled, 3);
-	printf("contd counts: ticks %llu, notifications %llu (refused %llu), under a guard %llu, scans %llu, chunks %llu\n",
+	printf("contd counts: ticks %llu, notifications %llu (refused %llu), under a guard %llu, scans %llu, chunks "
+	       "%llu\n",
 	       (unsigned long long)sum_stats.ticks, (unsigned long long)sum_stats.notifications,
 	       (unsigned long long)sum_stats.notify_failed, (unsigned long long)sum_stats.guarded,
 	       (unsigned long long)sum_stats.scans, (unsigned long long)sum_stats.grown);
