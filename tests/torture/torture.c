@@ -783,7 +783,7 @@ static void hook(const char *name)
 	m->passes[b]++;
 	if (--m->left[b] <= 0) {
 		/* The more often it is passed the more seldom: rare points get as much as those on the way of each. */
-		uint32_t rare = m->passes[b] / 16 < 4000 ? m->passes[b] / 16 + 2 : 4000;
+		uint32_t rare = m->passes[b] / 16 < 1000 ? m->passes[b] / 16 + 2 : 1000;
 
 		m->left[b] = 1 + (int32_t)below(draw(&m->random_point), 2 * rare);
 		if (!m->in_point) {
@@ -833,7 +833,7 @@ static void relieve(struct self *m)
 	test_shared(m, below(draw(&m->random_point), SHARED));
 	if (contd_poll(0) < 0)
 		wrong("contd_poll fails");
-	m->steps++;
+	contd__store(&m->steps, m->steps + 1);
 	sched_yield();
 }
 
@@ -1169,7 +1169,7 @@ static void step_bulk(struct self *m, uint64_t r)
 		m->registering = 0;
 		COUNT(m, registered);
 		m->armed++;
-		m->steps++;
+		contd__store(&m->steps, m->steps + 1);
 	}
 	for (uint32_t i = 0; i < n; i += 1 + (i * stride) % 37) {
 		struct bulk *b = &m->bulk[i];
@@ -1406,8 +1406,8 @@ static void step(struct self *m)
 
 	r *= 0xd6e8feb86659fd93ull; /* the choice is in the high bits; the rest must not follow from it */
 	r ^= r >> 32;
-	m->steps++;
-	if (what < 50000)
+	contd__store(&m->steps, m->steps + 1);
+	if (what < 48000)
 		m->doing = "events", step_events(m, r);
 	else if (what < 51000)
 		m->doing = "group", step_group(m, r);
