@@ -14,7 +14,7 @@
  *   readers     two, as in reclaim.c
  *
  * At test points, now and then (often at those that are rare), the thread does something: yields, spins, raises contd's
- * signal on itself, completes an event, polls where that is allowed.
+ * signal on itself, completes an event, polls and cancels where that is allowed.
  *
  * A run is a row of rounds. Each has its settings, and ends in contd_fini() when everything is over but a few continuations
  * that are left on purpose. Then the books must balance: see settle().
@@ -172,8 +172,8 @@ static const char *const did_name[DIDS] = {
 	"wide",      "replaced",    "refused",  "cycles", "regions", "guards", "tests",
 	"polls",     "waits",       "attached", "daemon", "users",   "stats",  "malloc, stdio"};
 
-enum at_point { AT_NOTHING, AT_YIELD, AT_SPIN, AT_RAISE, AT_COMPLETE, AT_POLL, ATS };
-static const char *const at_name[ATS] = {"nothing", "yield", "spin", "raise", "complete", "poll"};
+enum at_point { AT_NOTHING, AT_YIELD, AT_SPIN, AT_RAISE, AT_COMPLETE, AT_POLL, AT_CANCEL, ATS };
+static const char *const at_name[ATS] = {"nothing", "yield", "spin", "raise", "complete", "poll", "cancel"};
 
 enum role { WORKER, COMPLETER, STRANGER, POLLER, HAMMER, READER, STRANGE_READER, MAIN, DAEMON };
 
@@ -710,7 +710,39 @@ static void run_cb(int status, void *data)
 
 /* --------------------------------------------------------------------------------------------------- test points --- */
 
-/* Ordinary code could call contd_poll() there: no lock of contd's is held, and no read-side section is under way. */
+/* The latest continuations of lasting groups, for whoever stands at a test point and wants to cancel what is just begun. */
+#define RECENT 16u
+static struct recent {
+	uint32_t taken, incarnation, index;
+	struct contd_handle handle;
+} recent[RECENT];
+
+static void recent_put(uint32_t index, uint32_t incarnation, struct contd_handle handle)
+{
+	struct recent *p = &recent[index % RECENT];
+
+	if (contd__xchg(&p->taken, 1))
+		return;
+	p->index = index;
+	p->incarnation = incarnation;
+	p->handle = handle;
+	contd__store_release(&p->taken, 0);
+}
+
+static void recent_cancel(struct self *m, uint32_t which)
+{
+	struct recent *p = &recent[which % RECENT], it;
+
+	if (contd__xchg(&p->taken, 1))
+		return;
+	it = *p;
+	p->handle.slot = NULL;
+	contd__store_release(&p->taken, 0);
+	if (it.handle.slot)
+		cancel(m, it.index, it.incarnation, it.handle);
+}
+
+/* Ordinary code could call contd_poll() and contd_cancel() there: no lock of contd's is held, and no read-side section is under way. */
 static bool may_poll_at(const char *name)
 {
 	static const char *const allowed[] = {"publish_pending", "event_attached",   "event_before_release",
@@ -734,8 +766,9 @@ static void at_point(struct self *m, const char *name)
 	uint64_t r = draw(&m->random_point);
 	enum at_point what = (enum at_point)(r % ATS);
 
-	if (what == AT_POLL && (m->role == STRANGER || m->role == DAEMON || contd__self.context != CONTEXT_THREAD ||
-				m->depth > 2 || !may_poll_at(name)))
+	if ((what == AT_POLL || what == AT_CANCEL) &&
+	    (m->role == STRANGER || m->role == DAEMON || contd__self.context != CONTEXT_THREAD || m->depth > 2 ||
+	     !may_poll_at(name)))
 		what = AT_NOTHING;
 	if (what == AT_YIELD && contd__self.context == CONTEXT_HANDLER && r >> 8 & 3)
 		what = AT_SPIN;
@@ -756,6 +789,9 @@ static void at_point(struct self *m, const char *name)
 	case AT_POLL:
 		if (contd_poll((uint32_t)(r >> 32 & 7)) < 0)
 			wrong("contd_poll at %s fails", name);
+		break;
+	case AT_CANCEL:
+		recent_cancel(m, (uint32_t)(r >> 32));
 		break;
 	default:
 		break;
@@ -1023,6 +1059,8 @@ static void step_events(struct self *m, uint64_t r)
 		cancel(m, index, incarnation, handle);
 	else if ((r2 >> 60 & 7) == 1)
 		cancel_later(m, index, incarnation, k, handle);
+	else if (k < LASTING)
+		recent_put(index, incarnation, handle);
 	shared_leave(k);
 	release(o);
 }
@@ -1759,6 +1797,7 @@ static void round_begin(struct self *m)
 		.signal_number = SIGRTMAX - 3 - (int)(r >> 34 & 1),
 	};
 
+	memset(recent, 0, sizeof(recent));
 	must(contd_init(&config));
 	if (r >> 33 & 1)
 		must(contd_daemon_start(NULL));
