@@ -778,7 +778,11 @@ static void at_point(struct self *m, const char *name)
 		what = AT_SPIN;
 	switch (what) {
 	case AT_YIELD:
-		sched_yield();
+		/* Now and then for so long that others get through a grace period. */
+		if (contd__self.context == CONTEXT_THREAD && (r >> 12 & 31) == 0)
+			usleep((unsigned)(r >> 32 & 2047));
+		else
+			sched_yield();
 		break;
 	case AT_SPIN:
 		for (volatile uint32_t i = 0; i < (r >> 32 & 2047); i++)
