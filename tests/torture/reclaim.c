@@ -53,6 +53,9 @@
 #define PIPELINE_GRACES 8u
 #define POISON 0x5a /* as a pointer it is no address, and as a count of references it is not 0 */
 
+#define LARGE_CHUNK_BYTES (sizeof(struct contd__chunk) + CHUNK_SLOTS * sizeof(struct contd__slot))
+#define FIRST_CHUNK_BYTES ((sizeof(struct contd__chunk) + CHUNK_FIRST * sizeof(struct contd__slot) + 63) & ~(size_t)63)
+
 enum object { OBJECT_GROUP, OBJECT_FIRST, OBJECT_CHUNK, OBJECT_BRANCH, OBJECTS };
 static const char *const object_name[OBJECTS] = {"group", "first chunk", "chunk", "branch"};
 
@@ -248,7 +251,7 @@ void *__wrap_aligned_alloc(size_t align, size_t bytes)
 {
 	if (bytes == sizeof(struct contd_group))
 		return cell_take(OBJECT_GROUP, bytes);
-	if (bytes >= sizeof(struct contd__chunk) + CHUNK_FIRST * sizeof(struct contd__slot))
+	if (bytes == FIRST_CHUNK_BYTES)
 		return cell_take(OBJECT_FIRST, bytes);
 	return __real_aligned_alloc(align, bytes);
 }
@@ -272,13 +275,17 @@ void __wrap_free(void *p)
 
 void *__wrap_mmap(void *p, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-	contd__add(&live[OBJECT_CHUNK], 1);
-	contd__add(&made[OBJECT_CHUNK], 1);
+	if (bytes == LARGE_CHUNK_BYTES) { /* others map for other purposes */
+		contd__add(&live[OBJECT_CHUNK], 1);
+		contd__add(&made[OBJECT_CHUNK], 1);
+	}
 	return __real_mmap(p, bytes, protection, flags, fd, offset);
 }
 
 int __wrap_munmap(void *p, size_t bytes)
 {
+	if (bytes != LARGE_CHUNK_BYTES)
+		return __real_munmap(p, bytes);
 	count_reclaim(OBJECT_CHUNK, ((const struct contd__chunk *)p)->slot[0].group);
 	chunk_reclaim(p, bytes);
 	return 0;
@@ -380,6 +387,15 @@ uint64_t reclaim_met(enum holder holder)
 uint64_t reclaim_groups(void)
 {
 	return contd__load(&made[OBJECT_GROUP]);
+}
+
+bool reclaim_watches(void)
+{
+	bool all = true;
+
+	for (unsigned o = 0; o < OBJECTS; o++)
+		all = all && contd__load(&made[o]);
+	return all;
 }
 
 static void row(const char *name, const uint64_t *count)

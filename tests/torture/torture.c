@@ -322,6 +322,10 @@ static struct contd_group *group_make(uint32_t flags, int32_t max_poll)
 	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags, .max_poll = max_poll};
 	struct contd_group *group = NULL;
 
+#ifdef TORTURE_PRIORITIES
+	/* From what was chosen: as many of each. */
+	attr.priority = (int32_t)((flags * 7 + (uint32_t)max_poll) % 3) - 1;
+#endif
 	must(contd_group_create(&attr, &group));
 	if (!group)
 		abort();
@@ -1984,7 +1988,9 @@ static void check_it_was_torture(void)
 
 	if (ran_in_all(&b) < 1000000)
 		return;
-	checks += 6;
+	checks += 7;
+	if (!reclaim_watches())
+		wrong("contd's memory is not what reclaim.c takes it for");
 	/* Without a round that has the daemon there are moments of it, which may be too short. */
 	if (!b.ran[CONTEXT_HANDLER] || !b.ran[CONTEXT_REGION] || !b.run_inline ||
 	    (rounds_with_daemon && !b.ran[CONTEXT_DAEMON]))

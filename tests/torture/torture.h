@@ -73,6 +73,9 @@ void reclaim_report(void);
 uint64_t reclaim_met(enum holder holder);
 uint64_t reclaim_groups(void);
 
+/* Has it seen every sort of object? They are known by their sizes. */
+bool reclaim_watches(void);
+
 /* What lies at this address, in words; NULL where it is none of contd's memory. Any context. */
 const char *reclaim_describe(const void *address, unsigned *agep);
 
