@@ -1165,6 +1165,10 @@ static void step_group(struct self *m, uint64_t r)
 		must_be(enroll_chain(m, index, group, shared[k].group, &o->handle), 0, "contd_group_continue");
 		if (r >> 13 & 1)
 			cancel(m, index, chain_incarnation, o->handle);
+		else if (k < LASTING)
+			recent_put(index, chain_incarnation, o->handle); /* its group lasts; what it waits for does not */
+		else
+			cancel_later(m, index, chain_incarnation, k, o->handle);
 		shared_leave(k);
 		release(o);
 	}
