@@ -125,6 +125,7 @@ int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	s->data = a->data;
 	s->out.dest = a->statuses;
 	contd__store(&s->source, KIND_SOURCE);
+	CONTD_TESTPOINT("attach_before_publish");
 	generation = contd__slot_publish_sig(s, (uint32_t)a->count + 1 + startable);
 	if (look.crs && look.crs_pending && (rc = await_crs(a, s, &done, &fired)) < 0) {
 		contd__slot_withdraw_sig(s, generation);

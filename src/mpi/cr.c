@@ -40,6 +40,7 @@ int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot)
 	/* The count went up before: who makes it inactive after this look sees that. */
 	if (contd__load_seq(&cr->active))
 		return 1;
+	CONTD_TESTPOINT("hold_inactive");
 	pthread_mutex_lock(&cr->lock);
 	active = contd__load_seq(&cr->active) != 0;
 	if (!active) {
@@ -108,7 +109,9 @@ bool contd__cr_report(struct contd__cr *cr)
 		return true;
 	pthread_mutex_lock(&cr->lock);
 	if (contd__load(&cr->active)) {
+		CONTD_TESTPOINT("report_before_inactive");
 		contd__store_seq(&cr->active, 0);
+		CONTD_TESTPOINT("report_inactive");
 		complete = contd__group_outstanding_sig(cr->group) == 0;
 		if (!complete)
 			contd__store_seq(&cr->active, 1);

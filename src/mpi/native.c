@@ -209,6 +209,7 @@ static void recheck_slot(struct contd__slot *s)
 				SLOT_WORD(SLOT_GENERATION(w), SLOT_REMAINING(w) + SLOT_LOOKED_AT, SLOT_PENDING)))
 			continue;
 		set = contd__set_of(s);
+		CONTD_TESTPOINT("recheck_looking");
 		if (set && set->results)
 			contd__add(&set->references, 1);
 		for (uint32_t i = 0; set && i < contd__load_acquire(&set->count); i++)
@@ -271,6 +272,7 @@ static void cr_sync(struct contd__native_cr *cr)
 			return; /* who holds it looks again */
 		contd__xchg(&cr->again, 0);
 		cr_state_locked(cr);
+		CONTD_TESTPOINT("cr_state_written");
 		contd__store_seq(&cr->lock, 0);
 	}
 }
@@ -299,6 +301,7 @@ static void stale_sync(void)
 
 		next = node->next;
 		contd__store_seq(&cr->stale, 0); /* before the look: what comes later comes again */
+		CONTD_TESTPOINT("stale_cleared");
 		cr_sync(cr);
 		contd__group_unpin_sig(cr->cr.group);
 	}

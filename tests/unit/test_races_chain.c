@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A continuation that waits for a group, and is cancelled while that group comes to its end. */
+#include "unit.h"
+
+TestSuite(races_chain, .timeout = WATCHDOG);
+
+static struct contd_event awaited_event, *awaited_events[] = {&awaited_event};
+static struct contd_group *awaited, *g;
+static uint32_t hits;
+static struct helper other;
+
+/* More dead groups than one grace period waits for. */
+static void reap_all(void)
+{
+	for (unsigned i = 0; i < 40; i++)
+		must(contd_group_destroy(group_new(0, 0)));
+}
+
+static uint32_t awaited_is_there(void)
+{
+	struct contd_group *listed;
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&contd__dispatch.lock);
+	cds_list_for_each_entry (listed, &contd__dispatch.groups, node)
+		n += listed == awaited;
+	pthread_mutex_unlock(&contd__dispatch.lock);
+	return n;
+}
+
+/* On another thread, for the canceller stands in contd_cancel(). */
+static void job_end_awaited(void *data)
+{
+	(void)data;
+	must(contd_event_complete(&awaited_event, 0));
+	contd_poll(0);
+	must(contd_group_destroy(awaited));
+	reap_all();
+}
+
+static void hook(const char *name)
+{
+	if (strcmp(name, "cancel_withdrawn") || contd__add(&hits, 1))
+		return;
+	helper_do(&other, job_end_awaited, NULL);
+	/* contd_cancel() goes on to take the continuation back from it. */
+	cr_assert(awaited_is_there(), "the awaited group was freed while a canceller is about to look at it");
+}
+
+Test(races_chain, awaited_group_is_given_back_while_the_chain_is_cancelled)
+{
+	struct contd_handle h;
+	struct tally ran = {0}, never = {0};
+
+	start(CONTD_AGENT_CALLER);
+	helper_create(&other, false);
+	g = group_new(0, 0);
+	awaited = group_new(0, 0);
+	must(contd_event_continue(1, awaited_events, tally_cb, &ran, awaited, NULL));
+	must(contd_group_continue(awaited, tally_cb, &never, g, &h));
+	__atomic_store_n(&contd__testpoint_hook, hook, __ATOMIC_RELEASE);
+	must(contd_cancel(h));
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	cr_assert_eq(hits > 0, 1);
+	cr_assert_eq(runs(&ran), 1);
+	cr_assert_eq(runs(&never), 0);
+	helper_join(&other);
+	cr_assert_eq(contd_fini(), 0);
+}
