@@ -46,25 +46,24 @@ static void post(void)
 	}
 }
 
-#if CURVE_HAVE_CHECKPOINT
 static void look(void)
 {
-	(void)contd_checkpoint();
-}
+#if CURVE_HAVE_CHECKPOINT
+	contd_checkpoint();
 #endif
+}
 
 static uint64_t compute(const struct curve_kernel *kernel, uint64_t chunk, uint64_t end)
 {
 	uint64_t done;
 
-#if CURVE_HAVE_CHECKPOINT
-	if (mode->how == CURVE_CHECKPOINT)
-		return curve_compute_looking(kernel, chunk, end, mode->every, look);
-#endif
-	if (mode->how != CURVE_REGION)
+	if (mode->how == CURVE_PLAIN)
 		return curve_compute(kernel, chunk, end);
 	contd_compute_begin();
-	done = curve_compute(kernel, chunk, end);
+	if (mode->how == CURVE_CHECKPOINT)
+		done = curve_compute_looking(kernel, chunk, end, mode->every, look);
+	else
+		done = curve_compute(kernel, chunk, end);
 	contd_compute_end();
 	return done;
 }

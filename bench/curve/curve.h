@@ -31,7 +31,7 @@
 enum curve_how {
 	CURVE_PLAIN,      /* contd; no regions: the info key alone */
 	CURVE_REGION,     /* contd; compute regions */
-	CURVE_CHECKPOINT, /* contd; contd_checkpoint() every `every` iterations */
+	CURVE_CHECKPOINT, /* contd; compute regions with contd_checkpoint() every `every` iterations */
 	CURVE_LOOP,       /* MPI_Testsome every `every` iterations */
 	CURVE_THREAD      /* a thread in a Testsome loop that sleeps `sleep_ns` in between */
 };

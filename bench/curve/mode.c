@@ -33,22 +33,23 @@
 	{.series = "contd: ticking thread, spare core", .setting = percent " %", .name = "daemon-spare-" percent, \
 	 .how = CURVE_PLAIN, .spare = true, \
 	 .environment = "CONTD_AGENT=tick CONTD_BELL=0 CONTD_OVERHEAD_PERCENT=" percent}
-#define CHECKPOINT(n) \
-	{.series = "contd: checkpoint every n", .setting = #n, .name = "checkpoint-" #n, .how = CURVE_CHECKPOINT, .every = n, \
-	 .environment = "CONTD_AGENT=caller CONTD_BELL=0", .missing = !CURVE_HAVE_CHECKPOINT}
-#define CHECKPOINT_BELL(n) \
-	{.series = "contd: checkpoint and doorbell", .setting = #n, .name = "checkpoint-bell-" #n, .how = CURVE_CHECKPOINT, \
-	 .every = n, .ring = true, .environment = "CONTD_AGENT=region CONTD_BELL=1", \
-	 .missing = !CURVE_HAVE_CHECKPOINT || !CURVE_HAVE_BELL}
+#define CHECKPOINT(n, percent) \
+	{.series = "contd: checkpoint every " #n, .setting = percent " %", .name = "checkpoint-" #n "-" percent, \
+	 .how = CURVE_CHECKPOINT, .every = n, .missing = !CURVE_HAVE_CHECKPOINT, \
+	 .environment = "CONTD_AGENT=caller CONTD_BELL=0 CONTD_OVERHEAD_PERCENT=" percent}
+#define CHECKPOINT_BELL(n, percent) \
+	{.series = "contd: checkpoint and doorbell", .setting = "every " #n, .name = "checkpoint-bell-" #n "-" percent, \
+	 .how = CURVE_CHECKPOINT, .every = n, .ring = true, .missing = !CURVE_HAVE_CHECKPOINT || !CURVE_HAVE_BELL, \
+	 .environment = "CONTD_AGENT=region CONTD_BELL=1 CONTD_OVERHEAD_PERCENT=" percent}
 #define LOOP(n) \
 	{.series = "Testsome every n", .setting = #n, .name = "loop-" #n, .how = CURVE_LOOP, .every = n}
 #define LOOP_TWICE(n) \
 	{.series = "Testsome twice every n", .setting = #n, .name = "loop-twice-" #n, .how = CURVE_LOOP, .twice = true, \
 	 .every = n}
-#define THREAD(text, ns) \
-	{.series = "progress thread", .setting = text, .name = "thread-" text, .how = CURVE_THREAD, .sleep_ns = ns}
-#define THREAD_SPARE(text, ns) \
-	{.series = "progress thread, spare core", .setting = text, .name = "thread-spare-" text, .how = CURVE_THREAD, \
+#define THREAD(text, id, ns) \
+	{.series = "progress thread", .setting = text, .name = "thread-" id, .how = CURVE_THREAD, .sleep_ns = ns}
+#define THREAD_SPARE(text, id, ns) \
+	{.series = "progress thread, spare core", .setting = text, .name = "thread-spare-" id, .how = CURVE_THREAD, \
 	 .spare = true, .sleep_ns = ns}
 
 const struct curve_mode curve_modes[] = {
@@ -58,7 +59,7 @@ const struct curve_mode curve_modes[] = {
 	 .environment = "CONTD_AGENT=tick CONTD_BELL=1", .missing = !CURVE_HAVE_BELL},
 	DAEMON("0.5"), DAEMON("2"), DAEMON("10"), DAEMON("50"),
 	DAEMON_SPARE("2"), DAEMON_SPARE("10"), DAEMON_SPARE("50"),
-	{.series = "contd: ticking thread, spare core, runs callbacks", .setting = "10 %", .name = "daemon-any",
+	{.series = "contd: ticking thread runs callbacks", .setting = "10 %", .name = "daemon-any",
 	 .how = CURVE_PLAIN, .spare = true, .any = true,
 	 .environment = "CONTD_AGENT=tick CONTD_BELL=0 CONTD_OVERHEAD_PERCENT=10"},
 	{.series = "contd: blocking thread", .setting = "block", .name = "block", .how = CURVE_PLAIN,
@@ -69,12 +70,13 @@ const struct curve_mode curve_modes[] = {
 	 .environment = "CONTD_AGENT=spin", .missing = !CURVE_HAVE_BLOCK},
 	{.series = "contd: spinning thread, spare core", .setting = "spin", .name = "spin-spare", .how = CURVE_PLAIN,
 	 .spare = true, .environment = "CONTD_AGENT=spin", .missing = !CURVE_HAVE_BLOCK},
-	CHECKPOINT(1), CHECKPOINT(10), CHECKPOINT(100), CHECKPOINT(1000),
-	CHECKPOINT_BELL(1), CHECKPOINT_BELL(10), CHECKPOINT_BELL(100),
+	CHECKPOINT(1, "0.5"), CHECKPOINT(1, "2"), CHECKPOINT(1, "10"), CHECKPOINT(1, "50"),
+	CHECKPOINT(10, "2"), CHECKPOINT(10, "10"), CHECKPOINT(10, "50"),
+	CHECKPOINT_BELL(1, "2"), CHECKPOINT_BELL(10, "2"), CHECKPOINT_BELL(100, "2"),
 	LOOP(1), LOOP(10), LOOP(100), LOOP(1000),
 	LOOP_TWICE(10), LOOP_TWICE(100), LOOP_TWICE(1000), LOOP_TWICE(10000),
-	THREAD("spin", 0), THREAD("100us", 100000), THREAD("2ms", 2000000),
-	THREAD_SPARE("spin", 0), THREAD_SPARE("100us", 100000), THREAD_SPARE("2ms", 2000000),
+	THREAD("spin", "spin", 0), THREAD("100 µs", "100us", 100000), THREAD("2 ms", "2ms", 2000000),
+	THREAD_SPARE("spin", "spin", 0), THREAD_SPARE("100 µs", "100us", 100000), THREAD_SPARE("2 ms", "2ms", 2000000),
 };
 /* clang-format on */
 const size_t curve_mode_count = sizeof(curve_modes) / sizeof(curve_modes[0]);
