@@ -131,7 +131,7 @@ static void phase(struct side *s, uint64_t messages)
 	s->tick[s->rounds] = after.ticks > before.ticks ? (double)(after.handler_ns - before.handler_ns) /
 								  (double)(after.ticks - before.ticks)
 							: 0;
-	s->interval[s->rounds++] = (double)after.tick_ns;
+	s->interval[s->rounds++] = (double)before.tick_ns;
 }
 
 static void side_init(struct side *s, size_t rounds, size_t messages)

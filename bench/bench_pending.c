@@ -7,6 +7,7 @@
  * word    a watched word is changed: time until a tick finds it
  */
 #define _GNU_SOURCE
+#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -21,9 +22,18 @@
 #define MILLION 1000000u
 #define PAUSE_NS 250000.0
 
+#define TICKS 5u /* stretches of a phase in which ticks are counted */
+
+enum { NOTIFY, TICK, WORD, WHATS };
+
+#define PHASE_NS 2000000000u /* at most, for each of notify and word, on a busy machine */
+#define MOST_NS 15000000000u /* after that no other round */
+#define ROUNDS 9u
+
 struct figures {
-	double *notify, *word, *tick;
-	size_t notifies, words, ticks;
+	double *v[WHATS];
+	size_t n[WHATS];
+	double median[WHATS][ROUNDS];
 };
 
 static struct contd_group *group;
@@ -57,13 +67,20 @@ static void pause_a_while(uint64_t *seed)
 		;
 }
 
-static double await(uint64_t begin)
+static double await(uint64_t begin, const char *what)
 {
 	uint64_t t;
 
 	while ((t = __atomic_load_n(&arrived, __ATOMIC_ACQUIRE)) == 0) {
 		if (bench_now() - begin > 30000000000) {
-			fputs("bench_pending: nothing in 30 s\n", stderr);
+			struct contd_stats s = {.size = sizeof(s)};
+			int ran = contd_poll(0);
+
+			contd_stats_get(&s);
+			fprintf(stderr,
+				"bench_pending: no %s in 30 s; %d found ready by a poll, %" PRIu64
+				" notifications (%" PRIu64 " failed), %" PRIu64 " ticks\n",
+				what, ran, s.notifications, s.notify_failed, s.ticks);
 			exit(1);
 		}
 	}
@@ -82,7 +99,7 @@ static double notify_once(uint64_t *seed)
 	pause_a_while(seed);
 	begin = bench_now();
 	contd_event_complete(e, 0);
-	return await(begin);
+	return await(begin, "notification");
 }
 
 static double word_once(uint64_t *seed)
@@ -97,7 +114,7 @@ static double word_once(uint64_t *seed)
 	pause_a_while(seed);
 	begin = bench_now();
 	__atomic_store_n(&value, 1, __ATOMIC_RELEASE);
-	return await(begin);
+	return await(begin, "word");
 }
 
 /* Time in the handler, a tick, while ticks find nothing. */
@@ -124,46 +141,72 @@ static double tick_cost(uint64_t ns)
 		       : 0;
 }
 
-static void phase(struct figures *f, unsigned samples, uint64_t tick_ns, uint64_t *seed)
+static void add(struct figures *f, unsigned what, double v)
 {
-	for (unsigned i = 0; i < samples; i++)
-		f->notify[f->notifies++] = notify_once(seed);
-	for (unsigned i = 0; i < samples; i++)
-		f->word[f->words++] = word_once(seed);
-	for (unsigned i = 0; i < 5; i++)
-		f->tick[f->ticks++] = tick_cost(tick_ns / 5);
+	f->v[what][f->n[what]++] = v;
+}
+
+static void phase(struct figures *f, unsigned round, unsigned samples, uint64_t *seed)
+{
+	size_t from[WHATS];
+	uint64_t end = bench_now() + PHASE_NS;
+
+	memcpy(from, f->n, sizeof(from));
+	for (unsigned i = 0; i < samples && bench_now() < end; i++)
+		add(f, NOTIFY, notify_once(seed));
+	end = bench_now() + PHASE_NS;
+	for (unsigned i = 0; i < samples && bench_now() < end; i++)
+		add(f, WORD, word_once(seed));
+	for (unsigned i = 0; i < TICKS; i++)
+		add(f, TICK, tick_cost(20000000));
+	for (unsigned w = 0; w < WHATS; w++)
+		f->median[w][round] = bench_median(f->v[w] + from[w], f->n[w] - from[w]);
 }
 
 static void figures_init(struct figures *f, unsigned rounds, unsigned samples)
 {
 	memset(f, 0, sizeof(*f));
-	f->notify = malloc(rounds * samples * sizeof(double));
-	f->word = malloc(rounds * samples * sizeof(double));
-	f->tick = malloc(rounds * 5 * sizeof(double));
-	if (!f->notify || !f->word || !f->tick)
-		exit(1);
+	for (unsigned w = 0; w < WHATS; w++) {
+		f->v[w] = malloc(rounds * (samples > TICKS ? samples : TICKS) * sizeof(double));
+		if (!f->v[w])
+			exit(1);
+	}
 }
 
-static void print(const char *name, double *many, size_t many_n, double *few, size_t few_n, bool target)
+static void figures_fini(struct figures *f)
 {
+	for (unsigned w = 0; w < WHATS; w++)
+		free(f->v[w]);
+}
+
+/* The ratio is the median of the rounds' ratios of medians. */
+static void print(unsigned what, struct figures *many, struct figures *few, unsigned rounds)
+{
+	static const char *const name[] = {"notify", "tick", "word"};
 	struct bench_line line = {.bench = "bench_pending",
-				  .name = name,
+				  .name = name[what],
 				  .unit = "ratio",
-				  .has_target = target,
+				  .has_target = what != WORD, /* as long as it takes till the next tick */
 				  .target = 1.2,
 				  .direction = "max"};
+	size_t n = many->n[what];
+	struct bench_pairs pairs;
 
-	line.figure = bench_median(many, many_n) / bench_median(few, few_n);
+	bench_pairs_init(&pairs, rounds);
+	for (unsigned r = 0; r < rounds; r++)
+		bench_pairs_add(&pairs, many->median[what][r], few->median[what][r]);
+	line.figure = bench_pairs_ratio(&pairs);
 	bench_print(&line,
 		    "\"million_ns\":%.0f,\"million_p99_ns\":%.0f,\"one_ns\":%.0f,\"one_p99_ns\":%.0f,\"samples\":%zu",
-		    bench_median(many, many_n), bench_quantile(many, many_n, 0.99), bench_median(few, few_n),
-		    bench_quantile(few, few_n, 0.99), many_n);
+		    bench_median(many->v[what], n), bench_quantile(many->v[what], n, 0.99),
+		    bench_median(few->v[what], few->n[what]), bench_quantile(few->v[what], few->n[what], 0.99), n);
+	bench_pairs_fini(&pairs);
 }
 
 static void measure(bool quick)
 {
-	unsigned rounds = quick ? 1 : 5, samples = quick ? 50 : 500;
-	uint64_t seed = 1, tick_ns = quick ? 20000000 : 200000000;
+	unsigned rounds = quick ? 2 : ROUNDS, samples = quick ? 50 : 300, r = 0;
+	uint64_t seed = 1, end = bench_now() + MOST_NS;
 	struct contd_event *events = malloc(MILLION * sizeof(*events));
 	struct contd_handle *handles = malloc(MILLION * sizeof(*handles));
 	struct figures few, many;
@@ -172,8 +215,8 @@ static void measure(bool quick)
 		exit(1);
 	figures_init(&few, rounds, samples);
 	figures_init(&many, rounds, samples);
-	for (unsigned r = 0; r < rounds; r++) {
-		phase(&few, samples, tick_ns, &seed);
+	for (; r < rounds && (r < 2 || bench_now() < end); r++) {
+		phase(&few, r, samples, &seed);
 		for (unsigned i = 0; i < MILLION; i++) {
 			struct contd_event *e = &events[i];
 
@@ -181,13 +224,14 @@ static void measure(bool quick)
 			bench_check(contd_event_continue(1, &e, callback, NULL, group, &handles[i]),
 				    "contd_event_continue");
 		}
-		phase(&many, samples, tick_ns, &seed);
+		phase(&many, r, samples, &seed);
 		for (unsigned i = 0; i < MILLION; i++)
 			bench_check(contd_cancel(handles[i]), "contd_cancel");
 	}
-	print("notify", many.notify, many.notifies, few.notify, few.notifies, true);
-	print("tick", many.tick, many.ticks, few.tick, few.ticks, true);
-	print("word", many.word, many.words, few.word, few.words, false);
+	for (unsigned w = 0; w < WHATS; w++)
+		print(w, &many, &few, r);
+	figures_fini(&few);
+	figures_fini(&many);
 	free(events);
 	free(handles);
 }
