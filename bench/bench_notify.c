@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long it takes until another thread, on another core, has been told: from before the call to the clock reading there.
+ * How long it takes until another thread, on another core, has been told: from before the call to the clock reading
+ * there.
  *
  * contd    an event is completed; contd signals the thread that computes, whose handler runs the continuation
  * signal   rt_tgsigqueueinfo(2) to the same thread, with a handler that does nothing but read the clock
  * eventfd  write(2) to an eventfd that a thread is blocked on in read(2)
  * futex    a word is changed, and FUTEX_WAKE for a thread in FUTEX_WAIT
  *
- * The last two are what a program without signals would do: another thread on the core of the one that computes. In turns,
- * one of each a millisecond, so that no limit on their number matters; a figure is the median of the ratios of batches.
+ * The last two are what a program without signals would do: another thread on the core of the one that computes. In
+ * turns, one of each a millisecond, so that no limit on their number matters; a figure is the median of the ratios of
+ * batches.
  */
 #define _GNU_SOURCE
 #include <errno.h>
