@@ -23,7 +23,7 @@ struct point {
 
 static struct point points[POINTS];
 static unsigned count;
-static double rate;
+static double rate, slices, undisturbed; /* the last two of all points together */
 
 static void fail(const char *what, const char *name)
 {
@@ -86,6 +86,8 @@ static void read_point(const char *line)
 	if (!p->series[0] || !(p->median > 0) || isnan(p->cost))
 		return;
 	rate = number(line, "rate");
+	slices += number(line, "slices");
+	undisturbed += number(line, "undisturbed");
 	for (unsigned i = 0; i < count; i++) {
 		if (strcmp(points[i].series, p->series) == 0) {
 			p->style = points[i].style;
@@ -447,6 +449,13 @@ static void table(FILE *f)
 {
 	static const char *const kernels[] = {"compute", "memory", "mixed"};
 
+	fprintf(f,
+		"In %.0f %% of the slices another program had the processor for more than 1 %%; these do not "
+		"count.%s\n\n",
+		100 * (1 - undisturbed / slices),
+		undisturbed < 0.75 * slices
+			? " **The machine was busy: take no figure below for what an idle one would give.**"
+			: "");
 	for (unsigned k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++) {
 		fprintf(f,
 			"%s### Kernel `%s`\n\n"

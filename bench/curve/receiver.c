@@ -145,19 +145,34 @@ static uint64_t chunk_of(const struct curve_kernel *kernel)
 
 /* ------------------------------------------------------------------------------- figures --- */
 
+/* Put the newest pair, and its slice's latencies, behind the last one that counts. */
+static void figures_promote(struct figures *f, size_t newest)
+{
+	size_t each = f->samples / f->pairs, to = f->undisturbed++;
+
+	for (size_t i = 0; i < each; i++) {
+		double *a = &f->latency[newest * each + i], *b = &f->latency[to * each + i], swap = *a;
+
+		*a = *b;
+		*b = swap;
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		double *v = i ? f->aside : f->ratio, swap = v[newest];
+
+		v[newest] = v[to];
+		v[to] = swap;
+	}
+}
+
 static void figures_add(struct figures *f, const struct slice *before, const struct slice *on,
 			const struct slice *after)
 {
-	double ratio = on->rate / ((before->rate + after->rate) / 2), aside = mode->spare ? on->others : 0;
-	size_t at = f->pairs++;
+	size_t newest = f->pairs++;
 
-	if (!before->disturbed && !on->disturbed && !after->disturbed) {
-		f->ratio[at] = f->ratio[f->undisturbed];
-		f->aside[at] = f->aside[f->undisturbed];
-		at = f->undisturbed++;
-	}
-	f->ratio[at] = ratio;
-	f->aside[at] = aside;
+	f->ratio[newest] = on->rate / ((before->rate + after->rate) / 2);
+	f->aside[newest] = mode->spare ? on->others : 0;
+	if (!before->disturbed && !on->disturbed && !after->disturbed)
+		figures_promote(f, newest);
 }
 
 static void print(const struct curve_options *o, const struct curve_kernel *kernel, struct figures *f,
@@ -166,7 +181,7 @@ static void print(const struct curve_options *o, const struct curve_kernel *kern
 	char name[160];
 	struct bench_line line = {.bench = "bench_mpi_curve", .name = name, .unit = "us", .direction = "max"};
 	/* Where hardly a slice is undisturbed, no pair tells much: then all of them, and the counts show it. */
-	size_t n = f->undisturbed >= f->pairs / 4 + 1 ? f->undisturbed : f->pairs;
+	size_t n = f->undisturbed >= f->pairs / 4 + 1 ? f->undisturbed : f->pairs, samples = f->samples / f->pairs * n;
 	double loss = 100 * (1 - bench_median(f->ratio, n)), aside = 100 * bench_median(f->aside, n);
 	double low = 100 * (1 - bench_quantile(f->ratio, n, 0.75)),
 	       high = 100 * (1 - bench_quantile(f->ratio, n, 0.25));
@@ -174,7 +189,7 @@ static void print(const struct curve_options *o, const struct curve_kernel *kern
 	double doubt = n > 1 ? 1.25 * (high - low) / 1.35 / sqrt((double)n) : 100;
 
 	snprintf(name, sizeof(name), "%s %s", mode->name, kernel->name);
-	line.figure = bench_median(f->latency, f->samples) * 1e-3;
+	line.figure = bench_median(f->latency, samples) * 1e-3;
 	bench_print(&line,
 		    "\"series\":\"%s\",\"setting\":\"%s\",\"mode\":\"%s\",\"contd\":%s,\"kernel\":\"%s\",\"rate\":%.0f,"
 		    "\"median_us\":%.3f,\"p99_us\":%.3f,\"p999_us\":%.3f,\"max_us\":%.3f,\"samples\":%zu,\"late\":%zu,"
@@ -182,11 +197,11 @@ static void print(const struct curve_options *o, const struct curve_kernel *kern
 		    "\"aside_percent\":%.3f,\"slices\":%zu,\"undisturbed\":%zu,\"send_us\":%.2f,\"send_p99_us\":%.2f,"
 		    "\"interval_us\":%.1f,\"iteration_ns\":%.1f,\"cores\":%d",
 		    mode->series, mode->setting, mode->name, curve_uses_contd(mode) ? "true" : "false", kernel->name,
-		    o->rate, line.figure, bench_quantile(f->latency, f->samples, 0.99) * 1e-3,
-		    bench_quantile(f->latency, f->samples, 0.999) * 1e-3,
-		    bench_quantile(f->latency, f->samples, 1) * 1e-3, f->samples, f->late, loss + aside, loss, low,
-		    high, doubt, aside, f->pairs, f->undisturbed, result->send_us, result->send_p99_us,
-		    bench_median(f->interval_us, f->intervals), iteration_ns, curve_cores);
+		    o->rate, line.figure, bench_quantile(f->latency, samples, 0.99) * 1e-3,
+		    bench_quantile(f->latency, samples, 0.999) * 1e-3, bench_quantile(f->latency, samples, 1) * 1e-3,
+		    samples, f->late, loss + aside, loss, low, high, doubt, aside, f->pairs, f->undisturbed,
+		    result->send_us, result->send_p99_us, bench_median(f->interval_us, f->intervals), iteration_ns,
+		    curve_cores);
 }
 
 static void measure(const struct curve_options *o, const struct curve_kernel *kernel, const struct plan *plan)
