@@ -111,6 +111,12 @@ static void read_points(FILE *f)
 		fail("no points", "");
 }
 
+/* Then no figure is what an idle machine would give. */
+static bool busy(void)
+{
+	return undisturbed < 0.75 * slices;
+}
+
 /* ----------------------------------------------------------------------------------- SVG --- */
 
 #define WIDTH 1060
@@ -318,8 +324,8 @@ static void plot_kernel(const char *dir, const char *kernel)
 						 : "compute-bound");
 	snprintf(name, sizeof(name), "latency-%s", kernel);
 	f = svg_open(dir, name, title, HEIGHT);
-	words(f, LEFT, 48, "fill=\"#555555\"", "2 ranks of one machine, %s messages a second, median of the latency",
-	      amount(rate));
+	words(f, LEFT, 48, "fill=\"#555555\"", "2 ranks of one machine, %s messages a second, median of the latency%s",
+	      amount(rate), busy() ? "; THE MACHINE WAS BUSY" : "");
 	grid(f, &x, &y);
 	words(f, (LEFT + RIGHT) / 2, BOTTOM + 42, "text-anchor=\"middle\"",
 	      "share of compute lost (%% of a core, threads beside the computation included)");
