@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a signal to the callback that it is for, against what the signal alone costs.
- *
- * notify: a thread that contd does not know completes an event; contd signals the thread that computes, whose handler
- *         runs the continuation. Against: a bare signal, sent by the same thread to the same computing thread, whose
- *         handler does nothing but read the clock. Time from before the call to the clock reading there.
- * self:   a thread sends itself contd's signal, with one continuation just made ready. Against: a bare signal. To make
- *         one ready that does not run at once, another thread completes it while the signal is blocked here; the
- *         notification is taken away with sigtimedwait(2). The bare side goes through the same motions.
+ * From a signal to the callback that it is for, against what the signal alone costs: a thread sends itself contd's signal,
+ * with one continuation just made ready. Against: a bare signal. To make one ready that does not run at once, another
+ * thread completes it while the signal is blocked here; the notification is taken away with sigtimedwait(2). The bare
+ * side goes through the same motions. From one thread to another: bench_notify.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,10 +24,8 @@
 #define BATCH 16u
 
 static int contd_signal, bare_signal;
-static pid_t computing;  /* thread to be interrupted */
 static uint64_t arrived; /* clock reading in callback or handler; 0: not there yet */
 static uint64_t lost, sent;
-static bool stop;
 static struct contd_group *group;
 
 static uint64_t get(const uint64_t *p)
@@ -88,99 +82,6 @@ static double wait_for(uint64_t begin)
 	}
 	return (double)(t - begin);
 }
-
-/* ------------------------------------------------------------------------------- notify --- */
-
-static void *compute(void *arg)
-{
-	volatile uint64_t x = 1;
-
-	bench_check(contd_thread_attach(NULL), "contd_thread_attach");
-	__atomic_store_n(&computing, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
-		x = x * 6364136223846793005u + 1;
-	bench_check(contd_thread_detach(), "contd_thread_detach");
-	return arg;
-}
-
-/* The computing thread is to be back in its loop, and not always at the same point of the kernel's clock. */
-static void pause_a_while(uint64_t *seed)
-{
-	uint64_t until = bench_now() + 5000 + (uint64_t)(bench_random(seed) * 10000);
-
-	while (bench_now() < until)
-		;
-}
-
-static double notify_contd(uint64_t *seed)
-{
-	static struct contd_event event;
-	struct contd_event *e = &event;
-	double v[BATCH];
-
-	for (unsigned i = 0; i < BATCH; i++) {
-		uint64_t begin;
-
-		contd_event_init(e);
-		bench_check(contd_event_continue(1, &e, callback, NULL, group, NULL), "contd_event_continue");
-		set(&arrived, 0);
-		pause_a_while(seed);
-		begin = bench_now();
-		contd_event_complete(e, 0);
-		v[i] = wait_for(begin);
-	}
-	return bench_median(v, BATCH);
-}
-
-static double notify_bare(uint64_t *seed)
-{
-	double v[BATCH];
-
-	for (unsigned i = 0; i < BATCH; i++) {
-		uint64_t begin;
-
-		set(&arrived, 0);
-		pause_a_while(seed);
-		begin = bench_now();
-		send_bare(computing, bare_signal);
-		v[i] = wait_for(begin);
-	}
-	return bench_median(v, BATCH);
-}
-
-static void bench_notify(bool quick)
-{
-	unsigned pairs = quick ? 50 : 3000;
-	struct bench_pairs p;
-	struct bench_line line = {.bench = "bench_signal",
-				  .name = "notify",
-				  .unit = "ratio",
-				  .has_target = true,
-				  .target = 1.5,
-				  .direction = "max"};
-	uint64_t seed = 1, end = bench_now() + (quick ? 1000000000u : 8000000000u);
-	pthread_t thread;
-
-	if (pthread_create(&thread, NULL, compute, NULL))
-		exit(1);
-	while (!__atomic_load_n(&computing, __ATOMIC_ACQUIRE))
-		sched_yield();
-	bench_pairs_init(&p, pairs);
-	lost = sent = 0;
-	for (unsigned i = 0; i < pairs && bench_now() < end; i++) {
-		double a = notify_contd(&seed);
-
-		bench_pairs_add(&p, a, notify_bare(&seed));
-	}
-	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-	pthread_join(thread, NULL);
-	line.figure = bench_pairs_ratio(&p);
-	bench_print(&line, "\"contd_ns\":%.0f,\"bare_ns\":%.0f,\"signals\":%llu,\"lost\":%llu", bench_pairs_a(&p),
-		    bench_pairs_b(&p), (unsigned long long)sent, (unsigned long long)lost);
-	bench_pairs_fini(&p);
-}
-
-/* --------------------------------------------------------------------------------- self --- */
 
 /* What the other thread is to do: nothing, complete the event, send the bare signal, end. */
 enum { IDLE, COMPLETE, BARE, END };
@@ -296,7 +197,6 @@ int main(int argc, char **argv)
 	unsetenv("CONTD_SIGNAL"); /* would have the last word */
 	bench_check(contd_init(&config), "contd_init");
 	bench_check(contd_group_create(&attr, &group), "contd_group_create");
-	bench_notify(o.quick);
 	bench_self(o.quick);
 	contd_group_destroy(group);
 	contd_fini();
