@@ -156,6 +156,7 @@ int contd_event_complete(struct contd_event *event, int status)
 	reader = contd__enter_sig();
 	w = contd__load_acquire(&event->word);
 	for (;;) {
+		struct contd_group *g;
 		struct contd__slot *s;
 		uint32_t flags;
 
@@ -170,9 +171,12 @@ int contd_event_complete(struct contd_event *event, int status)
 		if (w == 0)
 			break;
 		s = (struct contd__slot *)(uintptr_t)(w & SLOT_BITS);
-		flags = s->group->flags;
+		g = s->group;
 		keep_status(s, status);
 		if (contd__slot_event_done_rcu(s, word_generation(w), 1)) {
+			/* After it was counted: a poll-only group whose handle is given back meanwhile is none any more, and
+			 * either this or contd_group_destroy() sees both. */
+			flags = contd__load_seq(&g->flags);
 			contd__leave_sig(reader);
 			contd__kick_sig(flags);
 			return 0;

@@ -127,8 +127,10 @@ static int poll_only_end(struct contd_group *g)
 	else if (contd__load_seq(&g->table.top))
 		contd__root_mark_sig(g->table.root, g->table.root_index);
 	pthread_mutex_unlock(&D.lock);
-	if (!rc)
+	if (!rc) {
 		contd__announce_sig(g);
+		contd__kick_sig(contd__load_seq(&g->flags));
+	}
 	return rc;
 }
 
@@ -225,6 +227,7 @@ int contd_cancel(struct contd_handle handle)
 {
 	struct contd__slot *s = handle.slot;
 	uint32_t taken = 0;
+	bool reader;
 	int rc = contd__check_live();
 
 	if (rc)
@@ -234,18 +237,26 @@ int contd_cancel(struct contd_handle handle)
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_cancel: not in a signal handler");
 	contd__thread_ensure();
+	/* A group that it waits for is outstanding until the withdrawal; after it, it may complete and be given back, and must
+	 * still be there to be asked. */
+	reader = contd__enter_sig();
 	rc = contd__slot_withdraw_sig(s, (uint32_t)handle.generation);
-	if (rc < 0)
-		return contd__fail(rc, "contd_cancel: it runs, ran, or was cancelled before");
+	if (rc <= 0) {
+		contd__leave_sig(reader);
+		if (rc < 0)
+			return contd__fail(rc, "contd_cancel: it runs, ran, or was cancelled before");
+		CONTD_COUNT(cancelled, 1);
+		CONTD_TESTPOINT("cancel_withdrawn");
+		return 0;
+	}
 	CONTD_COUNT(cancelled, 1);
 	CONTD_TESTPOINT("cancel_withdrawn");
-	if (rc == 0)
-		return 0;
 	switch ((enum contd__slot_kind)(s->source & 3)) {
 	case KIND_EVENT:
 		taken = contd__events_detach_sig(s, (uint32_t)handle.generation);
 		break;
 	case KIND_WORD:
+		/* It waits for whoever looks at words; that needs no grace period. */
 		taken = contd__word_remove(s);
 		break;
 	case KIND_GROUP:
@@ -254,6 +265,7 @@ int contd_cancel(struct contd_handle handle)
 	case KIND_SOURCE:
 		break; /* handles to these are not given out */
 	}
+	contd__leave_sig(reader);
 	contd__slot_event_done_sig(s, (uint32_t)handle.generation, taken + 1);
 	return 0;
 }

@@ -77,6 +77,8 @@ void contd__daemon_wake_sig(bool ready)
 
 void contd__announce_sig(const struct contd_group *g)
 {
+	uint32_t flags = contd__load_seq(&g->flags);
+
 	/* Both pairs are Dekker's: the bit or count before was set with sequential consistency, and the other side says
 	 * that it sleeps (is armed) before it looks for the last time. */
 	if (contd__load_seq(&D.sleepers)) {
@@ -86,14 +88,14 @@ void contd__announce_sig(const struct contd_group *g)
 		syscall(SYS_futex, &D.wake, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 		errno = saved;
 	}
-	if (g->flags & CONTD_THREAD_ANY && !(g->flags & CONTD_POLL_ONLY))
+	if (flags & CONTD_THREAD_ANY && !(flags & CONTD_POLL_ONLY))
 		contd__daemon_wake_sig(true);
-	if (!(g->flags & CONTD_POLL_ONLY) && contd__load_seq(&D.fd_armed) && contd__xchg(&D.fd_armed, 0)) {
+	if (!(flags & CONTD_POLL_ONLY) && contd__load_seq(&D.fd_armed) && contd__xchg(&D.fd_armed, 0)) {
 		int saved = errno;
 		uint64_t one = 1;
 
 		/* Fails only when the counter is full, and then the descriptor is readable as it is: eventfd(2). */
-		(void)!write(D.fd, &one, sizeof(one));
+		(void)!write(contd__load(&D.fd), &one, sizeof(one));
 		errno = saved;
 	}
 }

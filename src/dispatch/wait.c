@@ -141,23 +141,24 @@ static void fd_raise(void)
 {
 	uint64_t one = 1;
 
-	(void)!write(D.fd, &one, sizeof(one)); /* fails only when it is readable as it is */
+	(void)!write(contd__load(&D.fd), &one, sizeof(one)); /* fails only when it is readable as it is */
 }
 
 int contd_poll(uint32_t max)
 {
 	uint32_t ran;
-	int rc = contd__check_live();
+	int fd, rc = contd__check_live();
 
 	if (rc)
 		return rc;
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_poll: not in a signal handler");
-	if (contd__load(&D.fd) >= 0) {
+	fd = contd__load_acquire(&D.fd);
+	if (fd >= 0) {
 		uint64_t count;
 
 		/* Clear, arm, then look: what becomes ready after the look raises it again. */
-		(void)!read(D.fd, &count, sizeof(count));
+		(void)!read(fd, &count, sizeof(count));
 		contd__store_seq(&D.fd_armed, 1);
 	}
 	ran = contd__drive(NULL, max ? max : UINT32_MAX, false, true);

@@ -295,6 +295,7 @@ int contd__signal_start(const struct contd_config *config)
 	};
 	struct sigaction action, before;
 	bool ours;
+	int rc;
 
 	memset(&action, 0, sizeof(action));
 	if (sigaction(config->signal_number, NULL, &before))
@@ -310,13 +311,18 @@ int contd__signal_start(const struct contd_config *config)
 	S.signal_number = config->signal_number;
 	S.pid = getpid();
 	contd__store(&S.timers, config->agent != CONTD_AGENT_CALLER);
-	contd__page_make();
+	rc = contd__page_make();
+	if (rc)
+		return rc;
 	action.sa_sigaction = contd__handler;
 	/* Not SA_ONSTACK: RCU's read side is not allowed on an alternate stack. */
 	action.sa_flags = SA_SIGINFO | SA_RESTART;
 	sigemptyset(&action.sa_mask);
-	if (sigaction(config->signal_number, &action, NULL))
-		return contd__fail(-errno, "contd_init: the signal cannot be had");
+	if (sigaction(config->signal_number, &action, NULL)) {
+		rc = contd__fail(-errno, "contd_init: the signal cannot be had");
+		contd__peers_end();
+		return rc;
+	}
 	contd__store_release(&contd__dispatch.signal_ops, &ops);
 	return 0;
 }

@@ -44,8 +44,8 @@ uint32_t contd__bell_settle_sig(struct contd__attached *me);
 /* A peer's ring has come, to whichever thread. */
 void contd__bell_rung_sig(void);
 
-/* peers.c: make the page that peers will map; at the start. Without it there is a private one. */
-void contd__page_make(void);
+/* peers.c: make the page that peers will map, where the settings want bells; at the start. 0 or -errno. */
+int contd__page_make(void);
 
 /* The end of contd: peers do not find this process any more. Nobody of this process uses the page. */
 void contd__peers_end(void);

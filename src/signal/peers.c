@@ -37,7 +37,6 @@ static struct {
 	struct contd__page *page; /* ours, or NULL */
 	int page_fd, socket;
 	char name[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" while nobody can find us */
-	int refused; /* why there is no page, -errno */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER, .page_fd = -1, .socket = -1};
 
 static struct contd__page unshared; /* where nobody can ring: in the child of a fork, and after the end */
@@ -98,19 +97,20 @@ static int make_page(void)
 	return 0;
 }
 
-void contd__page_make(void)
+int contd__page_make(void)
 {
-	pthread_mutex_lock(&own.lock);
+	int rc = 0;
+
 	if (D.config.bell == CONTD_BELL_OFF)
-		own.refused = -EOPNOTSUPP;
-	else
-		own.refused = own.page ? 0 : make_page();
-	if (own.page) {
-		contd__store(&own.page->signal_number, D.config.signal_number);
-		/* Before the daemon and any attached thread: nobody waits on the one before. */
-		contd__store_release(&D.page, own.page);
-	}
+		return 0;
+	pthread_mutex_lock(&own.lock);
+	rc = make_page();
+	if (!rc)
+		contd__store_release(&D.page, own.page); /* before the daemon and any attached thread waits on the other one */
 	pthread_mutex_unlock(&own.lock);
+	return rc ? contd__fail(rc, "contd_init: no page for doorbells to be had (memfd_create, mmap); raise RLIMIT_NOFILE, or "
+				    "do without them (CONTD_BELL=0)")
+		  : 0;
 }
 
 void contd__peers_forked(void)
@@ -170,10 +170,8 @@ static int listen_locked(const char *job, uint32_t number)
 		return strcmp(own.name, un.sun_path + 1) == 0
 			       ? 0
 			       : contd__fail(-EALREADY, "contd_bell_listen: this process listens by another name already");
-	if (own.refused == -EOPNOTSUPP)
+	if (!own.page)
 		return contd__fail(-EOPNOTSUPP, "contd_bell_listen: doorbells are off (the setting bell, CONTD_BELL)");
-	if (own.refused)
-		return contd__fail(own.refused, "contd_bell_listen: no page to share (memfd_create, mmap)");
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return contd__fail(-errno, "contd_bell_listen: no socket to be had; raise RLIMIT_NOFILE");

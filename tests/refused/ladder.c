@@ -197,6 +197,7 @@ static void scenario(enum contd_agent agent)
 	memset(words, 0, sizeof(words));
 	used = 0;
 	TRY(contd_init(&config));
+	TRY(contd_bell_listen("refused", (uint32_t)getpid()));
 	TRY(contd_thread_attach(NULL));
 	group_make(0, &plain);
 	group_make(CONTD_ASYNC_SIGNAL_SAFE, &safe);

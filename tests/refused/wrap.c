@@ -19,7 +19,10 @@
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
+#include <poll.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
