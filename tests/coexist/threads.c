@@ -209,6 +209,7 @@ static void cancelled_while_attached(void)
 static void *attached_helper(void *data)
 {
 	MUST(contd_thread_attach(NULL));
+	atomic_fetch_add(&attached_before, 1);
 	COMPUTE_UNTIL(atomic_load((atomic_int *)data));
 	return NULL;
 }
@@ -222,6 +223,7 @@ static void attached_over_starts_and_ends(void)
 
 		ticking_begin();
 		CHECK_EQ(pthread_create(&thread, NULL, attached_helper, &stop), 0);
+		AWAIT(atomic_load(&attached_before) == i + 1);
 		feed_begin(NULL);
 		COMPUTE_UNTIL(atomic_load(&feed_ran) > 100);
 		feed_end();
