@@ -226,6 +226,7 @@ uint32_t contd_group_outstanding(const struct contd_group *group)
 int contd_cancel(struct contd_handle handle)
 {
 	struct contd__slot *s = handle.slot;
+	enum contd__slot_kind kind;
 	uint32_t taken = 0;
 	bool reader;
 	int rc = contd__check_live();
@@ -251,21 +252,15 @@ int contd_cancel(struct contd_handle handle)
 	}
 	CONTD_COUNT(cancelled, 1);
 	CONTD_TESTPOINT("cancel_withdrawn");
-	switch ((enum contd__slot_kind)(s->source & 3)) {
-	case KIND_EVENT:
-		taken = contd__events_detach_sig(s, (uint32_t)handle.generation);
-		break;
-	case KIND_WORD:
-		/* It waits for whoever looks at words; that needs no grace period. */
-		taken = contd__word_remove(s);
-		break;
-	case KIND_GROUP:
+	kind = (enum contd__slot_kind)(s->source & 3);
+	if (kind == KIND_GROUP)
 		taken = contd__group_await_end((struct contd_group *)(s->source & ~(uintptr_t)3), s);
-		break;
-	case KIND_SOURCE:
-		break; /* handles to these are not given out */
-	}
 	contd__leave_sig(reader);
+	/* The others are the program's own, or wait for somebody who looks, and who may wait for a grace period. */
+	if (kind == KIND_EVENT)
+		taken = contd__events_detach_sig(s, (uint32_t)handle.generation);
+	else if (kind == KIND_WORD)
+		taken = contd__word_remove(s);
 	contd__slot_event_done_sig(s, (uint32_t)handle.generation, taken + 1);
 	return 0;
 }

@@ -42,12 +42,16 @@ static bool send_signal(struct contd__attached *a)
 /* Interrupt this one: by a signal, or, where its overhead budget is used up, by a tick once it can pay again. */
 static bool interrupt(struct contd__attached *a, bool whatever)
 {
-	uint64_t at = contd__load(&a->purse.enough_at);
+	uint64_t at = contd__load(&a->purse.enough_at), now = contd__ticks();
 
-	/* One that is on its way will see what was made ready before this. */
-	if (contd__load_seq(&a->signalled) || contd__xchg(&a->signalled, 1))
-		return true;
-	if (!whatever && at > contd__ticks()) {
+	/* One that is on its way will see what was made ready before this. But one that has not come for so long may have been
+	 * swallowed: by a debugger, or by a handler that the program has put in the place of ours for a while. */
+	if (contd__load_seq(&a->signalled) || contd__xchg(&a->signalled, 1)) {
+		if (now - contd__load(&a->signalled_at) < contd__dispatch.second)
+			return true;
+	}
+	contd__store(&a->signalled_at, now);
+	if (!whatever && at > now) {
 		COUNT(put_off);
 		contd__tick_at_sig(a, at);
 		return true;

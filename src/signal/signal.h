@@ -34,6 +34,7 @@ struct contd__attached {
 	int32_t tid;           /* 0: nobody's */
 	uint32_t senders;
 	uint32_t signalled;    /* a notification is on its way; the handler clears it before it looks */
+	uint64_t signalled_at; /* when it was sent, in clock ticks */
 	uint32_t armed;        /* the timer runs */
 	uint32_t inside;       /* its handler runs */
 	uint32_t resting;      /* outside regions, where ticks are no use for sources that need one */

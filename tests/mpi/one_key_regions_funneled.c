@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ranks: 2 */
+/* one_key_regions.c with MPI_THREAD_FUNNELED. */
+#define LEVEL MPI_THREAD_FUNNELED
+#include "one_key_regions.c"
