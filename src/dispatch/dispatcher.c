@@ -61,11 +61,14 @@ static void in_child(void)
 		ops->forked();
 }
 
-static int forks_refused; /* errno's value */
-
-static void watch_forks(void)
+/* Once a process. */
+static int watch_forks_locked(void)
 {
-	forks_refused = pthread_atfork(NULL, NULL, in_child);
+	static bool watched;
+	int err = watched ? 0 : pthread_atfork(NULL, NULL, in_child);
+
+	watched = watched || !err;
+	return err ? contd__fail(-err, "contd_init: out of memory (pthread_atfork)") : 0;
 }
 
 /* Put the settings in force: what is derived from them, and copies of the texts. */
@@ -97,16 +100,14 @@ static void settle(const struct contd_config *c)
 static int start_locked(const struct contd_config *cfg)
 {
 	static const struct contd__ordinary ordinary = {contd__thread_register, contd__table_grow};
-	static pthread_once_t forks = PTHREAD_ONCE_INIT;
 	struct contd_config c;
 	int rc = contd__settings_make(cfg, NULL, &c);
 
 	if (rc)
 		return rc;
-	pthread_once(&forks, watch_forks);
-	if (forks_refused)
-		return contd__fail(-forks_refused, "contd_init: out of memory (pthread_atfork)");
-	rc = contd__threads_start();
+	rc = watch_forks_locked();
+	if (!rc)
+		rc = contd__threads_start();
 	if (rc)
 		return rc;
 	D.ordinary = &ordinary;

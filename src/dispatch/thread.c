@@ -7,8 +7,7 @@
 #include "rcu/reader.h"
 
 static pthread_key_t exit_key;
-static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
-static int exit_key_refused; /* errno's value */
+static uint32_t exit_key_made;
 
 static void thread_exit(void *self)
 {
@@ -24,17 +23,24 @@ static void thread_exit(void *self)
 	contd__reader_unregister();
 }
 
-static void make_key(void)
-{
-	exit_key_refused = pthread_key_create(&exit_key, thread_exit);
-}
-
 int contd__threads_start(void)
 {
-	pthread_once(&exit_once, make_key);
-	return exit_key_refused ? contd__fail(-exit_key_refused, "contd_init: no key for thread-specific data to be had "
-								 "(pthread_key_create): the program has taken all of them")
-				: 0;
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	int err = 0;
+
+	/* Acquire: pairs with the release below. */
+	if (contd__load_acquire(&exit_key_made))
+		return 0;
+	pthread_mutex_lock(&lock);
+	if (!exit_key_made) {
+		err = pthread_key_create(&exit_key, thread_exit);
+		if (!err)
+			contd__store_release(&exit_key_made, 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return err ? contd__fail(-err, "contd_init: no key for thread-specific data to be had (pthread_key_create): the program "
+				       "has taken all of them")
+		   : 0;
 }
 
 void contd__thread_register(void)
@@ -43,9 +49,8 @@ void contd__thread_register(void)
 	contd__stats_thread_enter();
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__self.registered = 1; /* a handler may use RCU from here on */
-	pthread_once(&exit_once, make_key);
 	/* Without memory for the key's value the thread stays listed after its end: better to say so at once. It cannot
 	 * happen for one of the first 32 keys (they live in the thread's descriptor). */
-	if (!exit_key_refused)
+	if (contd__threads_start() == 0)
 		pthread_setspecific(exit_key, &contd__self);
 }

@@ -89,6 +89,11 @@ static int make_page(void)
 	page->mark = (uintptr_t)&contd__signals.bell_mark;
 	page->pid = getpid();
 	page->start_time = start_time(page->pid);
+	if (!page->start_time) { /* peers could not tell this process from a later one of its number */
+		munmap(page, PAGE_BYTES);
+		close(fd);
+		return -ENOENT;
+	}
 	page->signal_number = D.config.signal_number;
 	/* Release: whoever maps the page and finds this has the rest. */
 	contd__store_release(&page->magic, CONTD_PAGE_MAGIC);
@@ -108,7 +113,7 @@ int contd__page_make(void)
 	if (!rc)
 		contd__store_release(&D.page, own.page); /* before the daemon and any attached thread waits on the other one */
 	pthread_mutex_unlock(&own.lock);
-	return rc ? contd__fail(rc, "contd_init: no page for doorbells to be had (memfd_create, mmap); raise RLIMIT_NOFILE, or "
+	return rc ? contd__fail(rc, "contd_init: no page for doorbells to be had (memfd_create, mmap, /proc); raise RLIMIT_NOFILE, or "
 				    "do without them (CONTD_BELL=0)")
 		  : 0;
 }
