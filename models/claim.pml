@@ -6,6 +6,7 @@
  * check: safety
  * compile: -DNOREDUCE
  * optimise
+ * unreached: 4: B is not cancelled, and a canceller makes nothing ready
  * mutant: NO_HOLD safety a continuation is published without the hold of the call that registers it
  * mutant: MARK_FIRST safety the ready bit is set before the state is READY
  * mutant: BIT_SPLIT safety the ready bit is claimed by a load and a store
@@ -15,9 +16,10 @@
  * mutant: NO_GENERATION safety a canceller does not compare the generation
  * mutant: COUNT_FIRST safety a completer counts and exchanges the event's word afterwards
  *
- * The application attaches continuation A to the events 0 and 1, then B to event 2, in the first slot that is free: in
- * A's, where that is free again. Two threads complete the events, before or after; one cancels A with the handle that it
- * was given, and tries it again with the stale one. One thread scans for ever, and a handler once, which stops one of
+ * The application attaches continuation A to event 0, then B to event 1, in the first slot that is free: in A's, where
+ * that is free again. (Of what a slot waits for there is one more by whoever registers and one by whoever cancels: more
+ * events count in the same way.) Two threads complete the events, before or after; one cancels A with the handle that
+ * it was given, and tries it again with the stale one. One thread scans for ever, and a handler once, which stops one of
  * the threads (or none) at any step: that one does not move before the handler has ended, the others do.
  *
  * A loop of load and compare-exchange is one step here: what it does depends on the word alone.
@@ -41,7 +43,7 @@ byte outstanding;
 #define ATTACHED(s, g) (2 + (s) * 8 + (g))
 #define SLOT_OF(w) (((w) - 2) / 8)
 #define GENERATION_OF(w) (((w) - 2) % 8)
-byte event[3];
+byte event[2];
 
 /* What the application was given for A. */
 bool handle_set;
@@ -62,25 +64,27 @@ byte stopped; /* the process on whose thread the handler runs; 0: none */
 /* contd__slot_finish_sig (src/dispatch/run.c), contd__slot_free_sig (src/rcu/table.c) */
 inline finish(s)
 {
-	atomic {
+	d_step {
 		generation[s]++;
 		state[s] = FREE;
-		owner[s] = NOBODY
+		owner[s] = NOBODY;
+		on_stack[s] = true;
+		outstanding--
 	}
-	on_stack[s] = true;
-	outstanding--
 }
 
-/* contd__slot_event_done_rcu and count_events (src/dispatch/run.c) for continuation c; uses last */
+/* contd__slot_event_done_rcu and count_events (src/dispatch/run.c) for continuation c; uses last, which is 0 */
 inline count(c, s, g, n)
 {
 #ifdef MUTANT_MARK_FIRST
-	if
-	:: remaining[s] == (n) -> marked[s] = true
-	:: else
-	fi;
+	d_step {
+		if
+		:: remaining[s] == (n) -> marked[s] = true
+		:: else
+		fi
+	}
 #endif
-	atomic {
+	d_step {
 		/* What the code passes over silently (stale) must not be: until it is counted the slot is c's. */
 		assert(owner[s] == c && generation[s] == g && (state[s] == PENDING || state[s] == CANCELLED));
 		assert(remaining[s] >= (n));
@@ -92,14 +96,13 @@ inline count(c, s, g, n)
 		fi
 	}
 	if
-	:: last == 1 ->
+	:: atomic { last == 1 -> last = 0 }
 #ifndef MUTANT_MARK_FIRST
 		marked[s] = true
 #endif
-	:: last == 2 -> finish(s)
-	:: else
-	fi;
-	last = 0
+	:: atomic { last == 2 -> last = 0; finish(s) }
+	:: last == 0
+	fi
 }
 
 /* contd_event_complete (src/dispatch/event.c) */
@@ -107,32 +110,49 @@ inline complete(e, c)
 {
 #ifdef MUTANT_COUNT_FIRST
 	w = event[e];
-	if
-	:: w > DONE -> count(c, SLOT_OF(w), GENERATION_OF(w), 1)
-	:: else
-	fi;
-	event[e] = DONE;
 #else
-	atomic {
+	d_step {
 		w = event[e];
 		assert(w != DONE);
 		event[e] = DONE
 	}
+#endif
 	if
-	:: w > DONE ->
-		/* keep_status writes to the slot */
-		assert(owner[SLOT_OF(w)] == c);
-		count(c, SLOT_OF(w), GENERATION_OF(w), 1)
+	:: w > DONE -> count(c, SLOT_OF(w), GENERATION_OF(w), 1)
 	:: else
 	fi;
+#ifdef MUTANT_COUNT_FIRST
+	event[e] = DONE;
 #endif
-	w = 0
+	d_step {
+		w = 0;
+		ended++
+	}
 }
 
-/* attach (src/dispatch/event.c): done goes up where it was complete already */
-inline attach_event(c, e)
+/* contd__slot_get, contd__slot_publish_sig, contd_event_continue with one event; attach (src/dispatch/event.c) */
+inline attach(c, e)
 {
-	atomic {
+	d_step {
+		s = (on_stack[0] -> 0 : 1);
+		assert(on_stack[s]);
+		on_stack[s] = false;
+		assert(state[s] == FREE && owner[s] == NOBODY && !marked[s]);
+		g = generation[s]
+	}
+	d_step {
+		outstanding++;
+		owner[s] = c;
+		state[s] = PENDING;
+#ifdef MUTANT_NO_HOLD
+		done = 0;
+		remaining[s] = 1
+#else
+		done = 1;
+		remaining[s] = 2
+#endif
+	}
+	d_step {
 		if
 		:: event[e] == EMPTY ->
 			event[e] = ATTACHED(s, g);
@@ -143,67 +163,42 @@ inline attach_event(c, e)
 			mine = false
 		fi
 	}
-	if
-	:: mine -> assert(owner[s] == c && generation[s] == g) /* e->next, s->source */
-	:: else
-	fi
-}
-
-/* contd__slot_get, contd__slot_publish_sig, contd_event_continue; n events, the first of them e */
-inline attach(c, e, n)
-{
-	atomic {
+	d_step {
+		/* e->next, s->source */
+		assert(!mine || (owner[s] == c && generation[s] == g));
+		mine = false;
 		if
-		:: on_stack[0] -> s = 0
-		:: else ->
-			assert(on_stack[1]);
-			s = 1
-		fi;
-		on_stack[s] = false;
-		assert(state[s] == FREE && owner[s] == NOBODY && !marked[s]);
-		g = generation[s];
-		done = 1
-	}
-	outstanding++;
-	atomic {
-		owner[s] = c;
-		state[s] = PENDING;
-#ifdef MUTANT_NO_HOLD
-		done = 0;
-		remaining[s] = n
-#else
-		remaining[s] = n + 1
-#endif
-	}
-	attach_event(c, e);
-	if
-	:: n == 2 -> attach_event(c, e + 1)
-	:: else
-	fi;
-	if
-	:: c == A ->
-		atomic {
+		:: c == A ->
 			handle_slot = s;
 			handle_generation = g;
 			handle_set = true
-		}
-	:: else
-	fi;
+		:: else
+		fi
+	}
 	if
 	:: done != 0 -> count(c, s, g, done)
 	:: else
-	fi
+	fi;
+	d_step {
+		s = 0;
+		g = 0;
+		done = 0
+	}
 }
 
-active proctype Nothing() { skip }
+/* Only there to be process 0. */
+active proctype Nothing()
+{
+	skip
+}
 
 active proctype Application() provided (stopped != _pid)
 {
 	byte s, g, done, last;
 	bool mine;
 
-	attach(A, 0, 2);
-	attach(B, 2, 1);
+	attach(A, 0);
+	attach(B, 1);
 	ended++
 }
 
@@ -213,31 +208,14 @@ active [2] proctype Completer() provided (stopped != _pid)
 
 	if
 	:: _pid == COMPLETER -> complete(0, A)
-	:: else ->
-		complete(1, A);
-		complete(2, B)
-	fi;
-	ended++
-}
-
-/* contd__events_detach_sig (src/dispatch/event.c) */
-inline detach(e)
-{
-	assert(owner[handle_slot] == A); /* the list of events is in the slot */
-	atomic {
-		if
-		:: event[e] == ATTACHED(handle_slot, handle_generation) ->
-			event[e] = EMPTY;
-			taken++
-		:: else
-		fi
-	}
+	:: else -> complete(1, B)
+	fi
 }
 
 /* contd__slot_withdraw_sig (src/dispatch/run.c) */
 inline withdraw()
 {
-	atomic {
+	d_step {
 #ifdef MUTANT_NO_GENERATION
 		if
 		:: state[handle_slot] == PENDING || state[handle_slot] == READY ->
@@ -258,7 +236,7 @@ inline withdraw()
 	}
 }
 
-/* contd_cancel (src/dispatch/group.c), twice */
+/* contd_cancel (src/dispatch/group.c), contd__events_detach_sig (src/dispatch/event.c); then once more */
 active proctype Canceller() provided (stopped != _pid)
 {
 	byte taken, last;
@@ -268,8 +246,15 @@ active proctype Canceller() provided (stopped != _pid)
 	withdraw();
 	if
 	:: was == PENDING ->
-		detach(0);
-		detach(1);
+		assert(owner[handle_slot] == A); /* the list of events is in the slot */
+		d_step {
+			if
+			:: event[0] == ATTACHED(handle_slot, handle_generation) ->
+				event[0] = EMPTY;
+				taken++
+			:: else
+			fi
+		}
 #if defined(MUTANT_CANCEL_FREES)
 		finish(handle_slot)
 #elif defined(MUTANT_CANCEL_NO_HOLD)
@@ -284,61 +269,51 @@ active proctype Canceller() provided (stopped != _pid)
 	fi;
 	taken = 0;
 	withdraw();
-	assert(was == FREE);
-	ended++
+	d_step {
+		assert(was == FREE);
+		ended++
+	}
 }
 
 /* contd__table_claim_sig (src/rcu/table.c), run_claimed (src/dispatch/run.c) */
 inline claim(s)
 {
 #ifdef MUTANT_BIT_SPLIT
-	mine = marked[s];
-	if
-	:: mine -> marked[s] = false
-	:: else
-	fi;
+	/* the load was what chose it */
+	marked[s] = false;
 #else
-	atomic {
-		mine = marked[s];
-		marked[s] = false
-	}
-#endif
 	if
-	:: mine ->
+	:: d_step { marked[s] -> marked[s] = false }
+#endif
 #ifdef MUTANT_CLAIM_SPLIT
 		go = (state[s] == READY);
-		if
-		:: go -> state[s] = RUNNING
-		:: else
-		fi;
-#else
-		atomic {
-			go = (state[s] == READY);
-			assert(go || state[s] == CANCELLED);
+		d_step {
 			if
-			:: go -> state[s] = RUNNING
-			:: else
+			:: go ->
+				state[s] = RUNNING;
+#else
+		d_step {
+			if
+			:: state[s] == READY ->
+				state[s] = RUNNING;
+#endif
+				ran[owner[s]]++;
+				assert(ran[owner[s]] == 1 && !cancelled[owner[s]])
+			:: else -> assert(state[s] == CANCELLED)
 			fi
 		}
-#endif
-		if
-		:: go ->
-			atomic {
-				ran[owner[s]]++;
-				assert(ran[owner[s]] == 1 && !cancelled[owner[s]]);
-				go = false
-			}
-		:: else
-		fi;
 		finish(s)
+#ifndef MUTANT_BIT_SPLIT
 	:: else
-	fi;
-	mine = false
+	fi
+#endif
 }
 
 active proctype Scanner() provided (stopped != _pid)
 {
-	bool mine, go;
+#ifdef MUTANT_CLAIM_SPLIT
+	bool go;
+#endif
 
 	do
 	:: marked[0] -> claim(0)
@@ -353,24 +328,27 @@ active proctype Scanner() provided (stopped != _pid)
 /* contd__handler (src/signal/handler.c), contd__react_sig (src/dispatch/run.c) */
 active proctype Handler()
 {
-	bool mine, go;
+#ifdef MUTANT_CLAIM_SPLIT
+	bool go;
+#endif
 
-	atomic {
+	if
+	:: marked[0] || marked[1] ->
 		if
-		:: marked[0] || marked[1] ->
-			if
-			:: stopped = 0
-			:: stopped = APPLICATION
-			:: stopped = COMPLETER
-			:: stopped = CANCELLER
-			:: stopped = SCANNER
-			fi
-		:: ended == 4
+		:: stopped = 0
+		:: stopped = APPLICATION
+		:: stopped = COMPLETER
+		:: stopped = CANCELLER
+		:: stopped = SCANNER
+		fi;
+		if
+		:: marked[0] -> claim(0)
+		:: marked[1] -> claim(1)
+		:: else
 		fi
-	}
-	claim(0);
-	claim(1);
-	atomic {
+	:: ended == 4
+	fi;
+	d_step {
 		stopped = 0;
 		ended++
 	}
