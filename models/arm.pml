@@ -140,9 +140,7 @@ active proctype Thread() provided (!inside)
 		region = false
 	:: ended == 2 && !word_pending
 	fi;
-	done = true;
-	/* no region begins any more */
-	region_pending = false
+	done = true
 }
 
 /* timer_settime(2): it expires again and again. */
