@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Continuation requests of the revised interface: contd__cr_hold, contd__cr_start, contd__cr_report (src/mpi/cr.c), with
+ * contd__attach (src/mpi/attach.c) and a thread that starts and tests (src/mpi/calls.c: cr_test).
+ *
+ * check: safety
+ * check: ltl ends
+ * unreached: 2: what a callback registers is never held: its CR is active
+ * mutant: LOOK_FIRST safety who attaches looks whether the CR is active and counts its continuation afterwards
+ * mutant: COUNT_FIRST safety who reports looks at the count and makes the CR inactive afterwards
+ * mutant: NO_LOCK_LOOK ltl ends who attaches does not look again under the lock
+ * mutant: START_LATE ltl ends the start takes what is held, and says afterwards that the CR is active
+ * mutant: REPORT_KEEPS ltl ends a report that finds something outstanding leaves the CR inactive
+ *
+ * Continuation 0 waits for an operation that another thread completes, 1 for one that is complete. Continuation 0, when it
+ * runs, registers 2. Nothing runs while the CR is inactive, each runs once, and starting and testing comes to an end.
+ */
+#define N 3
+
+byte remaining[N];
+byte outstanding;
+bool active_word;
+bool locked;
+bool held[N];
+
+/* Not in the code. */
+bool open;         /* between a start and the report that it is complete */
+bool published[N];
+byte ran[N];
+byte attached;     /* calls that have returned */
+bool done;
+
+ltl ends { <> done }
+
+#define LOCK() atomic { !locked -> locked = true }
+#define UNLOCK() locked = false
+
+/* contd__slot_event_done_sig or contd__slot_run_inline; the callback; contd__slot_finish_sig */
+inline count(c, n)
+{
+	d_step {
+		assert(remaining[c] >= (n));
+		remaining[c] = remaining[c] - (n);
+		last = (remaining[c] == 0);
+		if
+		:: last ->
+			assert(open);
+			ran[c]++;
+			assert(ran[c] == 1)
+		:: else
+		fi
+	}
+	if
+	:: atomic { last && (c != 0 || attached == N) -> last = false; outstanding-- } /* the callback of 0 attaches */
+	:: !last
+	fi
+}
+
+/* contd__attach, contd__cr_hold: counts is 1 where the operation is complete */
+inline attach(c, complete)
+{
+#ifdef MUTANT_LOOK_FIRST
+	is = active_word;
+#endif
+	/* contd__slot_publish_sig: the operation, this call, the start */
+	d_step {
+		outstanding++;
+		remaining[c] = 3;
+		published[c] = true;
+		counts = 1 + complete
+	}
+#ifndef MUTANT_LOOK_FIRST
+	is = active_word;
+#endif
+	if
+	:: is
+	:: !is ->
+		LOCK();
+#ifndef MUTANT_NO_LOCK_LOOK
+		is = active_word;
+#endif
+		held[c] = !is;
+		UNLOCK()
+	fi;
+	d_step {
+		counts = counts + is;
+		is = false;
+		attached++
+	}
+	count(c, counts)
+}
+
+active proctype Attacher0()
+{
+	byte counts;
+	bool is, last;
+
+	attach(0, 0)
+}
+
+active proctype Attacher1()
+{
+	byte counts;
+	bool is, last;
+
+	attach(1, 1)
+}
+
+/* Inside the callback of 0, wherever that runs. */
+active proctype Callback()
+{
+	byte counts;
+	bool is, last;
+
+	ran[0] == 1 && attached == 2;
+	attach(2, 1)
+}
+
+active proctype Operation()
+{
+	bool last;
+
+	published[0];
+	count(0, 1)
+}
+
+/* contd__cr_start */
+inline start()
+{
+	LOCK();
+	assert(!active_word);
+	d_step {
+		take[0] = held[0];
+		take[1] = held[1];
+		take[2] = held[2];
+		held[0] = false;
+		held[1] = false;
+		held[2] = false
+	}
+#ifdef MUTANT_START_LATE
+	UNLOCK();
+	d_step {
+		active_word = true;
+		open = true
+	}
+#else
+	d_step {
+		active_word = true;
+		open = true
+	}
+	UNLOCK();
+#endif
+	/* release_held */
+	if
+	:: take[0] -> count(0, 1)
+	:: else
+	fi;
+	if
+	:: take[1] -> count(1, 1)
+	:: else
+	fi;
+	if
+	:: take[2] -> count(2, 1)
+	:: else
+	fi
+}
+
+/* contd__cr_report */
+inline report()
+{
+	LOCK();
+#ifdef MUTANT_COUNT_FIRST
+	d_step {
+		zero = (outstanding == 0);
+		open = !zero
+	}
+	active_word = !zero;
+#else
+	active_word = false;
+	d_step {
+		zero = (outstanding == 0);
+		open = !zero
+	}
+#ifndef MUTANT_REPORT_KEEPS
+	if
+	:: zero
+	:: else -> active_word = true
+	fi;
+#else
+	open = false;
+#endif
+#endif
+	UNLOCK()
+}
+
+active proctype Program()
+{
+	bool take[N], last, zero;
+
+	do
+	:: !active_word ->
+		if
+		:: attached == N && outstanding == 0 -> break
+		:: attached != N || outstanding != 0 -> start()
+		fi
+	:: active_word ->
+		/* contd__cr_complete */
+		if
+		:: outstanding == 0 -> report()
+		:: else
+		fi
+	od;
+	skip;
+	d_step {
+		assert(ran[0] == 1 && ran[1] == 1 && ran[2] == 1);
+		assert(!held[0] && !held[1] && !held[2]);
+		done = true
+	}
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One signal to one attached thread: `signalled` and its handler, guards, and threads that are detached and attached anew.
+ * src/signal/notify.c, handler.c, attach.c; contd_guard_end (include/contd/contd.h), contd__guard_pickup
+ * (src/dispatch/run.c).
+ *
+ * check: safety
+ * compile: -DNOREDUCE
+ * optimise
+ * unreached: 16: who has just attached is the first that it finds in record 0; only thread 2 has a guard
+ * mutant: CLAIM_OUTSIDE safety who sends claims `signalled` before it counts itself in `senders` (src/signal/notify.c as of 0f94d06)
+ * mutant: EXIT_SILENT safety a thread that ends does not hand on what it was notified of (src/dispatch/thread.c as of 0f94d06)
+ * mutant: CLEAR_LATE safety the handler clears `signalled` after it has looked
+ * mutant: NOTIFY_FIRST safety a completer notifies before it marks
+ * mutant: GUARD_FIRST safety the end of a guard looks for what was missed before it ends
+ * mutant: DETACH_NO_WAIT safety who is detached does not wait for those who send
+ *
+ * Two completers make something ready, each once, and notify one attached thread. Either there is one, which goes through
+ * a guard and does not move while its handler runs. Or there is one that is detached, or ends, and its record
+ * becomes another thread's, and there may be one more that is attached all the time; that handlers stop those meanwhile
+ * forbids executions and adds none. Signals are not lost (RLIMIT_SIGPENDING), and there are no ticks
+ * (CONTD_AGENT=caller).
+ */
+byte ready;               /* marked, of async-signal-safe groups */
+
+/* struct contd__attached; tid: the thread that the record is of now, 0: none */
+byte tid[2] = {0, 2};
+byte senders[2];
+bool signalled[2];
+
+/* Threads 1 and 3 use record 0 one after the other, thread 2 record 1. */
+bool pending[4];          /* the signal is queued */
+bool inside[4];           /* the handler runs */
+bool guard, missed;       /* of thread 2 */
+byte ended;
+
+/* contd__notify_sig for one of the records: r; done: somebody will look */
+inline notify_one(r)
+{
+	if
+	:: done || tid[r] == 0
+	:: else ->
+		if
+		:: atomic { signalled[r] -> done = true }
+		:: else ->
+#ifdef MUTANT_CLAIM_OUTSIDE
+			d_step {
+				mine = !signalled[r];
+				signalled[r] = true
+			}
+			if
+			:: !mine -> done = true
+			:: mine ->
+				/* send_signal */
+				senders[r]++;
+				to = tid[r];
+				if
+				:: to != 0 ->
+					pending[to] = true;
+					done = true
+				:: else
+				fi;
+				senders[r]--;
+				if
+				:: done
+				:: else -> signalled[r] = false
+				fi
+			fi;
+#else
+			senders[r]++;
+			to = tid[r];
+			if
+			:: to != 0 ->
+				d_step {
+					mine = !signalled[r];
+					signalled[r] = true
+				}
+				if
+				:: mine -> pending[to] = true
+				:: else
+				fi;
+				done = true
+			:: else
+			fi;
+			senders[r]--;
+#endif
+			d_step {
+				mine = false;
+				to = 0
+			}
+		fi
+	fi
+}
+
+inline notify()
+{
+	/* Whose turn it is may be either. */
+	if
+	:: true ->
+		notify_one(0);
+		notify_one(1)
+	:: true ->
+		notify_one(1);
+		notify_one(0)
+	fi;
+	done = false
+}
+
+/* contd_event_complete, contd__kick_sig on a thread that is not attached */
+proctype Completer()
+{
+	byte to;
+	bool done, mine;
+
+#ifdef MUTANT_NOTIFY_FIRST
+	notify();
+	ready++;
+#else
+	ready++;
+	notify();
+#endif
+	ended++
+}
+
+/* contd__react_sig: all that it finds */
+inline react()
+{
+	ready = 0
+}
+
+/*
+ * Of record 0: contd_thread_detach, or thread_exit and detach_self; record_retire. Then another thread's
+ * contd_thread_attach: record_take, publish, look.
+ */
+proctype Record()
+{
+	byte to;
+	bool done, mine;
+
+	tid[0] = 0;
+#ifndef MUTANT_DETACH_NO_WAIT
+	senders[0] == 0;
+#endif
+	/* signals that come from here on find the thread not attached, or gone */
+#ifndef MUTANT_EXIT_SILENT
+	if
+	:: ready != 0 ->
+		notify_one(1); /* of record 0 it sees that it is nobody's */
+		done = false
+	:: else
+	fi;
+#endif
+	if
+	:: signalled[0] = false;
+		tid[0] = 3;
+		if
+		:: ready != 0 -> notify()
+		:: else
+		fi
+	:: true /* nobody comes */
+	fi;
+	ended++
+}
+
+/* contd_guard_begin, contd_guard_end, contd__guard_pickup */
+proctype Guarded() provided (!inside[2])
+{
+	guard = true;
+#ifdef MUTANT_GUARD_FIRST
+	if
+	:: missed -> goto pickup
+	:: else -> guard = false
+	fi;
+	goto out;
+pickup:
+#endif
+	guard = false;
+	do
+	:: missed ->
+		missed = false;
+		guard = true;
+		react();
+		guard = false
+	:: else -> break
+	od;
+#ifdef MUTANT_GUARD_FIRST
+out:
+#endif
+	ended++
+}
+
+/* contd__handler of a notification, on thread t with record r */
+inline handle(t, r)
+{
+	atomic {
+		pending[t] -> pending[t] = false;
+		inside[t] = true
+	}
+	/* enter */
+	if
+	:: tid[r] == t ->
+#ifndef MUTANT_CLEAR_LATE
+		signalled[r] = false;
+#endif
+		if
+		:: t == 2 && guard -> missed = true
+		:: else -> react()
+		fi;
+#ifdef MUTANT_CLEAR_LATE
+		signalled[r] = false
+#endif
+	:: else
+	fi;
+	inside[t] = false
+}
+
+proctype Handlers()
+{
+end:	do
+	:: handle(1, 0)
+	:: handle(2, 1)
+	:: handle(3, 0)
+	od
+}
+
+/* At the end nothing is ready that nobody looks for, if anybody is there. */
+proctype End()
+{
+	ended == 3 && !pending[1] && !pending[2] && !pending[3] && !inside[1] && !inside[2] && !inside[3];
+	assert((ready == 0 && !missed) || (tid[0] == 0 && tid[1] == 0))
+}
+
+init {
+	atomic {
+		run Completer();
+		run Completer();
+		if
+		:: tid[0] = 0;
+			run Guarded()
+		:: tid[0] = 1;
+			run Record();
+			if
+			:: tid[1] = 0
+			:: true
+			fi
+		fi;
+		run Handlers();
+		run End()
+	}
+}

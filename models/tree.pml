@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tree of ready bits (src/rcu/table.c) with somebody asleep until something is marked (src/dispatch/wait.c).
+ *
+ * check: safety
+ * optimise
+ * unreached: 6: the sleeper does not tell itself
+ * mutant: SETTLE_SILENT safety who marks up again after settling tells nobody (src/rcu/table.c as of 0f94d06)
+ * mutant: SETTLE_NO_LOOK safety settling does not look at the word below again
+ * mutant: ROOT_NO_LOOK safety settling the root does not look at the table again
+ * mutant: ANNOUNCE_FIRST safety a completer announces before it marks
+ * mutant: CLAIM_SPLIT safety a leaf bit is claimed by a load and a store
+ * mutant: SLEEP_NO_LOOK safety a waiter does not look between saying that it sleeps and sleeping
+ *
+ * Two slots, under one leaf or under two; above the leaves one word, and above that one bit. The table has two levels
+ * more (branch, top) and the root two words: each is one more level of the kind that `summary` is here. A hint of 0 has
+ * always somebody who is about to set it, or nothing below it. But in between somebody else may find it 0 and go to sleep.
+ * At the start the hints are set for nothing, as a scan leaves them that its budget ended.
+ *
+ * One slot is ready; a completer marks the other (contd__slot_event_done_rcu), somebody scans and sleeps (a thread in contd_group_wait, which looks
+ * at its group too, or the daemon, which looks at the root only), and somebody scans once with a budget of one and
+ * does not come again: another thread (contd_poll(1)), or a handler. That a handler stops its thread meanwhile forbids
+ * executions and adds none, since here nobody waits for anybody: so it is a process like the others.
+ */
+#define NONE 3
+#define ALL 4
+
+byte leaf[2] = {1, 0}; /* a bit per slot */
+byte summary = 3;   /* a bit per leaf */
+bool root = true;
+byte under[2];      /* the leaf of each slot */
+byte ran[2];
+byte outstanding = 2;
+
+bool sleepers, wake; /* wake: it has changed since the sleeper read it */
+bool asleep;
+
+bool daemon;        /* who sleeps is the daemon */
+
+/* contd__announce_sig (src/dispatch/run.c), futex(2) */
+inline announce()
+{
+	if
+	:: sleepers ->
+		wake = true;
+		asleep = false
+	:: else
+	fi
+}
+
+/* mark_up and contd__root_mark_sig (src/rcu/table.c): each level is looked at, whoever set the one below */
+inline mark_up(l)
+{
+	if
+	:: summary & (1 << l)
+	:: else -> summary = summary | (1 << l)
+	fi;
+	if
+	:: root
+	:: else -> root = true
+	fi
+}
+
+/* The scanner that took a hint away and gave it back. */
+inline tell_again()
+{
+#ifndef MUTANT_SETTLE_SILENT
+	announce()
+#else
+	skip
+#endif
+}
+
+/* contd__table_claim_sig, claim_chunk, claim_leaf, settle (src/rcu/table.c), from the first slot on */
+inline claim(got, l, v)
+{
+	got = NONE;
+	do
+	:: atomic {
+		(summary >> l) != 0 ->
+		l = ((summary >> l) & 1 -> l : l + 1)
+	   }
+		do
+		:: leaf[l] == 0 -> break
+		:: atomic {
+			leaf[l] != 0 ->
+			v = (leaf[l] & 1 -> 0 : 1)
+#ifdef MUTANT_CLAIM_SPLIT
+			;
+			got = v
+#endif
+		   }
+#ifdef MUTANT_CLAIM_SPLIT
+			leaf[l] = leaf[l] & ~(1 << v);
+			break
+#else
+			atomic {
+				if
+				:: leaf[l] & (1 << v) ->
+					leaf[l] = leaf[l] & ~(1 << v);
+					got = v
+				:: else
+				fi
+			}
+			if
+			:: got != NONE -> break
+			:: else
+			fi
+#endif
+		od;
+		if
+		:: got != NONE -> break
+		:: else
+		fi;
+		if
+		:: leaf[l] == 0 ->
+			summary = summary & ~(1 << l);
+#ifndef MUTANT_SETTLE_NO_LOOK
+			if
+			:: leaf[l] != 0 ->
+				mark_up(l);
+				tell_again()
+			:: else
+			fi
+#endif
+		:: else
+		fi;
+		l++
+	:: atomic { (summary >> l) == 0 -> l = 0 }
+		break
+	od;
+	atomic {
+		l = 0;
+		v = 0
+	}
+}
+
+/* run_claimed, contd__slot_finish_sig, group_idle_sig (src/dispatch/run.c) */
+inline run_slot(s, v)
+{
+	atomic {
+		ran[s]++;
+		assert(ran[s] == 1);
+		s = 0;
+		outstanding--;
+		v = (outstanding == 0)
+	}
+	if
+	:: v -> announce()
+	:: else
+	fi
+}
+
+/* contd__scan_group_sig (src/dispatch/run.c), one revolution that begins at the first slot */
+inline scan_group(budget, left, got, l, v)
+{
+	left = budget;
+	do
+	:: left == 0 -> break
+	:: left != 0 ->
+		claim(got, l, v);
+		if
+		:: got == NONE -> break
+		:: else ->
+			run_slot(got, v);
+			left--
+		fi
+	od
+}
+
+/* contd__root_settle_sig (src/rcu/table.c) */
+inline root_settle()
+{
+	if
+	:: summary != 0
+	:: else ->
+		root = false;
+#ifndef MUTANT_ROOT_NO_LOOK
+		if
+		:: summary != 0 ->
+			root = true;
+			tell_again()
+		:: else
+		fi
+#endif
+	fi
+}
+
+/* scan_class (src/dispatch/run.c) */
+inline scan_class(budget, left, got, l, v)
+{
+	if
+	:: root ->
+		scan_group(budget, left, got, l, v);
+		root_settle()
+	:: else
+	fi
+}
+
+/* contd__slot_event_done_rcu: contd__table_mark_sig, contd__announce_sig */
+proctype Completer(byte s)
+{
+#ifdef MUTANT_ANNOUNCE_FIRST
+	announce();
+#endif
+	leaf[under[s]] = leaf[under[s]] | (1 << s);
+	mark_up(under[s]);
+#ifndef MUTANT_ANNOUNCE_FIRST
+	announce();
+#endif
+	skip
+}
+
+/* contd_group_wait, contd__drive, doze (src/dispatch/wait.c); daemon_main (src/dispatch/daemon.c) */
+proctype Waiter()
+{
+	byte left, got, l, v;
+
+	do
+	:: outstanding == 0 -> break
+	:: else ->
+		/* For the waiter the scan of its own group comes first, and that of its class (its second) is left out. */
+		if
+		:: !daemon || root ->
+			scan_group(ALL, left, got, l, v);
+			if
+			:: root -> root_settle()
+			:: else
+			fi
+		:: else -> left = ALL
+		fi;
+		if
+		:: left != ALL
+		:: else ->
+			sleepers = true;
+			atomic {
+				wake = false;
+				got = 0;
+				l = 0;
+				v = 0;
+				left = 0
+			}
+			if
+#ifdef MUTANT_SLEEP_NO_LOOK
+			:: true ->
+#else
+			:: outstanding != 0 ->
+				if
+				:: root -> goto up
+				:: else
+				fi;
+				if
+				:: !daemon && summary != 0 -> goto up
+				:: else
+				fi;
+#endif
+				atomic { asleep = !wake }
+				!asleep
+#ifndef MUTANT_SLEEP_NO_LOOK
+			:: else
+#endif
+			fi;
+up:
+			sleepers = false
+		fi
+	od
+}
+
+/* contd_poll (src/dispatch/wait.c), or contd__handler and contd__react_sig (src/dispatch/run.c) */
+proctype Scanner()
+{
+	byte left, got, l, v;
+
+	scan_class(1, left, got, l, v)
+}
+
+init {
+	atomic {
+		if
+		:: under[1] = 0
+		:: under[1] = 1
+		fi;
+		if
+		:: daemon = false
+		:: daemon = true
+		fi;
+		run Completer(1);
+		run Waiter();
+		run Scanner()
+	}
+}
