@@ -449,8 +449,11 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 	uint32_t start, pos, at, ran = 0;
 	bool wrapped;
 
-	if (contd__load_seq(&root->top) == 0)
+	if (contd__load_seq(&root->top) == 0) {
+		/* A marker that was overtaken by the scan that ran its continuation has set the class's bit for nothing. */
+		contd__class_settle_sig(root);
 		return 0;
+	}
 	CONTD_COUNT(scans, 1);
 	start = pos = contd__load(&root->cursor);
 	wrapped = start == 0;

@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 
+#include "source.h"
 #include "unit.h"
 
 #include <criterion/parameterized.h>
@@ -79,6 +80,12 @@ static struct point points[] = {
 	{"notify_before_send"},
 	{"arm_claimed"},
 	{"timer_stopped"},
+	{"root_marked"},
+	{"class_cleared"},
+	{"bell_armed"},
+	{"bell_taken"},
+	{"daemon_naps"},
+	{"daemon_polls"},
 };
 #define POINTS (sizeof(points) / sizeof(points[0]))
 
@@ -197,6 +204,44 @@ static void complete_it(void *event)
 	contd_event_complete(event, 0);
 }
 
+/* Regions in which the bell is armed, and rung, by this process itself: each operation of the source's is found once. */
+static void bells_part(const char *point)
+{
+	struct contd_event e = CONTD_EVENT_INIT;
+	struct contd_bell *bell;
+	struct tally t = {0};
+	char job[32];
+
+	snprintf(job, sizeof(job), "races-%d", (int)getpid());
+	must(contd_bell_listen(job, 0));
+	must(contd_bell_open(job, 0, &bell));
+	for (unsigned i = 1; i <= 50; i++) {
+		source_continue(&source_a, &e, tally_cb, &t, plain_group);
+		contd_compute_begin();
+		source_finish(&source_a);
+		cr_assert_geq(contd_bell_ring(bell), 0);
+		compute_until(runs(&t) == i);
+		contd_compute_end();
+		cr_assert_eq(contd__load(&source_a.found), i, "at %s", point);
+	}
+	contd_bell_close(bell);
+}
+
+/* The daemon looks at a word that never holds, or sleeps on a descriptor, while the rest goes on. */
+static void daemon_part(const char *point)
+{
+	struct contd_event e = CONTD_EVENT_INIT;
+	struct tally t = {0};
+
+	for (unsigned i = 1; i <= 20; i++) {
+		source_continue(&source_a, &e, tally_cb, &t, side_group[1]);
+		usleep(500);
+		source_finish(&source_a);
+		compute_until(runs(&t) == i);
+		cr_assert_eq(contd__load(&source_a.found), i, "at %s", point);
+	}
+}
+
 ParameterizedTest(struct point *point, races, interrupted)
 {
 	struct contd_event far = CONTD_EVENT_INIT, *fars[] = {&far};
@@ -204,10 +249,15 @@ ParameterizedTest(struct point *point, races, interrupted)
 	struct helper helper;
 	unsigned ready = 0;
 
+	bool bells = strncmp(point->name, "bell_", 5) == 0, on_daemon = strncmp(point->name, "daemon_", 7) == 0;
 	/* Scans that do not end after microseconds: a build with sanitizers is slow. */
 	struct contd_config config = {.size = sizeof(config), .scan_ns = 1000000000, .scan_count = 100000};
 
+	if (on_daemon)
+		config.agent = strcmp(point->name, "daemon_polls") == 0 ? CONTD_AGENT_BLOCK : CONTD_AGENT_TICK;
 	must(contd_init(&config));
+	if (bells || on_daemon)
+		source_register(&source_a, bells ? WHERE_REGION : WHERE_DAEMON, strcmp(point->name, "daemon_polls") == 0);
 	signal_group = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
 	plain_group = group_new(0, 0);
 	poll_group = group_new(CONTD_POLL_ONLY, 0);
@@ -226,6 +276,10 @@ ParameterizedTest(struct point *point, races, interrupted)
 	events_part();
 	words_part();
 	chain_part();
+	if (bells)
+		bells_part(point->name);
+	if (on_daemon)
+		daemon_part(point->name);
 	must(contd_event_continue(1, fars, tally_cb, &far_tally, signal_group, NULL));
 	helper_do(&helper, complete_it, &far);
 	compute_until(runs(&far_tally));
@@ -325,6 +379,7 @@ static void end(unsigned n1, unsigned n2, unsigned n3)
 	hook_off();
 	while (contd_poll(0))
 		;
+	cr_assert_eq(contd__load(&contd__ready), 0, "a class is marked, and has nothing ready");
 	cr_assert_eq(runs(&t1), n1, "first: %u", runs(&t1));
 	cr_assert_eq(runs(&t2), n2, "second: %u", runs(&t2));
 	cr_assert_eq(runs(&t3), n3, "third: %u", runs(&t3));
@@ -560,6 +615,10 @@ Test(races, scanned_at_mark_top)
 {
 	scanned_at("mark_top");
 }
+Test(races, scanned_at_root_marked)
+{
+	scanned_at("root_marked");
+}
 Test(races, scanned_at_complete_marked)
 {
 	scanned_at("complete_marked");
@@ -589,6 +648,10 @@ Test(races, marked_at_settle_cleared)
 Test(races, marked_at_root_cleared)
 {
 	marked_at("root_cleared");
+}
+Test(races, marked_at_class_cleared)
+{
+	marked_at("class_cleared");
 }
 Test(races, marked_at_scan_pinned)
 {
@@ -642,6 +705,11 @@ Test(races, marked_each_time_at_root_cleared)
 	marked_each_time("root_cleared");
 }
 
+Test(races, marked_each_time_at_class_cleared)
+{
+	marked_each_time("class_cleared");
+}
+
 static void destroy_g(void)
 {
 	must(contd_group_destroy(g));
@@ -686,6 +754,11 @@ Test(races, destroyed_at_settle_cleared)
 Test(races, destroyed_at_root_cleared)
 {
 	destroyed_at("root_cleared");
+}
+
+Test(races, destroyed_at_class_cleared)
+{
+	destroyed_at("class_cleared");
 }
 
 /* ... and with the last continuation at once: the completer is the last who knows of the group. */
