@@ -39,9 +39,11 @@ static struct {
 	bool by_settings;
 	int32_t tid;
 	uint32_t stop;
+	uint32_t changes;     /* futex word: goes up when the thread is to look at its settings, or to stop */
 	uint64_t tick_ns;     /* 0: by the budget */
 
 	/* The thread's own. */
+	uint32_t seen;        /* changes that it knows of: it does not sleep while there are others */
 	uint64_t cost;        /* of a look, in clock ticks, sleeping and waking included */
 	uint64_t cpu_before, looks;
 	uint32_t quiet;       /* looks in a row that found nothing */
@@ -162,9 +164,23 @@ static bool may_be_woken(void)
 	return true;
 }
 
+static bool changed(void)
+{
+	return contd__load_seq(&S.changes) != S.seen;
+}
+
 static struct timespec timespec_of(uint64_t ns)
 {
 	return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
+/* So long, and only a change of the settings ends it. */
+static void rest(void)
+{
+	struct timespec ts = timespec_of(interval_ns());
+
+	CONTD_TESTPOINT("daemon_rests");
+	syscall(SYS_futex, &S.changes, FUTEX_WAIT_PRIVATE, S.seen, &ts, NULL, 0);
 }
 
 static void nap(void)
@@ -173,16 +189,14 @@ static void nap(void)
 	struct timespec ts;
 
 	if (S.tick_ns || !may_be_woken()) {
-		ts = timespec_of(interval_ns());
-		if (!contd__load_seq(&S.stop))
-			futex_wait(DAEMON_AWAKE, &ts);
+		rest();
 		return;
 	}
 	ts = timespec_of(interval_ns());
 	/* Arm, look again, sleep. */
 	contd__store_seq(word, DAEMON_NAPS);
 	CONTD_TESTPOINT("daemon_naps");
-	if (!look() && !contd__load_seq(&S.stop))
+	if (!look() && !changed())
 		futex_wait(DAEMON_NAPS, &ts);
 	if (contd__xchg(word, DAEMON_AWAKE) == DAEMON_AWAKE)
 		S.rung = 1;
@@ -194,7 +208,7 @@ static void sleep_on(void)
 	uint32_t *word = &D.page->armed.by.daemon;
 
 	contd__store_seq(word, DAEMON_SLEEPS);
-	if (!something_to_do() && !watches_for_regions() && !contd__load_seq(&S.stop))
+	if (!something_to_do() && !watches_for_regions() && !changed())
 		futex_wait(DAEMON_SLEEPS, NULL);
 	contd__xchg(word, DAEMON_AWAKE);
 }
@@ -257,7 +271,7 @@ static bool block(bool looks)
 		polled[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
 	contd__store_seq(word, DAEMON_POLLS);
 	CONTD_TESTPOINT("daemon_polls");
-	if (!(looks && look()) && !contd__load_seq(&S.stop)) {
+	if (!(looks && look()) && !changed()) {
 		ts = timespec_of(contd__load(&D.tick_max));
 		ready = ppoll(polled, (nfds_t)n + 1, &ts, NULL);
 	}
@@ -286,12 +300,8 @@ static void pause_between(bool found, bool looks)
 	measure();
 	if (mode == CONTD_AGENT_BLOCK && block(looks)) {
 		/* A busy stream is not worth a sleep each, and must not cost more than the budget. */
-		if (!may_be_woken()) {
-			struct timespec ts = timespec_of(interval_ns());
-
-			if (!contd__load_seq(&S.stop))
-				futex_wait(DAEMON_AWAKE, &ts);
-		}
+		if (!may_be_woken())
+			rest();
 		return;
 	}
 	nap();
@@ -309,7 +319,8 @@ static void *daemon_main(void *arg)
 	S.quiet = S.rung = 0;
 	S.spent = false;
 	contd__purse_open(&S.purse, contd__ticks());
-	while (!contd__load_acquire(&S.stop)) {
+	/* Changes first, then what they are of (stop, mode): who changes something does it in the other order. */
+	while ((S.seen = contd__load_seq(&S.changes)), !contd__load_seq(&S.stop)) {
 		bool found, looks = something_to_do();
 
 		if (!looks && !watches_for_regions()) {
@@ -420,8 +431,9 @@ static int apply_locked(void)
 /* The thread is to look at what has changed, whatever it is doing. */
 static void rouse(void)
 {
+	contd__add(&S.changes, 1);
 	contd__daemon_wake_sig(true);
-	syscall(SYS_futex, &D.page->armed.by.daemon, FUTEX_WAKE, 1, NULL, NULL, 0); /* a nap that nothing may end */
+	syscall(SYS_futex, &S.changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 static void end_locked(void)
