@@ -31,6 +31,7 @@
 #define CLASSES_ALL 0xfffu    /* masks of classes */
 #define CLASSES_DAEMON 0xaaau /* those with bit 0 */
 #define CLASSES_SIGNAL 0xcccu /* those with bit 1 */
+#define SCANS 3u              /* kinds of scans: of all, of those with bit 0, of those with bit 1 */
 #define CLASSES_THREAD 0x444u /* bit 1 alone: a handler anywhere, but no daemon */
 
 /* Where a source may be looked at. */
@@ -118,8 +119,9 @@ struct contd__dispatch {
 	uint32_t strangers;  /* completers on threads that RCU does not know: groups are not freed while there are any */
 
 	struct cds_list_head groups;
-	uint32_t class_skip[PRIORITIES]; /* how many of its classes the next scan leaves for later, from the highest */
-	uint32_t short_scans; /* scans in a row that left lower priorities without a turn */
+	/* Whose turn it is, for each kind of scan (run.c): how many classes of a priority the next one leaves for later, from
+	 * the highest; scans in a row that left lower priorities without a turn. */
+	uint32_t class_skip[SCANS][PRIORITIES], short_scans[SCANS];
 	struct contd__root root[CLASSES];
 	pthread_mutex_t lock; /* groups in the roots, users, threads; never taken in a handler */
 };

@@ -496,6 +496,12 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 	return ran;
 }
 
+/* Each kind of scan has turns of its own: or another kind, which can't run what waits, would use them up. */
+static unsigned kind_of(uint32_t classes)
+{
+	return classes == CLASSES_ALL ? 0 : classes == CLASSES_DAEMON ? 1 : 2;
+}
+
 /*
  * The classes of one priority. Async-signal-safe ones first: somebody cares for their latency. But after a scan whose
  * budget ended in one class the next scan begins with the next class, so that a class that never runs dry starves no
@@ -503,7 +509,7 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
  */
 static uint32_t scan_priority(unsigned priority, uint32_t classes, struct contd__budget *budget)
 {
-	uint32_t skip = contd__load(&D.class_skip[priority]) % CLASS_KINDS, ran = 0;
+	uint32_t *skip_at = &D.class_skip[kind_of(classes)][priority], skip = contd__load(skip_at) % CLASS_KINDS, ran = 0;
 
 	for (unsigned i = 0; i < CLASS_KINDS; i++) {
 		unsigned c = priority * CLASS_KINDS + (2 * CLASS_KINDS - 1 - skip - i) % CLASS_KINDS;
@@ -512,12 +518,12 @@ static uint32_t scan_priority(unsigned priority, uint32_t classes, struct contd_
 			continue;
 		ran += scan_class(&D.root[c], budget);
 		if (spent(budget)) {
-			contd__store(&D.class_skip[priority], (skip + i + 1) % CLASS_KINDS);
+			contd__store(skip_at, (skip + i + 1) % CLASS_KINDS);
 			return ran;
 		}
 	}
-	if (skip && classes == CLASSES_ALL)
-		contd__store(&D.class_skip[priority], 0);
+	if (skip)
+		contd__store(skip_at, 0);
 	return ran;
 }
 
@@ -528,23 +534,27 @@ static uint32_t classes_below(unsigned priority)
 
 uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
 {
-	/* High priority first. But when scans have ended before lower ones had their turn, every fourth begins with one of
-	 * those, and every eighth with the lowest. */
-	uint32_t turn = contd__load(&D.short_scans), ran = 0;
+	/* High priority first. But when scans have ended before lower ones had their turn, every fourth begins with those:
+	 * with the lowest every other time. */
+	static const uint8_t orders[PRIORITIES][PRIORITIES] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
+	uint32_t *turn_at = &D.short_scans[kind_of(classes)], turn = contd__load(turn_at), ran = 0;
 	unsigned first = turn % 8 == 7 ? 0 : turn % 4 == 3 ? PRIORITIES - 2 : PRIORITIES - 1;
 
 	for (unsigned i = 0; i < PRIORITIES; i++) {
-		unsigned p = (PRIORITIES + first - i) % PRIORITIES;
+		unsigned p = orders[first][i];
 
 		if (!(classes & contd__load_seq(&contd__ready) & classes_below(p + 1) & ~classes_below(p)))
 			continue;
 		ran += scan_priority(p, classes, budget);
 		if (spent(budget)) {
 			if (first != PRIORITIES - 1 || contd__marked_sig(classes & classes_below(p)))
-				contd__store(&D.short_scans, turn + 1);
+				contd__store(turn_at, turn + 1);
 			return ran;
 		}
 	}
+	/* All had their turn. */
+	if (turn)
+		contd__store(turn_at, 0);
 	return ran;
 }
 
