@@ -596,17 +596,19 @@ uint32_t contd__react_sig(void)
 }
 
 /* As an interruption here and now would; signals that come meanwhile are kept out by the guard. */
-static void react_under_guard(struct contd_tls *tls)
+static uint32_t react_under_guard(struct contd_tls *tls)
 {
 	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+	uint32_t ran;
 
 	tls->guard++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__react_sig();
+	ran = contd__react_sig();
 	if (ops && tls->flags & CONTD__TLS_ATTACHED)
 		ops->looked();
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	tls->guard--;
+	return ran;
 }
 
 void contd__guard_pickup(void)
@@ -625,37 +627,63 @@ void contd__guard_pickup(void)
 
 #define CHECKPOINT_IDLE_NS 1000000u /* between two looks of a thread's checkpoints while nothing is pending */
 #define CHECKPOINT_CALLS_MAX 65536u
+#define CHECKPOINT_CALLS_AWAY 64u /* until it asks again, where it may not look */
+
+static void checkpoint_count(struct contd_tls *tls, struct contd__self *self, uint64_t now, uint64_t calls)
+{
+	self->checkpoint_at = now;
+	self->checkpoint_calls = calls < 1 ? 1 : calls > CHECKPOINT_CALLS_MAX ? CHECKPOINT_CALLS_MAX : (uint32_t)calls;
+	tls->checkpoint = self->checkpoint_calls;
+}
+
+/* How many calls it will be until a look is due, if they go on coming as they have. */
+static uint64_t checkpoint_calls_left(const struct contd_tls *tls, const struct contd__self *self, uint64_t now)
+{
+	uint64_t calls = self->checkpoint_calls - tls->checkpoint; /* one has gone below 0 */
+
+	return now < self->checkpoint_due && self->checkpoint_at
+		       ? (self->checkpoint_due - now) * calls / (now - self->checkpoint_at + 1)
+		       : 0;
+}
+
+/* What ticks alone may cost decides, as with timers, but for the longest tick. */
+static uint64_t checkpoint_wait(const struct contd__self *self, bool region)
+{
+	double ticks = CHECKPOINT_IDLE_NS * D.ticks_per_ns, most = (double)contd__load(&D.tick_max) * D.ticks_per_ns;
+
+	if (contd__load(&D.words_pending) || contd__sources_here_sig(region ? WHERE_REGION : WHERE_HANDLER))
+		ticks = (double)self->checkpoint_cost * (1 << 20) / (double)contd__load(&D.tick_rate);
+	return (uint64_t)(ticks < most ? ticks : most);
+}
 
 void contd__checkpoint(void)
 {
 	struct contd_tls *tls = &contd__tls;
 	struct contd__self *self = &contd__self;
 	uint32_t mine = tls->region ? CLASSES_ALL : CLASSES_SIGNAL;
-	uint64_t now = contd__ticks(), calls, wait, cost;
+	bool dead = contd__load(&D.live) == 0 || contd__load(&D.forked),
+	     over = tls->checkpoint > self->checkpoint_calls;
+	uint64_t now = contd__ticks();
 	int saved = errno;
 
-	if (contd__load(&D.live) == 0 || contd__load(&D.forked) || tls->guard || self->frame || self->context != CONTEXT_THREAD) {
-		tls->checkpoint = CHECKPOINT_CALLS_MAX;
+	/* Called because the count is over, or for something ready: that counts nothing. */
+	if (dead || tls->guard || self->frame || self->context != CONTEXT_THREAD) {
+		if (dead || over)
+			checkpoint_count(tls, self, now, CHECKPOINT_CALLS_AWAY);
 		return;
 	}
-	/* Called for what others may run: back at once. */
-	if (!contd__marked_sig(mine) && now < self->checkpoint_due && tls->checkpoint < self->checkpoint_calls)
+	if (!contd__marked_sig(mine) && now < self->checkpoint_due) {
+		if (over) /* the loop has become faster */
+			checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));
 		return;
-	calls = self->checkpoint_calls - tls->checkpoint; /* since the last look; one has gone below 0 */
+	}
 	if (!self->registered)
 		D.ordinary->thread_register();
-	react_under_guard(tls);
-	cost = contd__ticks() - now;
-	/* A look that found nothing is overhead; it comes as often as ticks alone may cost. */
-	wait = contd__load(&D.words_pending) || contd__sources_here_sig(tls->region ? WHERE_REGION : WHERE_HANDLER)
-		       ? (cost << 20) / contd__load(&D.tick_rate)
-		       : (uint64_t)(CHECKPOINT_IDLE_NS * D.ticks_per_ns);
-	if (self->checkpoint_at && calls)
-		calls = wait * calls / (now - self->checkpoint_at + 1);
-	self->checkpoint_at = now;
-	self->checkpoint_due = now + wait;
-	self->checkpoint_calls = calls < 1 ? 1 : calls > CHECKPOINT_CALLS_MAX ? CHECKPOINT_CALLS_MAX : (uint32_t)calls;
-	tls->checkpoint = self->checkpoint_calls;
+	/* A look that found nothing is overhead; callbacks are work. */
+	if (react_under_guard(tls) == 0)
+		self->checkpoint_cost = contd__ticks() - now;
+	self->checkpoint_due = now + checkpoint_wait(self, tls->region);
+	checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));
 	if (contd__load(&tls->flags) & CONTD__TLS_MISSED)
 		contd__guard_pickup();
 	errno = saved;
