@@ -76,6 +76,16 @@ void contd__arm_sig(void)
 	}
 }
 
+/*
+ * This thread has just set its timer: a notification that another one put off to a tick in between would be lost, and
+ * all later ones, which take it for one that is on its way.
+ */
+static void keep_put_off(struct contd__attached *me)
+{
+	if (contd__load_seq(&me->signalled))
+		contd__tick_at_sig(me, contd__load(&me->purse.enough_at));
+}
+
 static void stop(struct contd__attached *me)
 {
 	set(me, 0);
@@ -86,6 +96,8 @@ static void stop(struct contd__attached *me)
 	/* Look again: what became pending before the exchange found the timer armed. */
 	if (contd__load(&contd__signals.timers) && useful(me))
 		contd__arm_one_sig(me);
+	else
+		keep_put_off(me);
 }
 
 void contd__rest_sig(struct contd__attached *me)
@@ -117,6 +129,7 @@ void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, b
 	if (want > now_in_force + now_in_force / 8 || want + want / 8 < now_in_force) {
 		contd__store(&me->interval_ns, want);
 		set(me, want);
+		keep_put_off(me);
 	}
 }
 

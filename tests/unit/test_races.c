@@ -1358,3 +1358,44 @@ Test(races, agent_is_switched_before_a_nap_that_nothing_ends)
 {
 	configured_at("daemon_rests", CONTD_AGENT_CALLER);
 }
+
+/* ------------------------------------------------------------------------------------- notifications that are put off --- */
+
+static void job_complete_e2(void *data)
+{
+	(void)data;
+	must(contd_event_complete(&e2, 0));
+}
+
+static void let_other_complete_another(void)
+{
+	/* The purse is empty. */
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__dispatch.second / 100);
+	helper_do(&other, job_complete_e2, NULL);
+}
+
+/* One is put off to a tick while a tick's handler is at work, which stops the timer: it must not be forgotten. */
+Test(races, put_off_while_the_timer_stops)
+{
+	begin();
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	helper_create(&other, false);
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
+	must(contd_event_continue(1, es3, tally_cb, &t3, g, NULL));
+	contd_guard_begin();
+	contd__purse_pay_sig(&contd__me->purse, contd__ticks(), contd__dispatch.purse_most, contd__dispatch.purse_most / 4);
+	contd_guard_end();
+	hook_at("handler_entered", let_other_complete_another, 1);
+	helper_do(&other, job_complete_e1, NULL);
+	compute_until(runs(&t1) && runs(&t2));
+	cr_assert_geq(stats_now().put_off, 2);
+	/* The next one comes too. */
+	helper_do(&other, complete_it, &e3);
+	compute_until(runs(&t3));
+	compute_until(contd__load(&contd__me->signalled) == 0);
+	must(contd_thread_detach());
+	helper_join(&other);
+	end(1, 1, 1);
+}
