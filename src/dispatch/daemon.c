@@ -381,8 +381,10 @@ static int read_sched(const char *text, int *policyp, int *levelp)
 		if (strlen(known[i].name) != length || strncmp(known[i].name, text, length) != 0)
 			continue;
 		if (text[length]) {
-			level = strtol(text + length + 1, &end, 10);
-			if (end == text + length + 1 || *end || level < known[i].min || level > known[i].max)
+			const char *number = text + length + 1, *digits = number + (*number == '-');
+
+			level = strtol(number, &end, 10);
+			if (*digits < '0' || *digits > '9' || *end || level < known[i].min || level > known[i].max)
 				return -EINVAL;
 		}
 		*policyp = known[i].policy;
@@ -392,36 +394,60 @@ static int read_sched(const char *text, int *policyp, int *levelp)
 	return -EINVAL;
 }
 
-/* Name, processors and scheduling, as the settings say, of the thread that runs. */
+int contd__daemon_check(const struct contd_config *c)
+{
+	cpu_set_t cpus;
+	int policy, level;
+
+	if (c->daemon_cpus && read_cpus(c->daemon_cpus, &cpus))
+		return contd__fail(-EINVAL, "daemon_cpus must be a list of processors, as in 0,2-3");
+	if (c->daemon_sched && read_sched(c->daemon_sched, &policy, &level))
+		return contd__fail(
+			-EINVAL, "daemon_sched must be other, batch, idle, fifo or rr, with :priority behind it where "
+				 "wanted (1 to 99 for fifo and rr, a nice value for other and batch)");
+	return 0;
+}
+
+static int apply_sched_locked(const char *text)
+{
+	struct sched_param param = {0};
+	int policy, level, rc = 0;
+
+	read_sched(text, &policy, &level);
+	if (policy == SCHED_FIFO || policy == SCHED_RR)
+		param.sched_priority = level;
+	else if (setpriority(PRIO_PROCESS, (id_t)contd__load(&S.tid), level))
+		rc = errno;
+	return rc ? rc : pthread_setschedparam(S.thread, policy, &param);
+}
+
+/*
+ * Name, processors and scheduling, as the settings say, of the thread that runs. What may be refused for want of
+ * privilege comes last, so that where it is the rest can be put back.
+ */
 static int apply_locked(void)
 {
 	const struct contd_config *c = &D.config;
-	cpu_set_t cpus;
-	int policy, level, rc;
+	cpu_set_t cpus, cpus_before;
+	char name_before[16];
+	int rc = 0;
 
-	pthread_setname_np(S.thread, c->daemon_name);
+	pthread_getaffinity_np(S.thread, sizeof(cpus_before), &cpus_before);
+	pthread_getname_np(S.thread, name_before, sizeof(name_before));
 	if (c->daemon_cpus) {
-		if (read_cpus(c->daemon_cpus, &cpus))
-			return contd__fail(-EINVAL, "daemon_cpus must be a list of processors, as in 0,2-3");
+		read_cpus(c->daemon_cpus, &cpus);
 		rc = pthread_setaffinity_np(S.thread, sizeof(cpus), &cpus);
 		if (rc)
 			return contd__fail(-rc, "daemon_cpus: none of these processors is there for this process: "
 						"sched_setaffinity(2)");
 	}
-	if (c->daemon_sched) {
-		struct sched_param param = {0};
-
-		if (read_sched(c->daemon_sched, &policy, &level))
-			return contd__fail(-EINVAL, "daemon_sched must be other, batch, idle, fifo or rr, with :priority behind it "
-						    "where wanted (1 to 99 for fifo and rr, else a nice value)");
-		if (policy == SCHED_FIFO || policy == SCHED_RR)
-			param.sched_priority = level;
-		rc = pthread_setschedparam(S.thread, policy, &param);
-		if (!rc && param.sched_priority == 0 && setpriority(PRIO_PROCESS, (id_t)contd__load(&S.tid), level))
-			rc = errno;
-		if (rc)
-			return contd__fail(-rc, "daemon_sched: the kernel refuses it (sched_setscheduler(2), setpriority(2)); raise "
-						"RLIMIT_RTPRIO or RLIMIT_NICE");
+	pthread_setname_np(S.thread, c->daemon_name);
+	if (c->daemon_sched && (rc = apply_sched_locked(c->daemon_sched)) != 0) {
+		pthread_setname_np(S.thread, name_before);
+		pthread_setaffinity_np(S.thread, sizeof(cpus_before), &cpus_before);
+		return contd__fail(-rc,
+				   "daemon_sched: the kernel refuses it (sched_setscheduler(2), setpriority(2)); raise "
+				   "RLIMIT_RTPRIO or RLIMIT_NICE");
 	}
 	return 0;
 }
