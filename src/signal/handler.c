@@ -151,7 +151,8 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 		ran += contd__bell_settle_sig(me);
 	}
 	cost = contd__ticks() - begin;
-	contd__pay_sig(me, kind, begin + cost, ran ? 0 : cost);
+	/* Callbacks are work, but what is around them is not. */
+	contd__pay_sig(me, kind, begin + cost, ran ? me->empty_ticks : cost);
 	CONTD_COUNT(handler_ticks, cost);
 	count_longest(cost);
 	if (contd__late_watched_sig() && !ran)

@@ -118,13 +118,14 @@ void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, b
 		stop(me);
 		return;
 	}
-	if (!ran) { /* callbacks are work; the budget is for ticks */
+	if (!ran && !guarded) { /* callbacks are work, and the budget is for ticks; under a guard it has not looked */
 		most = contd__plausible_sig(me);
 		me->empty_ticks = (15 * me->empty_ticks + (cost < most ? cost : most)) / 16;
 	}
-	contd__quiet_sig(me, ran);
-	if (!guarded)
+	if (!guarded) {
+		contd__quiet_sig(me, ran);
 		contd__bell_settle_sig(me);
+	}
 	want = contd__quiet_interval_sig(me);
 	if (want > now_in_force + now_in_force / 8 || want + want / 8 < now_in_force) {
 		contd__store(&me->interval_ns, want);
