@@ -39,9 +39,11 @@ static struct {
 	bool by_settings;
 	int32_t tid;
 	uint32_t stop;
+	uint32_t changes;     /* futex word: goes up when the thread is to look at its settings, or to stop */
 	uint64_t tick_ns;     /* 0: by the budget */
 
 	/* The thread's own. */
+	uint32_t seen;        /* changes that it knows of: it does not sleep while there are others */
 	uint64_t cost;        /* of a look, in clock ticks, sleeping and waking included */
 	uint64_t cpu_before, looks;
 	uint32_t quiet;       /* looks in a row that found nothing */
@@ -165,9 +167,23 @@ static bool may_be_woken(void)
 	return true;
 }
 
+static bool changed(void)
+{
+	return contd__load_seq(&S.changes) != S.seen;
+}
+
 static struct timespec timespec_of(uint64_t ns)
 {
 	return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
+/* So long, and only a change of the settings ends it. */
+static void rest(void)
+{
+	struct timespec ts = timespec_of(interval_ns());
+
+	CONTD_TESTPOINT("daemon_rests");
+	syscall(SYS_futex, &S.changes, FUTEX_WAIT_PRIVATE, S.seen, &ts, NULL, 0);
 }
 
 static void nap(void)
@@ -176,16 +192,14 @@ static void nap(void)
 	struct timespec ts;
 
 	if (S.tick_ns || !may_be_woken()) {
-		ts = timespec_of(interval_ns());
-		if (!contd__load_seq(&S.stop))
-			futex_wait(DAEMON_AWAKE, &ts);
+		rest();
 		return;
 	}
 	ts = timespec_of(interval_ns());
 	/* Arm, look again, sleep. */
 	contd__store_seq(word, DAEMON_NAPS);
 	CONTD_TESTPOINT("daemon_naps");
-	if (!look() && !contd__load_seq(&S.stop))
+	if (!look() && !changed())
 		futex_wait(DAEMON_NAPS, &ts);
 	if (contd__xchg(word, DAEMON_AWAKE) == DAEMON_AWAKE)
 		S.rung = 1;
@@ -197,7 +211,7 @@ static void sleep_on(void)
 	/* Arm, look again, sleep. */
 	contd__store_seq(&D.daemon_asleep, 1);
 	CONTD_TESTPOINT("daemon_sleeps");
-	if (!something_to_do() && !watches_for_regions() && !contd__load_seq(&S.stop))
+	if (!something_to_do() && !watches_for_regions() && !changed())
 		syscall(SYS_futex, &D.daemon_asleep, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
 	contd__store_seq(&D.daemon_asleep, 0);
 }
@@ -260,7 +274,7 @@ static bool block(bool looks)
 		polled[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
 	contd__store_seq(word, DAEMON_POLLS);
 	CONTD_TESTPOINT("daemon_polls");
-	if (!(looks && look()) && !contd__load_seq(&S.stop)) {
+	if (!(looks && look()) && !changed()) {
 		ts = timespec_of(contd__load(&D.tick_max));
 		ready = ppoll(polled, (nfds_t)n + 1, &ts, NULL);
 	}
@@ -289,12 +303,8 @@ static void pause_between(bool found, bool looks)
 	measure();
 	if (mode == CONTD_AGENT_BLOCK && block(looks)) {
 		/* A busy stream is not worth a sleep each, and must not cost more than the budget. */
-		if (!may_be_woken()) {
-			struct timespec ts = timespec_of(interval_ns());
-
-			if (!contd__load_seq(&S.stop))
-				futex_wait(DAEMON_AWAKE, &ts);
-		}
+		if (!may_be_woken())
+			rest();
 		return;
 	}
 	nap();
@@ -312,7 +322,8 @@ static void *daemon_main(void *arg)
 	S.quiet = S.rung = 0;
 	S.spent = false;
 	contd__purse_open(&S.purse, contd__ticks());
-	while (!contd__load_acquire(&S.stop)) {
+	/* Changes first, then what they are of (stop, mode): who changes something does it in the other order. */
+	while ((S.seen = contd__load_seq(&S.changes)), !contd__load_seq(&S.stop)) {
 		bool found, looks = something_to_do();
 
 		if (!looks && !watches_for_regions()) {
@@ -373,8 +384,10 @@ static int read_sched(const char *text, int *policyp, int *levelp)
 		if (strlen(known[i].name) != length || strncmp(known[i].name, text, length) != 0)
 			continue;
 		if (text[length]) {
-			level = strtol(text + length + 1, &end, 10);
-			if (end == text + length + 1 || *end || level < known[i].min || level > known[i].max)
+			const char *number = text + length + 1, *digits = number + (*number == '-');
+
+			level = strtol(number, &end, 10);
+			if (*digits < '0' || *digits > '9' || *end || level < known[i].min || level > known[i].max)
 				return -EINVAL;
 		}
 		*policyp = known[i].policy;
@@ -384,36 +397,60 @@ static int read_sched(const char *text, int *policyp, int *levelp)
 	return -EINVAL;
 }
 
-/* Name, processors and scheduling, as the settings say, of the thread that runs. */
+int contd__daemon_check(const struct contd_config *c)
+{
+	cpu_set_t cpus;
+	int policy, level;
+
+	if (c->daemon_cpus && read_cpus(c->daemon_cpus, &cpus))
+		return contd__fail(-EINVAL, "daemon_cpus must be a list of processors, as in 0,2-3");
+	if (c->daemon_sched && read_sched(c->daemon_sched, &policy, &level))
+		return contd__fail(
+			-EINVAL, "daemon_sched must be other, batch, idle, fifo or rr, with :priority behind it where "
+				 "wanted (1 to 99 for fifo and rr, a nice value for other and batch)");
+	return 0;
+}
+
+static int apply_sched_locked(const char *text)
+{
+	struct sched_param param = {0};
+	int policy, level, rc = 0;
+
+	read_sched(text, &policy, &level);
+	if (policy == SCHED_FIFO || policy == SCHED_RR)
+		param.sched_priority = level;
+	else if (setpriority(PRIO_PROCESS, (id_t)contd__load(&S.tid), level))
+		rc = errno;
+	return rc ? rc : pthread_setschedparam(S.thread, policy, &param);
+}
+
+/*
+ * Name, processors and scheduling, as the settings say, of the thread that runs. What may be refused for want of
+ * privilege comes last, so that where it is the rest can be put back.
+ */
 static int apply_locked(void)
 {
 	const struct contd_config *c = &D.config;
-	cpu_set_t cpus;
-	int policy, level, rc;
+	cpu_set_t cpus, cpus_before;
+	char name_before[16];
+	int rc = 0;
 
-	pthread_setname_np(S.thread, c->daemon_name);
+	pthread_getaffinity_np(S.thread, sizeof(cpus_before), &cpus_before);
+	pthread_getname_np(S.thread, name_before, sizeof(name_before));
 	if (c->daemon_cpus) {
-		if (read_cpus(c->daemon_cpus, &cpus))
-			return contd__fail(-EINVAL, "daemon_cpus must be a list of processors, as in 0,2-3");
+		read_cpus(c->daemon_cpus, &cpus);
 		rc = pthread_setaffinity_np(S.thread, sizeof(cpus), &cpus);
 		if (rc)
 			return contd__fail(-rc, "daemon_cpus: none of these processors is there for this process: "
 						"sched_setaffinity(2)");
 	}
-	if (c->daemon_sched) {
-		struct sched_param param = {0};
-
-		if (read_sched(c->daemon_sched, &policy, &level))
-			return contd__fail(-EINVAL, "daemon_sched must be other, batch, idle, fifo or rr, with :priority behind it "
-						    "where wanted (1 to 99 for fifo and rr, else a nice value)");
-		if (policy == SCHED_FIFO || policy == SCHED_RR)
-			param.sched_priority = level;
-		rc = pthread_setschedparam(S.thread, policy, &param);
-		if (!rc && param.sched_priority == 0 && setpriority(PRIO_PROCESS, (id_t)contd__load(&S.tid), level))
-			rc = errno;
-		if (rc)
-			return contd__fail(-rc, "daemon_sched: the kernel refuses it (sched_setscheduler(2), setpriority(2)); raise "
-						"RLIMIT_RTPRIO or RLIMIT_NICE");
+	pthread_setname_np(S.thread, c->daemon_name);
+	if (c->daemon_sched && (rc = apply_sched_locked(c->daemon_sched)) != 0) {
+		pthread_setname_np(S.thread, name_before);
+		pthread_setaffinity_np(S.thread, sizeof(cpus_before), &cpus_before);
+		return contd__fail(-rc,
+				   "daemon_sched: the kernel refuses it (sched_setscheduler(2), setpriority(2)); raise "
+				   "RLIMIT_RTPRIO or RLIMIT_NICE");
 	}
 	return 0;
 }
@@ -423,8 +460,9 @@ static int apply_locked(void)
 /* The thread is to look at what has changed, whatever it is doing. */
 static void rouse(void)
 {
+	contd__add(&S.changes, 1);
 	contd__daemon_wake_sig(true);
-	syscall(SYS_futex, &D.page->armed.by.daemon, FUTEX_WAKE, 1, NULL, NULL, 0); /* a nap that nothing may end */
+	syscall(SYS_futex, &S.changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 static void end_locked(void)

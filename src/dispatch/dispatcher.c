@@ -94,6 +94,7 @@ static void settle(const struct contd_config *c)
 	contd__store(&D.scan_count, c->scan_count);
 	contd__store(&D.purse_rate, (uint64_t)(c->overhead_percent / 100 * 0.9 * (1 << 20)));
 	contd__store(&D.purse_most, (uint64_t)(c->overhead_percent / 100 * 0.1 * (double)D.second));
+	contd__watchdog_settle(c);
 	contd__store(&D.late_ticks, (uint64_t)((double)c->watchdog_ns * D.ticks_per_ns));
 }
 

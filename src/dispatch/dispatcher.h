@@ -33,6 +33,7 @@
 #define CLASSES_DAEMON 0xaaau /* those with bit 0 */
 #define CLASSES_SIGNAL 0xcccu /* those with bit 1 */
 #define CLASSES_PLAIN 0x111u  /* neither: threads of the application, in regions too */
+#define SCANS 3u              /* kinds of scans: of all, of those with bit 0, of those with bit 1 */
 #define CLASSES_THREAD 0x444u /* bit 1 alone: a handler anywhere, but no daemon */
 
 /* Where a source may be looked at. */
@@ -125,8 +126,9 @@ struct contd__dispatch {
 	uint32_t strangers;  /* completers on threads that RCU does not know: groups are not freed while there are any */
 
 	struct cds_list_head groups;
-	uint32_t class_skip[PRIORITIES]; /* how many of its classes the next scan leaves for later, from the highest */
-	uint32_t short_scans; /* scans in a row that left lower priorities without a turn */
+	/* Whose turn it is, for each kind of scan (run.c): how many classes of a priority the next one leaves for later, from
+	 * the highest; scans in a row that left lower priorities without a turn. */
+	uint32_t class_skip[SCANS][PRIORITIES], short_scans[SCANS];
 	struct contd__root root[CLASSES];
 	pthread_mutex_t lock; /* groups in the roots, users, threads; never taken in a handler */
 };
@@ -168,6 +170,9 @@ void contd__daemon_end(void);
 
 /* The agent of the settings takes over: starts, switches or stops the daemon; its other settings take effect. */
 int contd__daemon_configure(const struct contd_config *before);
+
+/* Are the daemon's texts well-formed? 0 or -EINVAL. */
+int contd__daemon_check(const struct contd_config *config);
 
 /* In a child of fork: no daemon. */
 void contd__daemon_forked(void);

@@ -14,7 +14,7 @@
 #include "dispatch/dispatcher.h"
 
 struct contd__purse {
-	uint64_t at;        /* when the balance was right */
+	uint64_t at; /* when the balance was right */
 	int64_t balance;
 	uint64_t enough_at; /* from then on there is enough for one more; read by any thread */
 };
@@ -24,14 +24,22 @@ static inline int64_t contd__purse_most(void)
 	return (int64_t)contd__load(&contd__dispatch.purse_most);
 }
 
+/*
+ * Time that was too short for anything to flow in is counted the next time: or a purse that is looked at often would
+ * never fill. A clock that has gone back (another processor's, by a little) counts nothing.
+ */
 static inline void contd__purse_fill_sig(struct contd__purse *p, uint64_t now)
 {
-	uint64_t passed = now - p->at, second = contd__dispatch.second;
+	uint64_t passed = now - p->at, second = contd__dispatch.second, rate = contd__load(&contd__dispatch.purse_rate),
+		 flow;
 
-	p->balance += (int64_t)((passed < second ? passed : second) * contd__load(&contd__dispatch.purse_rate) >> 20);
+	if ((int64_t)passed > 0) {
+		flow = (passed < second ? passed : second) * rate;
+		p->balance += (int64_t)(flow >> 20);
+		p->at = now - (flow & ((1u << 20) - 1)) / rate;
+	}
 	if (p->balance > contd__purse_most())
 		p->balance = contd__purse_most();
-	p->at = now;
 }
 
 /* Full at the beginning. */

@@ -459,8 +459,11 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 	uint32_t start, pos, at, ran = 0;
 	bool wrapped;
 
-	if (contd__load_seq(&root->top) == 0)
+	if (contd__load_seq(&root->top) == 0) {
+		/* A marker that was overtaken by the scan that ran its continuation has set the class's bit for nothing. */
+		contd__class_settle_sig(root);
 		return 0;
+	}
 	CONTD_COUNT(scans, 1);
 	start = pos = contd__load(&root->cursor);
 	wrapped = start == 0;
@@ -503,6 +506,12 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 	return ran;
 }
 
+/* Each kind of scan has turns of its own: or another kind, which can't run what waits, would use them up. */
+static unsigned kind_of(uint32_t classes)
+{
+	return classes == CLASSES_ALL ? 0 : classes == CLASSES_DAEMON ? 1 : 2;
+}
+
 /*
  * The classes of one priority. Async-signal-safe ones first: somebody cares for their latency. But after a scan whose
  * budget ended in one class the next scan begins with the next class, so that a class that never runs dry starves no
@@ -510,7 +519,7 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
  */
 static uint32_t scan_priority(unsigned priority, uint32_t classes, struct contd__budget *budget)
 {
-	uint32_t skip = contd__load(&D.class_skip[priority]) % CLASS_KINDS, ran = 0;
+	uint32_t *skip_at = &D.class_skip[kind_of(classes)][priority], skip = contd__load(skip_at) % CLASS_KINDS, ran = 0;
 
 	for (unsigned i = 0; i < CLASS_KINDS; i++) {
 		unsigned c = priority * CLASS_KINDS + (2 * CLASS_KINDS - 1 - skip - i) % CLASS_KINDS;
@@ -519,12 +528,12 @@ static uint32_t scan_priority(unsigned priority, uint32_t classes, struct contd_
 			continue;
 		ran += scan_class(&D.root[c], budget);
 		if (spent(budget)) {
-			contd__store(&D.class_skip[priority], (skip + i + 1) % CLASS_KINDS);
+			contd__store(skip_at, (skip + i + 1) % CLASS_KINDS);
 			return ran;
 		}
 	}
-	if (skip && classes == CLASSES_ALL)
-		contd__store(&D.class_skip[priority], 0);
+	if (skip)
+		contd__store(skip_at, 0);
 	return ran;
 }
 
@@ -535,23 +544,27 @@ static uint32_t classes_below(unsigned priority)
 
 uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
 {
-	/* High priority first. But when scans have ended before lower ones had their turn, every fourth begins with one of
-	 * those, and every eighth with the lowest. */
-	uint32_t turn = contd__load(&D.short_scans), ran = 0;
+	/* High priority first. But when scans have ended before lower ones had their turn, every fourth begins with those:
+	 * with the lowest every other time. */
+	static const uint8_t orders[PRIORITIES][PRIORITIES] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
+	uint32_t *turn_at = &D.short_scans[kind_of(classes)], turn = contd__load(turn_at), ran = 0;
 	unsigned first = turn % 8 == 7 ? 0 : turn % 4 == 3 ? PRIORITIES - 2 : PRIORITIES - 1;
 
 	for (unsigned i = 0; i < PRIORITIES; i++) {
-		unsigned p = (PRIORITIES + first - i) % PRIORITIES;
+		unsigned p = orders[first][i];
 
 		if (!(classes & contd__load_seq(&contd__ready) & classes_below(p + 1) & ~classes_below(p)))
 			continue;
 		ran += scan_priority(p, classes, budget);
 		if (spent(budget)) {
 			if (first != PRIORITIES - 1 || contd__marked_sig(classes & classes_below(p)))
-				contd__store(&D.short_scans, turn + 1);
+				contd__store(turn_at, turn + 1);
 			return ran;
 		}
 	}
+	/* All had their turn. */
+	if (turn)
+		contd__store(turn_at, 0);
 	return ran;
 }
 
@@ -593,17 +606,19 @@ uint32_t contd__react_sig(void)
 }
 
 /* As an interruption here and now would; signals that come meanwhile are kept out by the guard. */
-static void react_under_guard(struct contd_tls *tls)
+static uint32_t react_under_guard(struct contd_tls *tls)
 {
 	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+	uint32_t ran;
 
 	tls->guard++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__react_sig();
+	ran = contd__react_sig();
 	if (ops && tls->flags & CONTD__TLS_ATTACHED)
 		ops->looked();
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	tls->guard--;
+	return ran;
 }
 
 void contd__guard_pickup(void)
@@ -623,6 +638,8 @@ void contd__guard_pickup(void)
 #define CHECKPOINT_IDLE_NS 1000000u /* between two looks of a thread's checkpoints while nothing is pending */
 #define CHECKPOINT_CALLS_MAX 65536u
 #define CHECKPOINT_RUNG_DOUBLINGS 3u /* looks are so much rarer where peers ring */
+
+#define CHECKPOINT_CALLS_AWAY 64u /* until it asks again, where it may not look */
 
 /*
  * Have this thread's checkpoints watch the process's bell, where no other thread needs it: a peer that rings then only
@@ -655,42 +672,71 @@ static bool watch(struct contd_tls *tls)
 	return true;
 }
 
+static void checkpoint_count(struct contd_tls *tls, struct contd__self *self, uint64_t now, uint64_t calls)
+{
+	self->checkpoint_at = now;
+	self->checkpoint_calls = calls < 1 ? 1 : calls > CHECKPOINT_CALLS_MAX ? CHECKPOINT_CALLS_MAX : (uint32_t)calls;
+	tls->checkpoint = self->checkpoint_calls;
+}
+
+/* How many calls it will be until a look is due, if they go on coming as they have. */
+static uint64_t checkpoint_calls_left(const struct contd_tls *tls, const struct contd__self *self, uint64_t now)
+{
+	uint64_t calls = self->checkpoint_calls - tls->checkpoint; /* one has gone below 0 */
+
+	return now < self->checkpoint_due && self->checkpoint_at
+		       ? (self->checkpoint_due - now) * calls / (now - self->checkpoint_at + 1)
+		       : 0;
+}
+
+static bool something_pending(bool region)
+{
+	return contd__load(&D.words_pending) || contd__sources_here_sig(region ? WHERE_REGION : WHERE_HANDLER);
+}
+
+/* What ticks alone may cost decides, as with timers, but for the longest tick. */
+static uint64_t checkpoint_wait(const struct contd__self *self, bool region)
+{
+	double ticks = CHECKPOINT_IDLE_NS * D.ticks_per_ns, most = (double)contd__load(&D.tick_max) * D.ticks_per_ns;
+
+	if (something_pending(region))
+		ticks = (double)(self->checkpoint_cost << (self->checkpoint_rung ? CHECKPOINT_RUNG_DOUBLINGS : 0)) * (1 << 20) /
+			(double)contd__load(&D.tick_rate);
+	return (uint64_t)(ticks < most ? ticks : most);
+}
+
 void contd__checkpoint(void)
 {
 	struct contd_tls *tls = &contd__tls;
 	struct contd__self *self = &contd__self;
 	uint32_t mine = tls->region ? CLASSES_ALL : CLASSES_SIGNAL;
-	uint64_t now = contd__ticks(), calls, wait, cost;
+	bool dead = contd__load(&D.live) == 0 || contd__load(&D.forked),
+	     over = tls->checkpoint > self->checkpoint_calls;
+	uint64_t now = contd__ticks();
 	int saved = errno;
-	bool pending;
 
-	if (contd__load(&D.live) == 0 || contd__load(&D.forked) || tls->guard || self->frame || self->context != CONTEXT_THREAD) {
-		tls->checkpoint = CHECKPOINT_CALLS_MAX;
+	/* Called because the count is over, or for something ready: that counts nothing. */
+	if (dead || tls->guard || self->frame || self->context != CONTEXT_THREAD) {
+		if (dead || over)
+			checkpoint_count(tls, self, now, CHECKPOINT_CALLS_AWAY);
 		return;
 	}
-	/* Called for what others may run: back at once. */
-	if (!contd__marked_sig(mine) && contd__load(tls->watch) && now < self->checkpoint_due &&
-	    tls->checkpoint < self->checkpoint_calls)
+	if (!contd__marked_sig(mine) && contd__load(tls->watch) && now < self->checkpoint_due) {
+		if (over) /* the loop has become faster */
+			checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));
 		return;
-	calls = self->checkpoint_calls - tls->checkpoint; /* since the last look; one has gone below 0 */
+	}
 	if (!self->registered)
 		D.ordinary->thread_register();
 	if (contd__load(tls->watch) == 0)
 		self->checkpoint_rung = 1;
-	react_under_guard(tls);
-	cost = contd__ticks() - now;
-	pending = contd__load(&D.words_pending) || contd__sources_here_sig(tls->region ? WHERE_REGION : WHERE_HANDLER);
-	if (pending && watch(tls))
+	/* A look that found nothing is overhead; callbacks are work. */
+	if (react_under_guard(tls) == 0)
+		self->checkpoint_cost = contd__ticks() - now;
+	if (something_pending(tls->region) && watch(tls))
 		react_under_guard(tls); /* arm, look again */
-	/* A look that found nothing is overhead; it comes as often as ticks alone may cost. Rarer where peers ring. */
-	wait = pending ? (cost << 20) / contd__load(&D.tick_rate) << (self->checkpoint_rung ? CHECKPOINT_RUNG_DOUBLINGS : 0)
-		       : (uint64_t)(CHECKPOINT_IDLE_NS * D.ticks_per_ns);
-	if (self->checkpoint_at && calls)
-		calls = wait * calls / (now - self->checkpoint_at + 1);
-	self->checkpoint_at = now;
-	self->checkpoint_due = now + wait;
-	self->checkpoint_calls = calls < 1 ? 1 : calls > CHECKPOINT_CALLS_MAX ? CHECKPOINT_CALLS_MAX : (uint32_t)calls;
-	tls->checkpoint = self->checkpoint_calls;
+	self->checkpoint_due = now + checkpoint_wait(self, tls->region);
+	checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));
 	if (contd__load(&tls->flags) & CONTD__TLS_MISSED)
 		contd__guard_pickup();
 	errno = saved;

@@ -46,6 +46,7 @@ void contd__stats_reset(void)
 	contd__store(&contd__dispatch.notifications, 0);
 	contd__store(&contd__dispatch.notify_failed, 0);
 	contd__store(&contd__dispatch.put_off, 0);
+	contd__store(&contd__dispatch.rings_sent, 0);
 	contd__store(&contd__dispatch.handler_max, 0);
 	cds_list_for_each_entry(self, &threads, node) {
 		for (size_t i = 0; i < COUNTERS; i++)
@@ -62,9 +63,11 @@ unsigned contd__stats_running(struct contd__running *running, unsigned room)
 	pthread_mutex_lock(&list_lock);
 	cds_list_for_each_entry(self, &threads, node) {
 		const void *site = contd__load_acquire(&self->site);
+		/* Acquire: before the look whether it is still the same one's. */
+		uint64_t since = contd__load_acquire(&self->since);
 
-		if (n < room && site)
-			running[n++] = (struct contd__running){site, contd__load(&self->since), contd__load(&self->context)};
+		if (n < room && site && contd__load(&self->site) == site)
+			running[n++] = (struct contd__running){site, since, contd__load(&self->context)};
 	}
 	pthread_mutex_unlock(&list_lock);
 	return n;

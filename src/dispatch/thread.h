@@ -46,10 +46,12 @@ struct contd__testing {
 struct contd__self {
 	uint8_t registered; /* RCU reader, listed */
 	uint8_t context;    /* enum contd__context */
-	uint32_t tid;              /* of the thread, once it was needed */
-	uint8_t checkpoint_rung;   /* peers ring */
-	uint32_t checkpoint_calls; /* contd_checkpoint(): calls until the next look, when it was set */
-	uint64_t checkpoint_at, checkpoint_due; /* the last look, and when the next one is due, in clock ticks */
+	uint32_t tid;       /* of the thread, once it was needed */
+	uint8_t checkpoint_rung; /* peers ring */
+	/* contd_checkpoint(): calls until it asks whether a look is due, when they were counted off, and then; when the next look
+	 * is due, and what one that found nothing cost; times in clock ticks. */
+	uint32_t checkpoint_calls;
+	uint64_t checkpoint_at, checkpoint_due, checkpoint_cost;
 	struct contd__frame *frame;
 	struct contd__testing *testing;
 	struct contd__counters counters;

@@ -27,14 +27,21 @@ static struct {
 	pthread_t thread;
 	bool runs;
 	uint32_t stop; /* futex word */
-} watchdog;
+
+	pthread_mutex_t
+		lock; /* who is told, as contd_configure() may change it meanwhile: function and data together */
+	contd_watchdog *tell;
+	void *data;
+	uint64_t bound_ns;
+} watchdog = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void to_stderr(const struct contd_late *late, void *data)
 {
 	(void)data;
 	fprintf(stderr, "contd: watchdog: %s %s (%p) %s %.3f ms (%s), over the bound of %.3f ms\n", late->what,
-		late->symbol ? late->symbol : "without a name", late->site, late->running ? "has been running for" : "took",
-		(double)late->ns / 1e6, late->where, (double)D.config.watchdog_ns / 1e6);
+		late->symbol ? late->symbol : "without a name", late->site,
+		late->running ? "has been running for" : "took", (double)late->ns / 1e6, late->where,
+		(double)contd__load(&watchdog.bound_ns) / 1e6);
 }
 
 static void report(const void *site, unsigned what, unsigned where, uint64_t ticks, bool running)
@@ -48,11 +55,17 @@ static void report(const void *site, unsigned what, unsigned where, uint64_t tic
 		.ns = (uint64_t)((double)ticks / D.ticks_per_ns),
 		.running = running,
 	};
+	contd_watchdog *tell;
 	Dl_info info;
+	void *data;
 
 	if (dladdr(site, &info))
 		late.symbol = info.dli_sname;
-	(D.config.watchdog ? D.config.watchdog : to_stderr)(&late, D.config.watchdog_data);
+	pthread_mutex_lock(&watchdog.lock);
+	tell = watchdog.tell;
+	data = watchdog.data;
+	pthread_mutex_unlock(&watchdog.lock);
+	(tell ? tell : to_stderr)(&late, data);
 }
 
 static void look(void)
@@ -88,7 +101,7 @@ static void *watchdog_main(void *arg)
 	(void)arg;
 	pthread_setname_np(pthread_self(), "contd-watchdog");
 	while (!contd__load_acquire(&watchdog.stop)) {
-		uint64_t ns = contd__load(&D.config.watchdog_ns);
+		uint64_t ns = contd__load(&watchdog.bound_ns);
 		struct timespec ts;
 
 		if (ns < PERIOD_MIN_NS)
@@ -99,7 +112,17 @@ static void *watchdog_main(void *arg)
 		syscall(SYS_futex, &watchdog.stop, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
 		look();
 	}
+	look(); /* what was noted since */
 	return NULL;
+}
+
+void contd__watchdog_settle(const struct contd_config *config)
+{
+	pthread_mutex_lock(&watchdog.lock);
+	watchdog.tell = config->watchdog;
+	watchdog.data = config->watchdog_data;
+	contd__store(&watchdog.bound_ns, config->watchdog_ns);
+	pthread_mutex_unlock(&watchdog.lock);
 }
 
 int contd__watchdog_start(void)
@@ -109,7 +132,6 @@ int contd__watchdog_start(void)
 
 	if (watchdog.runs || D.config.watchdog_ns == 0)
 		return 0;
-	memset(contd__late_sites, 0, sizeof(contd__late_sites));
 	contd__store(&watchdog.stop, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -129,4 +151,5 @@ void contd__watchdog_end(void)
 	syscall(SYS_futex, &watchdog.stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	pthread_join(watchdog.thread, NULL);
 	watchdog.runs = false;
+	memset(contd__late_sites, 0, sizeof(contd__late_sites)); /* here: nothing runs any more that notes anything */
 }

@@ -2,6 +2,11 @@
 #ifndef CONTD_DISPATCH_WATCHDOG_H
 #define CONTD_DISPATCH_WATCHDOG_H
 
+struct contd_config;
+
+/* These settings are in force: whom it tells, its bound. */
+void contd__watchdog_settle(const struct contd_config *config);
+
 /* Start the watchdog's thread if the settings want one and it does not run. 0, -EAGAIN. May block. */
 int contd__watchdog_start(void);
 

@@ -57,6 +57,7 @@ void contd__root_mark_sig(struct contd__root *root, uint32_t index)
 {
 	mark(&root->word[index >> 6], index & 63);
 	mark(&root->top, index >> 6);
+	CONTD_TESTPOINT("root_marked");
 	if (!(contd__load_seq(&contd__ready) & root->bit))
 		contd__or(&contd__ready, root->bit);
 }

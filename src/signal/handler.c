@@ -99,6 +99,16 @@ static void arrived(struct contd__attached *me, enum contd__interruption kind, c
 	}
 }
 
+/* Of what it ran each has been noted for itself. */
+static void note_late(uint64_t cost)
+{
+	uint8_t before = contd__self.context;
+
+	contd__self.context = contd__tls.region ? CONTEXT_REGION : CONTEXT_HANDLER;
+	contd__late_note_sig((const void *)(uintptr_t)contd__handler, LATE_HANDLER, cost);
+	contd__self.context = before;
+}
+
 void contd__handler(int signo, siginfo_t *info, void *context)
 {
 	int saved = errno;
@@ -141,11 +151,12 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 		ran += contd__bell_settle_sig(me);
 	}
 	cost = contd__ticks() - begin;
-	contd__pay_sig(me, kind, begin + cost, ran ? 0 : cost);
+	/* Callbacks are work, but what is around them is not. */
+	contd__pay_sig(me, kind, begin + cost, ran ? me->empty_ticks : cost);
 	CONTD_COUNT(handler_ticks, cost);
 	count_longest(cost);
 	if (contd__late_watched_sig() && !ran)
-		contd__late_note_sig((const void *)(uintptr_t)contd__handler, LATE_HANDLER, cost);
+		note_late(cost);
 	leave(me);
 	errno = saved;
 }

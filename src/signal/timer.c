@@ -77,6 +77,16 @@ void contd__arm_sig(void)
 	}
 }
 
+/*
+ * This thread has just set its timer: a notification that another one put off to a tick in between would be lost, and
+ * all later ones, which take it for one that is on its way.
+ */
+static void keep_put_off(struct contd__attached *me)
+{
+	if (contd__load_seq(&me->signalled))
+		contd__tick_at_sig(me, contd__load(&me->purse.enough_at));
+}
+
 static void stop(struct contd__attached *me)
 {
 	set(me, 0);
@@ -88,6 +98,8 @@ static void stop(struct contd__attached *me)
 	 * to it meanwhile must get its tick. */
 	if ((contd__load(&contd__signals.timers) && useful(me)) || contd__load_seq(&me->signalled))
 		contd__arm_one_sig(me);
+	else
+		keep_put_off(me);
 }
 
 void contd__rest_sig(struct contd__attached *me)
@@ -108,17 +120,19 @@ void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, b
 		stop(me);
 		return;
 	}
-	if (!ran) { /* callbacks are work; the budget is for ticks */
+	if (!ran && !guarded) { /* callbacks are work, and the budget is for ticks; under a guard it has not looked */
 		most = contd__plausible_sig(me);
 		me->empty_ticks = (15 * me->empty_ticks + (cost < most ? cost : most)) / 16;
 	}
-	contd__quiet_sig(me, ran);
-	if (!guarded)
+	if (!guarded) {
+		contd__quiet_sig(me, ran);
 		contd__bell_settle_sig(me);
+	}
 	want = contd__quiet_interval_sig(me);
 	if (want > now_in_force + now_in_force / 8 || want + want / 8 < now_in_force) {
 		contd__store(&me->interval_ns, want);
 		set(me, want);
+		keep_put_off(me);
 	}
 }
 

@@ -49,6 +49,12 @@ Test(config, defaults)
 		cr_assert_eq(CONFIG.tick_max_ns, 10000000);
 		cr_assert_eq(CONFIG.scan_count, 64);
 		cr_assert_eq(CONFIG.scan_ns, 50000);
+		cr_assert_eq(CONFIG.bell, CONTD_BELL_ON);
+		cr_assert_eq(CONFIG.watchdog_ns, 0);
+		cr_assert(CONFIG.watchdog == NULL);
+		cr_assert_str_eq(CONFIG.daemon_name, "contd");
+		cr_assert_null(CONFIG.daemon_cpus);
+		cr_assert_null(CONFIG.daemon_sched);
 		cr_assert_eq(contd_fini(), 0);
 	}
 }
@@ -114,6 +120,63 @@ Test(config, fields_at_the_ends_of_their_ranges)
 	accepted(scan_ns, 1000000000u);
 	refused(scan_ns, 999u);
 	refused(scan_ns, 1000000001u);
+	accepted(bell, CONTD_BELL_ON);
+	accepted(bell, CONTD_BELL_OFF);
+	refused(bell, CONTD_BELL_OFF + 1);
+	refused(bell, -1);
+	accepted(watchdog_ns, 1000u);
+	accepted(watchdog_ns, 1000000000000u);
+	refused(watchdog_ns, 999u);
+	refused(watchdog_ns, 1u);
+	refused(watchdog_ns, 1000000000001u);
+	refused(watchdog_ns, UINT64_MAX);
+}
+
+#define accepted_text(field_, value_) \
+	do { \
+		struct contd_config c_ = fresh(); \
+		c_.field_ = (value_); \
+		must(contd_init(&c_)); \
+		cr_assert_str_eq(CONFIG.field_, (value_)); \
+		cr_assert_neq(CONFIG.field_, c_.field_, "a copy"); \
+		cr_assert_eq(contd_fini(), 0); \
+	} while (0)
+
+Test(config, texts)
+{
+	char text[300];
+
+	accepted_text(daemon_name, "c");
+	accepted_text(daemon_name, "fifteen_letters");
+	refused(daemon_name, "sixteen__letters");
+	refused(daemon_name, "");
+	accepted_text(daemon_cpus, "0");
+	accepted_text(daemon_cpus, "0-1023");
+	accepted_text(daemon_cpus, "5,0-2,7,1");
+	refused(daemon_cpus, "");
+	refused(daemon_cpus, "0-1024");
+	refused(daemon_cpus, "2-1");
+	refused(daemon_cpus, "all");
+	/* The longest one, and one more. */
+	memset(text, '0', sizeof(text));
+	text[255] = 0;
+	accepted_text(daemon_cpus, text);
+	text[255] = '0';
+	text[256] = 0;
+	refused(daemon_cpus, text);
+	accepted_text(daemon_sched, "other");
+	accepted_text(daemon_sched, "other:-20");
+	accepted_text(daemon_sched, "other:19");
+	accepted_text(daemon_sched, "batch");
+	accepted_text(daemon_sched, "idle");
+	accepted_text(daemon_sched, "fifo:1");
+	accepted_text(daemon_sched, "rr:99");
+	refused(daemon_sched, "");
+	refused(daemon_sched, "other:20");
+	refused(daemon_sched, "other:-21");
+	refused(daemon_sched, "fifo:0");
+	refused(daemon_sched, "rr:100");
+	refused(daemon_sched, "none");
 }
 
 Test(config, shortest_and_longest_tick_together)
@@ -143,44 +206,110 @@ struct env_case {
 };
 
 static const struct env_case env_cases[] = {
-	{"CONTD_SIGNAL_CHAIN", "0", true},         {"CONTD_SIGNAL_CHAIN", "1", true},
-	{"CONTD_SIGNAL_CHAIN", "2", false},        {"CONTD_SIGNAL_CHAIN", "", false},
-	{"CONTD_SIGNAL_CHAIN", "yes", false},      {"CONTD_SIGNAL_CHAIN", "-1", false},
-	{"CONTD_AGENT", "caller", true},           {"CONTD_AGENT", "region", true},
-	{"CONTD_AGENT", "tick", true},             {"CONTD_AGENT", "", false},
-	{"CONTD_AGENT", "Tick", false},            {"CONTD_AGENT", "tick ", false},
-	{"CONTD_AGENT", "2", false},               {"CONTD_AGENT", "default", false},
-	{"CONTD_OVERHEAD_PERCENT", "0.1", true},   {"CONTD_OVERHEAD_PERCENT", "50", true},
-	{"CONTD_OVERHEAD_PERCENT", "0.09", false}, {"CONTD_OVERHEAD_PERCENT", "50.01", false},
-	{"CONTD_OVERHEAD_PERCENT", "0", false},    {"CONTD_OVERHEAD_PERCENT", "-2", false},
-	{"CONTD_OVERHEAD_PERCENT", "nan", false},  {"CONTD_OVERHEAD_PERCENT", "inf", false},
-	{"CONTD_OVERHEAD_PERCENT", "2%", false},   {"CONTD_OVERHEAD_PERCENT", "", false},
-	{"CONTD_TICK_MIN_NS", "1000", true},       {"CONTD_TICK_MIN_NS", "10000000", true},
-	{"CONTD_TICK_MIN_NS", "999", false},       {"CONTD_TICK_MIN_NS", "10000001", false}, /* > the longest */
-	{"CONTD_TICK_MIN_NS", "0", false},         {"CONTD_TICK_MIN_NS", "", false},
-	{"CONTD_TICK_MIN_NS", "1e6", false},       {"CONTD_TICK_MIN_NS", "-1000", false},
-	{"CONTD_TICK_MIN_NS", " 1000", false},     {"CONTD_TICK_MIN_NS", "1000 ", false},
-	{"CONTD_TICK_MIN_NS", "+1000", false},     {"CONTD_TICK_MIN_NS", "0x1000", false},
+	{"CONTD_SIGNAL_CHAIN", "0", true},
+	{"CONTD_SIGNAL_CHAIN", "1", true},
+	{"CONTD_SIGNAL_CHAIN", "2", false},
+	{"CONTD_SIGNAL_CHAIN", "", false},
+	{"CONTD_SIGNAL_CHAIN", "yes", false},
+	{"CONTD_SIGNAL_CHAIN", "-1", false},
+	{"CONTD_AGENT", "caller", true},
+	{"CONTD_AGENT", "region", true},
+	{"CONTD_AGENT", "tick", true},
+	{"CONTD_AGENT", "", false},
+	{"CONTD_AGENT", "Tick", false},
+	{"CONTD_AGENT", "tick ", false},
+	{"CONTD_AGENT", "2", false},
+	{"CONTD_AGENT", "default", false},
+	{"CONTD_AGENT", "block", true},
+	{"CONTD_AGENT", "spin", true},
+	{"CONTD_AGENT", "spin,block", false},
+	{"CONTD_AGENT", "spins", false},
+	{"CONTD_BELL", "0", true},
+	{"CONTD_BELL", "1", true},
+	{"CONTD_BELL", "2", false},
+	{"CONTD_BELL", "", false},
+	{"CONTD_BELL", "on", false},
+	{"CONTD_BELL", "-1", false},
+	{"CONTD_WATCHDOG_NS", "1000", true},
+	{"CONTD_WATCHDOG_NS", "1000000000000", true},
+	{"CONTD_WATCHDOG_NS", "999", false},
+	{"CONTD_WATCHDOG_NS", "1000000000001", false},
+	{"CONTD_WATCHDOG_NS", "0", false},
+	{"CONTD_WATCHDOG_NS", "", false},
+	{"CONTD_WATCHDOG_NS", "1s", false},
+	{"CONTD_WATCHDOG_NS", "99999999999999999999", false},
+	{"CONTD_DAEMON_NAME", "d", true},
+	{"CONTD_DAEMON_NAME", "fifteen_letters", true},
+	{"CONTD_DAEMON_NAME", "", false},
+	{"CONTD_DAEMON_NAME", "sixteen__letters", false},
+	{"CONTD_DAEMON_CPUS", "0", true},
+	{"CONTD_DAEMON_CPUS", "0-3,1023", true},
+	{"CONTD_DAEMON_CPUS", "", false},
+	{"CONTD_DAEMON_CPUS", "0,", false},
+	{"CONTD_DAEMON_CPUS", "1024", false},
+	{"CONTD_DAEMON_CPUS", "any", false},
+	{"CONTD_DAEMON_SCHED", "other", true},
+	{"CONTD_DAEMON_SCHED", "batch:19", true},
+	{"CONTD_DAEMON_SCHED", "fifo:99", true},
+	{"CONTD_DAEMON_SCHED", "idle", true},
+	{"CONTD_DAEMON_SCHED", "", false},
+	{"CONTD_DAEMON_SCHED", "fifo:100", false},
+	{"CONTD_DAEMON_SCHED", "nice", false},
+	{"CONTD_DAEMON_SCHED", "other:", false},
+	{"CONTD_OVERHEAD_PERCENT", "0.1", true},
+	{"CONTD_OVERHEAD_PERCENT", "50", true},
+	{"CONTD_OVERHEAD_PERCENT", "0.09", false},
+	{"CONTD_OVERHEAD_PERCENT", "50.01", false},
+	{"CONTD_OVERHEAD_PERCENT", "0", false},
+	{"CONTD_OVERHEAD_PERCENT", "-2", false},
+	{"CONTD_OVERHEAD_PERCENT", "nan", false},
+	{"CONTD_OVERHEAD_PERCENT", "inf", false},
+	{"CONTD_OVERHEAD_PERCENT", "2%", false},
+	{"CONTD_OVERHEAD_PERCENT", "", false},
+	{"CONTD_TICK_MIN_NS", "1000", true},
+	{"CONTD_TICK_MIN_NS", "10000000", true},
+	{"CONTD_TICK_MIN_NS", "999", false},
+	{"CONTD_TICK_MIN_NS", "10000001", false}, /* > the longest */
+	{"CONTD_TICK_MIN_NS", "0", false},
+	{"CONTD_TICK_MIN_NS", "", false},
+	{"CONTD_TICK_MIN_NS", "1e6", false},
+	{"CONTD_TICK_MIN_NS", "-1000", false},
+	{"CONTD_TICK_MIN_NS", " 1000", false},
+	{"CONTD_TICK_MIN_NS", "1000 ", false},
+	{"CONTD_TICK_MIN_NS", "+1000", false},
+	{"CONTD_TICK_MIN_NS", "0x1000", false},
 	{"CONTD_TICK_MIN_NS", "99999999999999999999", false},
-	{"CONTD_TICK_MAX_NS", "10000", true},      {"CONTD_TICK_MAX_NS", "10000000000", true},
-	{"CONTD_TICK_MAX_NS", "9999", false},      {"CONTD_TICK_MAX_NS", "10000000001", false},
-	{"CONTD_TICK_MAX_NS", "0", false},         {"CONTD_TICK_MAX_NS", "10ms", false},
-	{"CONTD_SCAN_COUNT", "1", true},           {"CONTD_SCAN_COUNT", "1000000", true},
-	{"CONTD_SCAN_COUNT", "0", false},          {"CONTD_SCAN_COUNT", "1000001", false},
+	{"CONTD_TICK_MAX_NS", "10000", true},
+	{"CONTD_TICK_MAX_NS", "10000000000", true},
+	{"CONTD_TICK_MAX_NS", "9999", false},
+	{"CONTD_TICK_MAX_NS", "10000000001", false},
+	{"CONTD_TICK_MAX_NS", "0", false},
+	{"CONTD_TICK_MAX_NS", "10ms", false},
+	{"CONTD_SCAN_COUNT", "1", true},
+	{"CONTD_SCAN_COUNT", "1000000", true},
+	{"CONTD_SCAN_COUNT", "0", false},
+	{"CONTD_SCAN_COUNT", "1000001", false},
 	{"CONTD_SCAN_COUNT", "4294967297", false}, /* 1, cut to 32 bits */
-	{"CONTD_SCAN_COUNT", "-1", false},         {"CONTD_SCAN_COUNT", "all", false},
-	{"CONTD_SCAN_NS", "1000", true},           {"CONTD_SCAN_NS", "1000000000", true},
-	{"CONTD_SCAN_NS", "999", false},           {"CONTD_SCAN_NS", "1000000001", false},
-	{"CONTD_SCAN_NS", "0", false},             {"CONTD_SCAN_NS", "", false},
-	{"CONTD_SIGNAL", "0", false},              {"CONTD_SIGNAL", "9", false},
-	{"CONTD_SIGNAL", "1000", false},           {"CONTD_SIGNAL", "4294967356", false}, /* 60, cut to 32 bits */
-	{"CONTD_SIGNAL", "SIGRTMIN", false},       {"CONTD_SIGNAL", "", false},
+	{"CONTD_SCAN_COUNT", "-1", false},
+	{"CONTD_SCAN_COUNT", "all", false},
+	{"CONTD_SCAN_NS", "1000", true},
+	{"CONTD_SCAN_NS", "1000000000", true},
+	{"CONTD_SCAN_NS", "999", false},
+	{"CONTD_SCAN_NS", "1000000001", false},
+	{"CONTD_SCAN_NS", "0", false},
+	{"CONTD_SCAN_NS", "", false},
+	{"CONTD_SIGNAL", "0", false},
+	{"CONTD_SIGNAL", "9", false},
+	{"CONTD_SIGNAL", "1000", false},
+	{"CONTD_SIGNAL", "4294967356", false}, /* 60, cut to 32 bits */
+	{"CONTD_SIGNAL", "SIGRTMIN", false},
+	{"CONTD_SIGNAL", "", false},
 	{"CONTD_SIGNAL", "-1", false},
 };
 
 static bool env_is_in_force(const struct env_case *e)
 {
-	static const char *const agents[] = {"default", "caller", "region", "tick"};
+	static const char *const agents[] = {"default", "caller", "region", "tick", "block", "spin"};
 	unsigned long long n = strtoull(e->value, NULL, 10);
 
 	if (strcmp(e->name, "CONTD_SIGNAL_CHAIN") == 0)
@@ -195,6 +324,16 @@ static bool env_is_in_force(const struct env_case *e)
 		return CONFIG.tick_max_ns == n;
 	if (strcmp(e->name, "CONTD_SCAN_COUNT") == 0)
 		return CONFIG.scan_count == n;
+	if (strcmp(e->name, "CONTD_BELL") == 0)
+		return CONFIG.bell == (n ? CONTD_BELL_ON : CONTD_BELL_OFF);
+	if (strcmp(e->name, "CONTD_WATCHDOG_NS") == 0)
+		return CONFIG.watchdog_ns == n;
+	if (strcmp(e->name, "CONTD_DAEMON_NAME") == 0)
+		return strcmp(CONFIG.daemon_name, e->value) == 0;
+	if (strcmp(e->name, "CONTD_DAEMON_CPUS") == 0)
+		return strcmp(CONFIG.daemon_cpus, e->value) == 0;
+	if (strcmp(e->name, "CONTD_DAEMON_SCHED") == 0)
+		return strcmp(CONFIG.daemon_sched, e->value) == 0;
 	return strcmp(e->name, "CONTD_SCAN_NS") == 0 && CONFIG.scan_ns == n;
 }
 
@@ -253,7 +392,12 @@ Test(config, environment_has_the_last_word)
 				 .tick_min_ns = 2000,
 				 .tick_max_ns = 3000,
 				 .scan_count = 5,
-				 .scan_ns = 6000};
+				 .scan_ns = 6000,
+				 .bell = CONTD_BELL_ON,
+				 .watchdog_ns = 5000,
+				 .daemon_name = "program",
+				 .daemon_cpus = "0",
+				 .daemon_sched = "idle"};
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", SIGRTMAX - 5);
@@ -265,6 +409,11 @@ Test(config, environment_has_the_last_word)
 	setenv("CONTD_TICK_MAX_NS", "30000", 1);
 	setenv("CONTD_SCAN_COUNT", "7", 1);
 	setenv("CONTD_SCAN_NS", "8000", 1);
+	setenv("CONTD_BELL", "0", 1);
+	setenv("CONTD_WATCHDOG_NS", "7000000000", 1);
+	setenv("CONTD_DAEMON_NAME", "environment", 1);
+	setenv("CONTD_DAEMON_CPUS", "0-1", 1);
+	setenv("CONTD_DAEMON_SCHED", "batch", 1);
 	must(contd_init(&c));
 	cr_assert_eq(CONFIG.signal_number, SIGRTMAX - 5);
 	cr_assert_eq(CONFIG.signal_taken, CONTD_SIGNAL_REFUSE);
@@ -274,6 +423,11 @@ Test(config, environment_has_the_last_word)
 	cr_assert_eq(CONFIG.tick_max_ns, 30000);
 	cr_assert_eq(CONFIG.scan_count, 7);
 	cr_assert_eq(CONFIG.scan_ns, 8000);
+	cr_assert_eq(CONFIG.bell, CONTD_BELL_OFF);
+	cr_assert_eq(CONFIG.watchdog_ns, 7000000000);
+	cr_assert_str_eq(CONFIG.daemon_name, "environment");
+	cr_assert_str_eq(CONFIG.daemon_cpus, "0-1");
+	cr_assert_str_eq(CONFIG.daemon_sched, "batch");
 	cr_assert_eq(c.scan_count, 5, "what was given is not written to");
 	must_fail(contd_daemon_stop(), EPERM);
 	cr_assert_eq(contd_fini(), 0);

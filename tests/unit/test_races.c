@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 
+#include "source.h"
 #include "unit.h"
 
 #include <criterion/parameterized.h>
@@ -79,6 +80,13 @@ static struct point points[] = {
 	{"notify_before_send"},
 	{"arm_claimed"},
 	{"timer_stopped"},
+	{"root_marked"},
+	{"class_cleared"},
+	{"bell_armed"},
+	{"bell_taken"},
+	{"daemon_naps"},
+	{"daemon_polls"},
+	{"daemon_rests"},
 };
 #define POINTS (sizeof(points) / sizeof(points[0]))
 
@@ -197,6 +205,44 @@ static void complete_it(void *event)
 	contd_event_complete(event, 0);
 }
 
+/* Regions in which the bell is armed, and rung, by this process itself: each operation of the source's is found once. */
+static void bells_part(const char *point)
+{
+	struct contd_event e = CONTD_EVENT_INIT;
+	struct contd_bell *bell;
+	struct tally t = {0};
+	char job[32];
+
+	snprintf(job, sizeof(job), "races-%d", (int)getpid());
+	must(contd_bell_listen(job, 0));
+	must(contd_bell_open(job, 0, &bell));
+	for (unsigned i = 1; i <= 50; i++) {
+		source_continue(&source_a, &e, tally_cb, &t, plain_group);
+		contd_compute_begin();
+		source_finish(&source_a);
+		cr_assert_geq(contd_bell_ring(bell), 0);
+		compute_until(runs(&t) == i);
+		contd_compute_end();
+		cr_assert_eq(contd__load(&source_a.found), i, "at %s", point);
+	}
+	contd_bell_close(bell);
+}
+
+/* The daemon looks at a word that never holds, or sleeps on a descriptor, while the rest goes on. */
+static void daemon_part(const char *point)
+{
+	struct contd_event e = CONTD_EVENT_INIT;
+	struct tally t = {0};
+
+	for (unsigned i = 1; i <= 20; i++) {
+		source_continue(&source_a, &e, tally_cb, &t, side_group[1]);
+		usleep(500);
+		source_finish(&source_a);
+		compute_until(runs(&t) == i);
+		cr_assert_eq(contd__load(&source_a.found), i, "at %s", point);
+	}
+}
+
 ParameterizedTest(struct point *point, races, interrupted)
 {
 	struct contd_event far = CONTD_EVENT_INIT, *fars[] = {&far};
@@ -204,10 +250,20 @@ ParameterizedTest(struct point *point, races, interrupted)
 	struct helper helper;
 	unsigned ready = 0;
 
+	bool bells = strncmp(point->name, "bell_", 5) == 0, on_daemon = strncmp(point->name, "daemon_", 7) == 0;
 	/* Scans that do not end after microseconds: a build with sanitizers is slow. */
 	struct contd_config config = {.size = sizeof(config), .scan_ns = 1000000000, .scan_count = 100000};
 
+	if (on_daemon)
+		config.agent = strcmp(point->name, "daemon_polls") == 0 ? CONTD_AGENT_BLOCK : CONTD_AGENT_TICK;
 	must(contd_init(&config));
+	if (strcmp(point->name, "daemon_rests") == 0) { /* as it does between ticks of a length of its own */
+		must(contd_configure(&(struct contd_config){.size = sizeof(config), .agent = CONTD_AGENT_REGION}));
+		must(contd_daemon_start(&(struct contd_daemon_attr){sizeof(struct contd_daemon_attr), 100000}));
+	}
+	if (bells || on_daemon)
+		source_register(&source_a, bells ? WHERE_REGION : WHERE_DAEMON,
+				strcmp(point->name, "daemon_polls") == 0);
 	signal_group = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
 	plain_group = group_new(0, 0);
 	poll_group = group_new(CONTD_POLL_ONLY, 0);
@@ -226,6 +282,10 @@ ParameterizedTest(struct point *point, races, interrupted)
 	events_part();
 	words_part();
 	chain_part();
+	if (bells)
+		bells_part(point->name);
+	if (on_daemon)
+		daemon_part(point->name);
 	must(contd_event_continue(1, fars, tally_cb, &far_tally, signal_group, NULL));
 	helper_do(&helper, complete_it, &far);
 	compute_until(runs(&far_tally));
@@ -325,6 +385,7 @@ static void end(unsigned n1, unsigned n2, unsigned n3)
 	hook_off();
 	while (contd_poll(0))
 		;
+	cr_assert_eq(contd__load(&contd__ready), 0, "a class is marked, and has nothing ready");
 	cr_assert_eq(runs(&t1), n1, "first: %u", runs(&t1));
 	cr_assert_eq(runs(&t2), n2, "second: %u", runs(&t2));
 	cr_assert_eq(runs(&t3), n3, "third: %u", runs(&t3));
@@ -560,6 +621,10 @@ Test(races, scanned_at_mark_top)
 {
 	scanned_at("mark_top");
 }
+Test(races, scanned_at_root_marked)
+{
+	scanned_at("root_marked");
+}
 Test(races, scanned_at_complete_marked)
 {
 	scanned_at("complete_marked");
@@ -589,6 +654,10 @@ Test(races, marked_at_settle_cleared)
 Test(races, marked_at_root_cleared)
 {
 	marked_at("root_cleared");
+}
+Test(races, marked_at_class_cleared)
+{
+	marked_at("class_cleared");
 }
 Test(races, marked_at_scan_pinned)
 {
@@ -642,6 +711,11 @@ Test(races, marked_each_time_at_root_cleared)
 	marked_each_time("root_cleared");
 }
 
+Test(races, marked_each_time_at_class_cleared)
+{
+	marked_each_time("class_cleared");
+}
+
 static void destroy_g(void)
 {
 	must(contd_group_destroy(g));
@@ -686,6 +760,11 @@ Test(races, destroyed_at_settle_cleared)
 Test(races, destroyed_at_root_cleared)
 {
 	destroyed_at("root_cleared");
+}
+
+Test(races, destroyed_at_class_cleared)
+{
+	destroyed_at("class_cleared");
 }
 
 /* ... and with the last continuation at once: the completer is the last who knows of the group. */
@@ -1045,4 +1124,278 @@ Test(races, grown_by_two_at_grow_before_chunk)
 Test(races, grown_by_two_at_grow_before_limit)
 {
 	grown_at("grow_before_limit");
+}
+
+/* ------------------------------------------------------------------------------------ bells, and the daemon's sleep --- */
+
+/* Longer than any of these tests, and shorter than the patience: what ends in time has been woken. */
+#define LONG_TICK_NS 10000000000ull
+#define SOON_NS 8000000000ull
+
+static struct contd_bell *own_bell;
+static uint64_t begun_ns;
+
+static void begin_long(enum contd_agent agent)
+{
+	struct contd_config config = {
+		.size = sizeof(config), .agent = agent, .tick_max_ns = LONG_TICK_NS, .scan_ns = 1000000000};
+
+	config.overhead_percent = 50; /* bells are not spent */
+	must(contd_init(&config));
+	contd__store(&contd__dispatch.tick_min, LONG_TICK_NS); /* more than a setting may say */
+	g = group_new(0, 0);
+	g2 = group_new(CONTD_THREAD_ANY, 0);
+	begun_ns = now_ns();
+}
+
+static void soon(void)
+{
+	cr_assert_lt(now_ns() - begun_ns, SOON_NS, "a tick has found it, and nobody has rung");
+}
+
+static void listen_to_oneself(void)
+{
+	char job[32];
+
+	snprintf(job, sizeof(job), "races-%d", (int)getpid());
+	must(contd_bell_listen(job, 1));
+	must(contd_bell_open(job, 1, &own_bell));
+}
+
+static void finish_a(void)
+{
+	source_finish(&source_a);
+}
+
+static void finish_a_and_ring(void)
+{
+	finish_a();
+	act_rc = contd_bell_ring(own_bell);
+}
+
+/* Something arrives when the bell is armed and the last look has not begun: that look finds it, rung or not. */
+static void arrives_when_armed(void (*act)(void), int rang)
+{
+	begin_long(CONTD_AGENT_REGION);
+	source_register(&source_a, WHERE_REGION, false);
+	must(contd_thread_attach(NULL));
+	listen_to_oneself();
+	source_continue(&source_a, &e1, tally_cb, &t1, g);
+	hook_at("bell_armed", act, 1);
+	contd_compute_begin();
+	cr_assert_eq(runs(&t1), 1, "the look that goes with arming has not found it");
+	contd_compute_end();
+	cr_assert_eq(act_rc, rang);
+	cr_assert_eq(t1.context, CONTEXT_REGION);
+	must(contd_thread_detach());
+	contd_bell_close(own_bell);
+	end(1, 0, 0);
+}
+
+Test(races, something_arrives_while_the_bell_is_armed)
+{
+	arrives_when_armed(finish_a, 0);
+}
+Test(races, rung_while_the_bell_is_armed)
+{
+	arrives_when_armed(finish_a_and_ring, 1);
+}
+
+/* The ring is on its way, and the thread is in no region any more, and not attached: the next region finds it. */
+static void let_it_leave(void)
+{
+	contd__store_release(&step, 1);
+	while (contd__load_seq(&contd__signals.record[0]->tid))
+		sched_yield();
+}
+
+static void job_finish_and_ring(void *data)
+{
+	(void)data;
+	finish_a_and_ring();
+}
+
+Test(races, rung_thread_detaches)
+{
+	begin_long(CONTD_AGENT_REGION);
+	source_register(&source_a, WHERE_REGION, false);
+	helper_create(&other, false);
+	must(contd_thread_attach(NULL));
+	listen_to_oneself();
+	source_continue(&source_a, &e1, tally_cb, &t1, g);
+	contd_compute_begin();
+	cr_assert_neq(contd__load(&contd__dispatch.page->armed.by.thread), 0);
+	hook_at("bell_taken", let_it_leave, 1);
+	helper_start(&other, job_finish_and_ring, NULL);
+	await(contd__load_acquire(&step));
+	contd_compute_end();
+	must(contd_thread_detach());
+	helper_join(&other);
+	cr_assert_eq(act_rc, 1);
+	must(contd_thread_attach(NULL));
+	contd_compute_begin();
+	cr_assert_eq(runs(&t1), 1);
+	contd_compute_end();
+	must(contd_thread_detach());
+	contd_bell_close(own_bell);
+	end(1, 0, 0);
+}
+
+/* Two ring at once: one signal. */
+static void ring_too(void)
+{
+	int first = contd_bell_ring(own_bell);
+
+	cr_assert_eq(first, 0, "somebody else has taken it");
+}
+
+Test(races, rung_twice)
+{
+	begin_long(CONTD_AGENT_REGION);
+	source_register(&source_a, WHERE_REGION, false);
+	helper_create(&other, false);
+	must(contd_thread_attach(NULL));
+	listen_to_oneself();
+	source_continue(&source_a, &e1, tally_cb, &t1, g);
+	contd_compute_begin();
+	hook_at("bell_taken", ring_too, 1);
+	helper_start(&other, job_finish_and_ring, NULL);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	soon();
+	helper_join(&other);
+	cr_assert_eq(act_rc, 1);
+	must(contd_thread_detach());
+	contd_bell_close(own_bell);
+	end(1, 0, 0);
+}
+
+/* Where the daemon has said that it sleeps, and has not looked for the last time. */
+static void let_other_complete_e2(void)
+{
+	must(contd_event_complete(&e2, 0));
+}
+
+static void daemon_at(const char *name, enum contd_agent agent, void (*act)(void))
+{
+	begin_long(agent);
+	source_register(&source_a, WHERE_THREAD | WHERE_DAEMON, agent == CONTD_AGENT_BLOCK);
+	must(contd_event_continue(1, es2, tally_cb, &t2, g2, NULL));
+	hook_at(name, act, 1);
+	source_continue(&source_a, &e1, tally_cb, &t1, g2);
+	if (act == finish_a) {
+		await(runs(&t1));
+		soon();
+		must(contd_event_complete(&e2, 0));
+	}
+	await(runs(&t2));
+	soon();
+	cr_assert_eq(t2.context, CONTEXT_DAEMON);
+	if (act != finish_a) {
+		finish_a();
+		must(contd_group_wait(g2, -1));
+	}
+	end(1, 1, 0);
+}
+
+Test(races, something_arrives_before_the_daemon_naps)
+{
+	daemon_at("daemon_naps", CONTD_AGENT_TICK, finish_a);
+}
+Test(races, completed_before_the_daemon_naps)
+{
+	daemon_at("daemon_naps", CONTD_AGENT_TICK, let_other_complete_e2);
+}
+Test(races, something_arrives_before_the_daemon_polls)
+{
+	daemon_at("daemon_polls", CONTD_AGENT_BLOCK, finish_a);
+}
+Test(races, completed_before_the_daemon_polls)
+{
+	daemon_at("daemon_polls", CONTD_AGENT_BLOCK, let_other_complete_e2);
+}
+
+/* ... and there another agent is to take over: at once, not after the nap. */
+static void job_spin(void *data)
+{
+	(void)data;
+	must(contd_configure(&(struct contd_config){.size = sizeof(struct contd_config), .agent = CONTD_AGENT_SPIN}));
+}
+
+static void let_other_configure(void)
+{
+	helper_do(&other, job_spin, NULL);
+}
+
+static void configured_at(const char *name, enum contd_agent agent)
+{
+	struct contd_daemon_attr attr = {sizeof(attr), LONG_TICK_NS};
+
+	begin_long(agent);
+	helper_create(&other, false);
+	source_register(&source_a, WHERE_THREAD | WHERE_DAEMON, agent == CONTD_AGENT_BLOCK);
+	if (agent < CONTD_AGENT_TICK)
+		must(contd_daemon_start(&attr));
+	hook_at(name, let_other_configure, 1);
+	source_begin(&source_a);
+	await(looks_at(&source_a, WHERE_DAEMON) > 100);
+	soon();
+	hook_off();
+	helper_join(&other);
+	finish_a();
+	end(0, 0, 0);
+}
+
+Test(races, agent_is_switched_before_the_daemon_naps)
+{
+	configured_at("daemon_naps", CONTD_AGENT_TICK);
+}
+Test(races, agent_is_switched_before_the_daemon_polls)
+{
+	configured_at("daemon_polls", CONTD_AGENT_BLOCK);
+}
+Test(races, agent_is_switched_before_a_nap_that_nothing_ends)
+{
+	configured_at("daemon_rests", CONTD_AGENT_CALLER);
+}
+
+/* ------------------------------------------------------------------------------------- notifications that are put off --- */
+
+static void job_complete_e2(void *data)
+{
+	(void)data;
+	must(contd_event_complete(&e2, 0));
+}
+
+static void let_other_complete_another(void)
+{
+	/* The purse is empty. */
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__dispatch.second / 100);
+	helper_do(&other, job_complete_e2, NULL);
+}
+
+/* One is put off to a tick while a tick's handler is at work, which stops the timer: it must not be forgotten. */
+Test(races, put_off_while_the_timer_stops)
+{
+	begin();
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	helper_create(&other, false);
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
+	must(contd_event_continue(1, es3, tally_cb, &t3, g, NULL));
+	contd_guard_begin();
+	contd__purse_pay_sig(&contd__me->purse, contd__ticks(), contd__dispatch.purse_most, contd__dispatch.purse_most / 4);
+	contd_guard_end();
+	hook_at("handler_entered", let_other_complete_another, 1);
+	helper_do(&other, job_complete_e1, NULL);
+	compute_until(runs(&t1) && runs(&t2));
+	cr_assert_geq(stats_now().put_off, 2);
+	/* The next one comes too. */
+	helper_do(&other, complete_it, &e3);
+	compute_until(runs(&t3));
+	compute_until(contd__load(&contd__me->signalled) == 0);
+	must(contd_thread_detach());
+	helper_join(&other);
+	end(1, 1, 1);
 }

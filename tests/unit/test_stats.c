@@ -259,3 +259,33 @@ Test(stats, latency_is_in_its_bucket)
 	cr_assert_geq(long_ones, 1);
 	cr_assert_eq(contd_fini(), 0);
 }
+
+/* By a thread that contd does not know; the next life begins at 0. */
+static void *ring_once(void *bell)
+{
+	await(contd_bell_ring(bell) == 1);
+	return NULL;
+}
+
+Test(stats, rings_sent)
+{
+	struct contd_bell *bell;
+	pthread_t thread;
+	char job[32];
+
+	snprintf(job, sizeof(job), "stats-%d", (int)getpid());
+	start(CONTD_AGENT_TICK); /* its daemon sleeps, and says so */
+	must(contd_bell_listen(job, 0));
+	must(contd_bell_open(job, 0, &bell));
+	cr_assert_eq(stats_now().rings_sent, 0);
+	cr_assert_eq(pthread_create(&thread, NULL, ring_once, bell), 0);
+	pthread_join(thread, NULL);
+	cr_assert_eq(stats_now().rings_sent, 1);
+	await(contd_bell_ring(bell) == 1);
+	cr_assert_eq(stats_now().rings_sent, 2);
+	contd_bell_close(bell);
+	cr_assert_eq(contd_fini(), 0);
+	start(CONTD_AGENT_CALLER);
+	cr_assert_eq(stats_now().rings_sent, 0);
+	cr_assert_eq(contd_fini(), 0);
+}
