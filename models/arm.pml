@@ -15,10 +15,10 @@
  * mutant: REST_SILENT safety a thread that ticks leave alone is not told to ask for them in its next region
  * mutant: NEVER_STOPS ltl idle a tick that finds nothing lets the timer run
  *
- * One attached thread with regions, and its handler, during which it does not move. Two other threads make pending: one a
- * source that only regions serve, one a memory word that any tick serves. One tick outside regions is enough here for
- * the thread to be left alone (USELESS_TICKS). The timer may expire at any time, also while the handler runs: that
- * signal comes after it, even if the timer is stopped meanwhile.
+ * One attached thread with regions, and its handler, during which it does not move. Two other threads make pending:
+ * one a source that only regions serve, one a memory word that any tick serves. One tick outside regions is enough
+ * here for the thread to be left alone (USELESS_TICKS). The timer may expire at any time, also while the handler
+ * runs: that signal comes after it, even if the timer is stopped meanwhile.
  */
 bool region_pending, word_pending;
 bool timer, expired;        /* it runs; its signal waits */

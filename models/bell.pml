@@ -23,8 +23,8 @@
  * something is pending, and it costs no more.
  *
  * The thread computes in two regions. In the second it goes on until everything has been handled. In the handler the
- * budget allows the bell, or does not: then ticks take over, until it does. The thread does not move while its handler
- * runs, and signals wait meanwhile. The daemon has no regions and no budget.
+ * budget allows the bell, or does not: then ticks take over, until it does. The thread does not move while its
+ * handler runs, and signals wait meanwhile. The daemon has no regions and no budget.
  */
 #define SENDERS 2
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A continuation that waits for a group: contd_group_continue, contd__group_await and _await_end (src/dispatch/group.c),
- * group_idle_sig (src/dispatch/run.c).
+ * A continuation that waits for a group: contd_group_continue, contd__group_await, contd__group_await_end
+ * (src/dispatch/group.c), group_idle_sig (src/dispatch/run.c).
  *
  * check: safety
- * mutant: NO_COUNT_LOOK safety who takes the waiter does not look at the count (src/dispatch/run.c as of 0f94d06)
- * mutant: NO_TAG safety a waiter's word names its slot without a generation
+ * mutant: NO_COUNT_LOOK safety who takes the waiter does not look at the count [code]
+ * mutant: NO_TAG safety a waiter's word names its slot without a generation [code]
  * mutant: AWAIT_NO_LOOK safety who registers does not look at the count afterwards
  * mutant: AWAIT_SPLIT safety who registers and finds it complete does not take its own word back
  *
- * Continuation X of the group is about to finish, on some thread. Another registers a waiter, takes it back if nobody
- * has fired it, registers Y with the group, and a waiter again: in the same slot, where that is free. A third completes
- * Y. A waiter fires once, and not before the group has been complete once since the waiter was registered.
+ * Continuation X of the group is about to finish, on some thread. Another registers a waiter, takes it back if
+ * nobody has fired it, registers Y with the group, and a waiter again: in the same slot, where that is free. A third
+ * completes Y. A waiter fires once, and not before the group has been complete once since the waiter was registered.
  */
 byte outstanding = 1;
 byte waiter;            /* the group's word: 0, or the slot and a tag for its generation */

@@ -16,11 +16,12 @@
  * mutant: NO_GENERATION safety a canceller does not compare the generation
  * mutant: COUNT_FIRST safety a completer counts and exchanges the event's word afterwards
  *
- * The application attaches continuation A to event 0, then B to event 1, in the first slot that is free: in A's, where
- * that is free again. (Of what a slot waits for there is one more by whoever registers and one by whoever cancels: more
- * events count in the same way.) Two threads complete the events, before or after; one cancels A with the handle that
- * it was given, and tries it again with the stale one. One thread scans for ever, and a handler once, which stops one of
- * the threads (or none) at any step: that one does not move before the handler has ended, the others do.
+ * The application attaches continuation A to event 0, then B to event 1, in the first slot that is free: in A's,
+ * where that is free again. (Of what a slot waits for there is one more by whoever registers and one by whoever
+ * cancels: more events count in the same way.) Two threads complete the events, before or after; one cancels A with
+ * the handle that it was given, and tries it again with the stale one. One thread scans for ever, and a handler
+ * once, which stops one of the threads (or none) at any step: that one does not move before the handler has ended,
+ * the others do.
  *
  * A loop of load and compare-exchange is one step here: what it does depends on the word alone.
  */

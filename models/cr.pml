@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Continuation requests of the revised interface: contd__cr_hold, contd__cr_start, contd__cr_report (src/mpi/cr.c), with
- * contd__attach (src/mpi/attach.c) and a thread that starts and tests (src/mpi/calls.c: cr_test).
+ * Continuation requests of the revised interface: contd__cr_hold, contd__cr_start, contd__cr_report (src/mpi/cr.c),
+ * with contd__attach (src/mpi/attach.c) and a thread that starts and tests (src/mpi/calls.c: cr_test).
  *
  * check: safety
  * check: ltl ends
@@ -12,8 +12,9 @@
  * mutant: START_LATE ltl ends the start takes what is held, and says afterwards that the CR is active
  * mutant: REPORT_KEEPS ltl ends a report that finds something outstanding leaves the CR inactive
  *
- * Continuation 0 waits for an operation that another thread completes, 1 for one that is complete. Continuation 0, when it
- * runs, registers 2. Nothing runs while the CR is inactive, each runs once, and starting and testing comes to an end.
+ * Continuation 0 waits for an operation that another thread completes, 1 for one that is complete. Continuation 0,
+ * when it runs, registers 2. Nothing runs while the CR is inactive, each runs once, and starting and testing comes
+ * to an end.
  */
 #define N 3
 

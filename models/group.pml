@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life of a group and of its place in the root: struct contd_group's `life` (src/dispatch/group.h), scan_class and
- * contd__group_unpin_sig (src/dispatch/run.c), contd_group_destroy and contd__reap (src/dispatch/group.c).
+ * The life of a group and of its place in the root: struct contd_group's `life` (src/dispatch/group.h), scan_class
+ * and contd__group_unpin_sig (src/dispatch/run.c), contd_group_destroy and contd__reap (src/dispatch/group.c).
  *
  * check: safety
  * optimise
  * unreached: 2: only in the program's test does the callback give the handle back
- * mutant: TEST_NO_PIN safety a test of a group has no reference of its own (src/dispatch/wait.c as of 0f94d06)
+ * mutant: TEST_NO_PIN safety a test of a group has no reference of its own [code]
  * mutant: NO_GRACE safety dead groups are freed without a grace period
  * mutant: PIN_BLIND safety a scan takes a reference without looking whether the group is dead
  * mutant: PIN_OUTSIDE safety a scan takes its reference outside the read-side section
@@ -14,10 +14,10 @@
  * mutant: PLACE_NO_LOOK safety a scan that finds a dead group does not look at the place again
  *
  * Two groups, one after the other, in the same place of the root, and maybe at the same address: each with one
- * continuation, whose event another thread completes. The program tests the first one by its handle; if its callback runs
- * in that test, the callback gives the handle back, else the program does, as it does for the second. A thread scans, and
- * another scan, by a thread or a handler, comes once. An ordinary thread frees what is dead. No group's memory is touched
- * after it was freed; both are freed; each continuation runs once.
+ * continuation, whose event another thread completes. The program tests the first one by its handle; if its callback
+ * runs in that test, the callback gives the handle back, else the program does, as it does for the second. A thread
+ * scans, and another scan, by a thread or a handler, comes once. An ordinary thread frees what is dead. No group's
+ * memory is touched after it was freed; both are freed; each continuation runs once.
  */
 #define NOBODY 2
 

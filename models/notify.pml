@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One signal to one attached thread: `signalled` and its handler, guards, and threads that are detached and attached anew.
+ * One signal to one attached thread: `signalled` and its handler, guards, and threads that come and go.
  * src/signal/notify.c, handler.c, attach.c; contd_guard_end (include/contd/contd.h), contd__guard_pickup
  * (src/dispatch/run.c).
  *
@@ -8,17 +8,17 @@
  * compile: -DNOREDUCE
  * optimise
  * unreached: 16: who has just attached is the first that it finds in record 0; only thread 2 has a guard
- * mutant: CLAIM_OUTSIDE safety who sends claims `signalled` before it counts itself in `senders` (src/signal/notify.c as of 0f94d06)
- * mutant: EXIT_SILENT safety a thread that ends does not hand on what it was notified of (src/dispatch/thread.c as of 0f94d06)
+ * mutant: CLAIM_OUTSIDE safety who sends claims `signalled` before it is among the senders [code]
+ * mutant: EXIT_SILENT safety a thread that ends does not hand on what it was notified of [code]
  * mutant: CLEAR_LATE safety the handler clears `signalled` after it has looked
  * mutant: NOTIFY_FIRST safety a completer notifies before it marks
  * mutant: GUARD_FIRST safety the end of a guard looks for what was missed before it ends
  * mutant: DETACH_NO_WAIT safety who is detached does not wait for those who send
  *
- * Two completers make something ready, each once, and notify one attached thread. Either there is one, which goes through
- * a guard and does not move while its handler runs. Or there is one that is detached, or ends, and its record
- * becomes another thread's, and there may be one more that is attached all the time; that handlers stop those meanwhile
- * forbids executions and adds none. Signals are not lost (RLIMIT_SIGPENDING), and there are no ticks
+ * Two completers make something ready, each once, and notify one attached thread. Either there is one, which goes
+ * through a guard and does not move while its handler runs. Or there is one that is detached, or ends, and its
+ * record becomes another thread's, and there may be one more that is attached all the time; that handlers stop those
+ * meanwhile forbids executions and adds none. Signals are not lost (RLIMIT_SIGPENDING), and there are no ticks
  * (CONTD_AGENT=caller).
  */
 byte ready;               /* marked, of async-signal-safe groups */

@@ -6,7 +6,7 @@
  * check: safety
  * optimise
  * unreached: 8: a sleeper does not tell itself
- * mutant: WORD_SILENT safety a waiter asleep is not told of a memory word (src/dispatch/run.c, wait.c as of 0f94d06)
+ * mutant: WORD_SILENT safety a waiter asleep is not told of a memory word [code]
  * mutant: DOZE_NO_LOOK safety a waiter does not look between saying that it sleeps and sleeping
  * mutant: DOZE_LATE safety a waiter reads the futex word after it has looked
  * mutant: DAEMON_NO_LOOK safety the daemon does not look between saying that it sleeps and sleeping
@@ -16,9 +16,9 @@
  * mutant: STOP_SILENT safety the daemon is not woken to end
  *
  * A waiter waits for a group with two continuations: one for an event that a thread completes, one for a memory word
- * that another thread registers and that holds at once. There is a daemon or none; it may run the group's continuations
- * or may not, and where it may, the waiter may leave all to it. The waiter stops it at the end. A nap with a time limit
- * is a short one. What the tree of ready bits adds is in tree.pml.
+ * that another thread registers and that holds at once. There is a daemon or none; it may run the group's
+ * continuations or may not, and where it may, the waiter may leave all to it. The waiter stops it at the end. A nap
+ * with a time limit is a short one. What the tree of ready bits adds is in tree.pml.
  */
 byte outstanding = 2;
 byte ready;          /* marked in the root */

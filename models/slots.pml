@@ -7,8 +7,8 @@
  * mutant: PUSH_BLIND safety a slot is given back by a store, not a compare-exchange
  * mutant: LINK_LATE safety a slot is on the stack before it names the next
  *
- * Two threads take and give back, one of them two slots at a time; one may be a handler that has stopped the other. A slot
- * that is in use has something else in `link` (when it became ready). No slot is had by two, none is lost.
+ * Two threads take and give back, one of them two slots at a time; one may be a handler that has stopped the other.
+ * A slot that is in use has something else in `link` (when it became ready). No slot is had by two, none is lost.
  */
 #define SLOTS 3
 #define GARBAGE 7

@@ -5,22 +5,23 @@
  * check: safety
  * optimise
  * unreached: 6: the sleeper does not tell itself
- * mutant: SETTLE_SILENT safety who marks up again after settling tells nobody (src/rcu/table.c as of 0f94d06)
+ * mutant: SETTLE_SILENT safety who marks up again after settling tells nobody [code]
  * mutant: SETTLE_NO_LOOK safety settling does not look at the word below again
  * mutant: ROOT_NO_LOOK safety settling the root does not look at the table again
  * mutant: ANNOUNCE_FIRST safety a completer announces before it marks
  * mutant: CLAIM_SPLIT safety a leaf bit is claimed by a load and a store
  * mutant: SLEEP_NO_LOOK safety a waiter does not look between saying that it sleeps and sleeping
  *
- * Two slots, under one leaf or under two; above the leaves one word, and above that one bit. The table has two levels
- * more (branch, top) and the root two words: each is one more level of the kind that `summary` is here. A hint of 0 has
- * always somebody who is about to set it, or nothing below it. But in between somebody else may find it 0 and go to sleep.
- * At the start the hints are set for nothing, as a scan leaves them that its budget ended.
+ * Two slots, under one leaf or under two; above the leaves one word, and above that one bit. The table has two
+ * levels more (branch, top) and the root two words: each is one more level of the kind that `summary` is here. A
+ * hint of 0 has always somebody who is about to set it, or nothing below it. But in between somebody else may find
+ * it 0 and go to sleep. At the start the hints are set for nothing, as a scan leaves them that its budget ended.
  *
- * One slot is ready; a completer marks the other (contd__slot_event_done_rcu), somebody scans and sleeps (a thread in contd_group_wait, which looks
- * at its group too, or the daemon, which looks at the root only), and somebody scans once with a budget of one and
- * does not come again: another thread (contd_poll(1)), or a handler. That a handler stops its thread meanwhile forbids
- * executions and adds none, since here nobody waits for anybody: so it is a process like the others.
+ * One slot is ready; a completer marks the other (contd__slot_event_done_rcu), somebody scans and sleeps (a thread
+ * in contd_group_wait, which looks at its group too, or the daemon, which looks at the root only), and somebody
+ * scans once with a budget of one and does not come again: another thread (contd_poll(1)), or a handler. That a
+ * handler stops its thread meanwhile forbids executions and adds none, since here nobody waits for anybody: so it is
+ * a process like the others.
  */
 #define NONE 3
 #define ALL 4
