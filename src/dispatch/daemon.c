@@ -215,10 +215,14 @@ static void sleep_on(void)
 
 /* ------------------------------------------------------------------------------------------------------ agent "block" --- */
 
-/* Descriptors of all sources that have something pending. -1: one has none, and must be looked at in turns; -EAGAIN. */
+/*
+ * Descriptors of the sources that have something pending which the daemon, or a thread that is armed in a region, may look
+ * at. -1: one has none, and must be looked at in turns; -EAGAIN; 0: nothing is pending any more.
+ */
 static int descriptors(int *fds)
 {
 	uint32_t n = contd__load_acquire(&D.source_count);
+	uint32_t where = WHERE_DAEMON | (contd__load_seq(&D.page->armed.by.thread) ? WHERE_REGION : 0);
 	int count = 0;
 
 	if (contd__load_seq(&D.words_pending))
@@ -227,7 +231,7 @@ static int descriptors(int *fds)
 		struct contd__source *source = D.source[i];
 		int more;
 
-		if (!(source->where & (WHERE_DAEMON | WHERE_REGION)) || !source->pending())
+		if (!(source->where & where) || !source->pending())
 			continue;
 		more = source->sleep_on ? source->sleep_on(fds + count, FDS_MAX - count) : 0;
 		if (more == -EAGAIN)
@@ -236,7 +240,7 @@ static int descriptors(int *fds)
 			return -1;
 		count += more;
 	}
-	return count ? count : -1;
+	return count;
 }
 
 /* Interrupt the thread that is armed: what it waits for has come. */
@@ -262,8 +266,8 @@ static bool block(bool looks)
 	int ready = 0;
 
 	n = descriptors(fds);
-	if (n == -EAGAIN)
-		return true;
+	if (n == -EAGAIN || n == 0)
+		return true; /* look, or go to sleep for want of anything */
 	if (n < 0)
 		return false;
 	polled[0] = (struct pollfd){.fd = D.daemon_fd, .events = POLLIN};
