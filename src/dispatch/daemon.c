@@ -261,25 +261,25 @@ static bool block(bool looks)
 {
 	uint32_t *word = &D.page->armed.by.daemon;
 	struct pollfd polled[FDS_MAX + 1];
-	int fds[FDS_MAX], n;
+	int fds[FDS_MAX], n, ready = 0;
 	struct timespec ts;
-	int ready = 0;
 
+	/* Before asking for descriptors: what becomes pending, or is armed, after that ends the sleep. */
+	contd__store_seq(word, DAEMON_POLLS);
 	n = descriptors(fds);
-	if (n == -EAGAIN || n == 0)
-		return true; /* look, or go to sleep for want of anything */
-	if (n < 0)
-		return false;
+	if (n <= 0) {
+		contd__xchg(word, DAEMON_AWAKE);
+		return n == -EAGAIN || n == 0; /* look, or go to sleep for want of anything */
+	}
 	polled[0] = (struct pollfd){.fd = D.daemon_fd, .events = POLLIN};
 	for (int i = 0; i < n; i++)
 		polled[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
-	contd__store_seq(word, DAEMON_POLLS);
 	CONTD_TESTPOINT("daemon_polls");
 	if (!(looks && look()) && !changed()) {
 		ts = timespec_of(contd__load(&D.tick_max));
 		ready = ppoll(polled, (nfds_t)n + 1, &ts, NULL);
 	}
-	if (contd__xchg(word, DAEMON_AWAKE) == DAEMON_AWAKE) {
+	if (contd__xchg(word, DAEMON_AWAKE) == DAEMON_AWAKE || polled[0].revents) {
 		uint64_t count;
 
 		(void)!read(D.daemon_fd, &count, sizeof(count));
