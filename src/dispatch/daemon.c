@@ -468,6 +468,8 @@ static void rouse(void)
 
 static void end_locked(void)
 {
+	int fd;
+
 	if (!S.runs)
 		return;
 	contd__store_seq(&S.stop, 1);
@@ -476,9 +478,9 @@ static void end_locked(void)
 	S.runs = false;
 	contd__store(&D.daemon_mode, 0);
 	contd__store(&S.tid, 0);
-	if (D.daemon_fd >= 0)
-		close(D.daemon_fd);
-	contd__store(&D.daemon_fd, -1);
+	fd = contd__xchg(&D.daemon_fd, -1);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* How it waits: the settings' choice, or ticks where they know of no daemon. */
