@@ -218,10 +218,14 @@ static void sleep_on(void)
 
 /* ------------------------------------------------------------------------------------------------------ agent "block" --- */
 
-/* Descriptors of all sources that have something pending. -1: one has none, and must be looked at in turns; -EAGAIN. */
+/*
+ * Descriptors of the sources that have something pending which the daemon, or a thread that is armed in a region, may look
+ * at. -1: one has none, and must be looked at in turns; -EAGAIN; 0: nothing is pending any more.
+ */
 static int descriptors(int *fds)
 {
 	uint32_t n = contd__load_acquire(&D.source_count);
+	uint32_t where = WHERE_DAEMON | (contd__load_seq(&D.page->armed.by.thread) ? WHERE_REGION : 0);
 	int count = 0;
 
 	if (contd__load_seq(&D.words_pending))
@@ -230,7 +234,7 @@ static int descriptors(int *fds)
 		struct contd__source *source = D.source[i];
 		int more;
 
-		if (!(source->where & (WHERE_DAEMON | WHERE_REGION)) || !source->pending())
+		if (!(source->where & where) || !source->pending())
 			continue;
 		more = source->sleep_on ? source->sleep_on(fds + count, FDS_MAX - count) : 0;
 		if (more == -EAGAIN)
@@ -239,7 +243,7 @@ static int descriptors(int *fds)
 			return -1;
 		count += more;
 	}
-	return count ? count : -1;
+	return count;
 }
 
 /* Interrupt the thread that is armed: what it waits for has come. */
@@ -260,25 +264,25 @@ static bool block(bool looks)
 {
 	uint32_t *word = &D.page->armed.by.daemon;
 	struct pollfd polled[FDS_MAX + 1];
-	int fds[FDS_MAX], n;
+	int fds[FDS_MAX], n, ready = 0;
 	struct timespec ts;
-	int ready = 0;
 
+	/* Before asking for descriptors: what becomes pending, or is armed, after that ends the sleep. */
+	contd__store_seq(word, DAEMON_POLLS);
 	n = descriptors(fds);
-	if (n == -EAGAIN)
-		return true;
-	if (n < 0)
-		return false;
+	if (n <= 0) {
+		contd__xchg(word, DAEMON_AWAKE);
+		return n == -EAGAIN || n == 0; /* look, or go to sleep for want of anything */
+	}
 	polled[0] = (struct pollfd){.fd = D.daemon_fd, .events = POLLIN};
 	for (int i = 0; i < n; i++)
 		polled[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
-	contd__store_seq(word, DAEMON_POLLS);
 	CONTD_TESTPOINT("daemon_polls");
 	if (!(looks && look()) && !changed()) {
 		ts = timespec_of(contd__load(&D.tick_max));
 		ready = ppoll(polled, (nfds_t)n + 1, &ts, NULL);
 	}
-	if (contd__xchg(word, DAEMON_AWAKE) == DAEMON_AWAKE) {
+	if (contd__xchg(word, DAEMON_AWAKE) == DAEMON_AWAKE || polled[0].revents) {
 		uint64_t count;
 
 		(void)!read(D.daemon_fd, &count, sizeof(count));
@@ -467,6 +471,8 @@ static void rouse(void)
 
 static void end_locked(void)
 {
+	int fd;
+
 	if (!S.runs)
 		return;
 	contd__store_seq(&S.stop, 1);
@@ -475,9 +481,9 @@ static void end_locked(void)
 	S.runs = false;
 	contd__store(&D.daemon_mode, 0);
 	contd__store(&S.tid, 0);
-	if (D.daemon_fd >= 0)
-		close(D.daemon_fd);
-	contd__store(&D.daemon_fd, -1);
+	fd = contd__xchg(&D.daemon_fd, -1);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* How it waits: the settings' choice, or ticks where they know of no daemon. */

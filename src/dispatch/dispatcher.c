@@ -86,7 +86,6 @@ static void settle(const struct contd_config *c)
 		memmove(kept[turn][i], *texts[i], strlen(*texts[i]) + 1); /* its length was checked: settings.c */
 		*texts[i] = kept[turn][i];
 	}
-	D.second = (uint64_t)(1e9 * D.ticks_per_ns);
 	contd__store(&D.scan_ticks, (uint64_t)((double)c->scan_ns * D.ticks_per_ns));
 	contd__store(&D.tick_rate, (uint64_t)(c->overhead_percent / 100 * 0.8 * (1 << 20)));
 	contd__store(&D.tick_min, c->tick_min_ns);
@@ -113,6 +112,7 @@ static int start_locked(const struct contd_config *cfg)
 		return rc;
 	D.ordinary = &ordinary;
 	D.ticks_per_ns = measure_ticks_per_ns();
+	D.second = (uint64_t)(1e9 * D.ticks_per_ns);
 	settle(&c);
 	CDS_INIT_LIST_HEAD(&D.groups);
 	__cds_lfs_init(&D.dead);

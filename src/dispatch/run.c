@@ -587,14 +587,15 @@ uint32_t contd__react_sig(void)
 	uint8_t before = contd__self.context;
 	bool region = contd__tls.region && !contd__self.frame;
 
-	contd__self.context = region ? CONTEXT_REGION : CONTEXT_HANDLER;
+	/* Atomic: the watchdog reads it. */
+	contd__store(&contd__self.context, region ? CONTEXT_REGION : CONTEXT_HANDLER);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__words_look_sig(budget.count);
 	contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER);
 	budget.deadline = contd__ticks() + contd__load(&D.scan_ticks);
 	ran = contd__scan_through_sig(region ? CLASSES_ALL : CLASSES_SIGNAL, &budget);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__self.context = before;
+	contd__store(&contd__self.context, before);
 	/* Left by the budget, or made ready behind the scan by a callback of it: no other signal need come for that. */
 	if (contd__marked_sig(CLASSES_SIGNAL)) {
 		const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);

@@ -85,14 +85,14 @@ static void look(void)
 			if (contd__load(&contd__late_sites[at].site) == running[i].site)
 				s = &contd__late_sites[at];
 		if (s && contd__load_acquire(&s->ticks) && !contd__xchg(&s->reported, 1))
-			report(s->site, s->what, running[i].context, now - running[i].since, true);
+			report(running[i].site, s->what, running[i].context, now - running[i].since, true);
 	}
 	for (unsigned i = 0; i < LATE_SITES; i++) {
 		struct contd__late_site *s = &contd__late_sites[i];
 
 		/* Acquire: pairs with the release in contd__late_note_sig. */
 		if (contd__load_acquire(&s->ticks) && !contd__load(&s->reported) && !contd__xchg(&s->reported, 1))
-			report(s->site, s->what, s->where, s->ticks, false);
+			report(contd__load(&s->site), s->what, s->where, contd__load(&s->ticks), false);
 	}
 }
 

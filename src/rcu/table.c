@@ -58,18 +58,18 @@ void contd__root_mark_sig(struct contd__root *root, uint32_t index)
 	mark(&root->word[index >> 6], index & 63);
 	mark(&root->top, index >> 6);
 	CONTD_TESTPOINT("root_marked");
-	if (!(contd__load_seq(&contd__ready) & root->bit))
-		contd__or(&contd__ready, root->bit);
+	if (!(contd__load_seq(&contd__ready) & contd__load(&root->bit)))
+		contd__or(&contd__ready, contd__load(&root->bit));
 }
 
 void contd__class_settle_sig(struct contd__root *root)
 {
 	if (contd__load_seq(&root->top) != 0)
 		return;
-	contd__and(&contd__ready, ~root->bit);
+	contd__and(&contd__ready, ~contd__load(&root->bit));
 	CONTD_TESTPOINT("class_cleared");
 	if (contd__load_seq(&root->top) != 0)
-		contd__or(&contd__ready, root->bit);
+		contd__or(&contd__ready, contd__load(&root->bit));
 }
 
 /* Levels above the leaf, upwards: each is looked at whoever set the one below (that one may be stopped in between). */

@@ -82,9 +82,22 @@ uint32_t contd__bell_settle_sig(struct contd__attached *me)
 
 void contd__bell_rung_sig(void)
 {
+	int fd = contd__load(&D.daemon_fd);
+
 	contd__store(&contd__signals.rung, 1);
-	/* A peer cannot wake a daemon that polls but by a signal, which any thread may get. */
-	contd__daemon_wake_sig(true);
+	/*
+	 * A peer cannot wake a daemon that polls but by a signal, which any thread may get; and it has said already that the
+	 * daemon is awake.
+	 */
+	if (contd__load_seq(&D.page->armed.by.daemon) != DAEMON_AWAKE) {
+		contd__daemon_wake_sig(true);
+	} else if (fd >= 0 && contd__load(&D.daemon_mode) == CONTD_AGENT_BLOCK) {
+		uint64_t one = 1;
+		int saved = errno;
+
+		(void)!write(fd, &one, sizeof(one));
+		errno = saved;
+	}
 }
 
 /* ----------------------------------------------------------------------------------------------------- ringing --- */

@@ -104,9 +104,9 @@ static void note_late(uint64_t cost)
 {
 	uint8_t before = contd__self.context;
 
-	contd__self.context = contd__tls.region ? CONTEXT_REGION : CONTEXT_HANDLER;
+	contd__store(&contd__self.context, contd__tls.region ? CONTEXT_REGION : CONTEXT_HANDLER);
 	contd__late_note_sig((const void *)(uintptr_t)contd__handler, LATE_HANDLER, cost);
-	contd__self.context = before;
+	contd__store(&contd__self.context, before);
 }
 
 void contd__handler(int signo, siginfo_t *info, void *context)

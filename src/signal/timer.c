@@ -65,7 +65,9 @@ void contd__arm_sig(void)
 	uint32_t n = contd__load_acquire(&contd__signals.count);
 
 	/* The bell is armed when this thread's next region begins. */
-	if (contd__me && contd__load(&contd__signals.listens) && contd__load_seq(&contd__dispatch.page->armed.by.thread) == 0)
+	if (contd__me &&
+	    (contd__load(&contd__signals.listens) || contd__load(&contd__dispatch.daemon_mode) == CONTD_AGENT_BLOCK) &&
+	    contd__load_seq(&contd__dispatch.page->armed.by.thread) == 0)
 		contd__or(&contd__tls.flags, CONTD__TLS_REARM);
 	if (!contd__load(&contd__signals.timers))
 		return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* contd_configure(): each setting takes effect while everything runs, or all stays as it was. */
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -278,6 +279,7 @@ Test(configure, daemon_sched_without_privilege)
 	start(CONTD_AGENT_TICK);
 	tid = daemon_thread();
 	cr_assert_eq(setresuid(65534, 65534, 65534), 0);
+	prctl(PR_SET_DUMPABLE, 1); /* sanitizers look into the process at its end */
 	snprintf(text, sizeof(text), "%d", first_cpu());
 	sched_getaffinity(tid, sizeof(before), &before);
 	for (unsigned i = 0; i < 3; i++) {
@@ -585,6 +587,7 @@ Test(configure, no_thread_to_be_had)
 	start(CONTD_AGENT_CALLER);
 	setrlimit(RLIMIT_NPROC, &none);
 	cr_assert_eq(setresuid(65533, 65533, 65533), 0);
+	prctl(PR_SET_DUMPABLE, 1); /* sanitizers look into the process at its end */
 	must_fail(configure_agent(CONTD_AGENT_TICK), EAGAIN);
 	cr_assert_eq(CONFIG.agent, CONTD_AGENT_CALLER);
 	cr_assert_eq(contd__dispatch.daemon_mode, 0);

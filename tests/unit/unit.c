@@ -53,11 +53,11 @@ int complete_quietly(struct contd_event *event, int status)
 
 	/* As in a scan of the handler's, which would go on to find it. */
 	contd__or(&contd__tls.flags, CONTD__TLS_ATTACHED);
-	contd__self.context = CONTEXT_HANDLER;
+	contd__store(&contd__self.context, CONTEXT_HANDLER); /* the watchdog reads it */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	rc = contd_event_complete(event, status);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__self.context = context;
+	contd__store(&contd__self.context, context);
 	if (!(flags & CONTD__TLS_ATTACHED))
 		contd__and(&contd__tls.flags, ~CONTD__TLS_ATTACHED);
 	return rc;
