@@ -2,7 +2,7 @@
 /*
  * Peers by their rank in MPI_COMM_WORLD. One is looked for when something is first sent to it; where nobody listens (no
  * contd there, not yet, or another host) it is looked for again later, after twice the time, up to a second. Which ranks a
- * communicator has is kept with it, as an attribute.
+ * communicator has is kept with it, as an attribute; the last one that a thread has used is remembered by the thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,41 +10,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
-
-#include <contd/contd.h>
 
 #include "mpi/ring.h"
 #include "rcu/atomic.h"
 
-#define WAIT_FIRST_TICKS (1ull << 21) /* about a millisecond */
-#define WAIT_MOST_TICKS (1ull << 31)  /* about a second */
-#define LOOKED_FOR_AT_ONCE 64         /* peers that one collective call looks for */
+#define WAIT_FIRST_NS 1000000
+#define WAIT_MOST_NS 1000000000
+#define LOOKED_FOR_AT_ONCE 64 /* peers that one collective call looks for */
 
-struct place {
-	struct contd_bell *bell; /* NULL: not found; once found it stays, for others may be about to ring it */
-	uint64_t again;          /* when to look for it again, in clock ticks; 0: at once */
-	uint64_t wait;
-	uint32_t gone;           /* the process has ended */
-};
-
-/* The world ranks of a communicator's members; of an intercommunicator the remote ones. */
-struct members {
-	int count;
-	int first; /* of a search among them: who is next */
-	int rank[];
-};
+struct contd__ring contd__ring;
+#define R contd__ring
 
 static struct {
-	pthread_mutex_t lock; /* looking for peers, and the start */
-	uint32_t state;       /* 0: not started; 1: ready; 2: it can't be */
-	struct place *place;
-	int count, self;
+	pthread_mutex_t look; /* looking for peers; MPI is not called under it */
+	uint32_t busy;        /* somebody starts, or makes a communicator's members */
 	int keyval;
 	char job[CONTD_JOB_TEXT];
-	uint32_t known_count;
-	struct place **known; /* places with a bell, in the order in which they were found */
-} ring = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	uint32_t generation;  /* of communicators: goes up when one with members goes */
+} own = {.look = PTHREAD_MUTEX_INITIALIZER};
+
+static __thread struct {
+	MPI_Comm comm;
+	uint32_t generation;
+	struct contd__members *members; /* NULL: nothing remembered */
+} last __attribute__((tls_model("initial-exec")));
 
 /* ------------------------------------------------------------------------------------------------------- the job --- */
 
@@ -80,7 +71,7 @@ void contd__mpi_job(char job[CONTD_JOB_TEXT])
 
 		if (!first || !*first || !second)
 			continue;
-		if (snprintf(job, CONTD_JOB_TEXT, "%s.%s", first, second) < CONTD_JOB_TEXT)
+		if (snprintf(job, CONTD_JOB_TEXT, "%s%s%s", first, *second ? "." : "", second) < CONTD_JOB_TEXT)
 			return;
 	}
 	snprintf(job, CONTD_JOB_TEXT, "by.%d.%llu", (int)getppid(), started((int)getppid()));
@@ -88,184 +79,217 @@ void contd__mpi_job(char job[CONTD_JOB_TEXT])
 
 /* -------------------------------------------------------------------------------------------------- communicators --- */
 
+void contd__members_unref(struct contd__members *m)
+{
+	if (contd__sub(&m->references, 1) == 1)
+		free(m);
+}
+
 static int members_free(MPI_Comm comm, int keyval, void *value, void *extra)
 {
 	(void)comm, (void)keyval, (void)extra;
-	free(value);
+	/* Whoever uses another communicator meanwhile has its members, not these: only for it are they looked up anew. */
+	contd__add(&own.generation, 1);
+	contd__members_unref(value);
 	return MPI_SUCCESS;
 }
 
-static int start_locked(void)
+static bool start(void)
 {
-	PMPI_Comm_size(MPI_COMM_WORLD, &ring.count);
-	PMPI_Comm_rank(MPI_COMM_WORLD, &ring.self);
-	contd__mpi_job(ring.job);
-	ring.place = calloc((size_t)ring.count, sizeof(*ring.place));
-	ring.known = calloc((size_t)ring.count, sizeof(*ring.known));
-	if (!ring.place || !ring.known ||
-	    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, members_free, &ring.keyval, NULL))
-		return 2;
-	return 1;
+	PMPI_Comm_size(MPI_COMM_WORLD, &R.count);
+	PMPI_Comm_rank(MPI_COMM_WORLD, &R.self);
+	contd__mpi_job(own.job);
+	R.place = calloc((size_t)R.count, sizeof(*R.place));
+	R.known = calloc((size_t)R.count, sizeof(*R.known));
+	return R.place && R.known &&
+	       PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, members_free, &own.keyval, NULL) == MPI_SUCCESS;
 }
 
-static int ready(void)
+bool contd__ring_start(void)
 {
-	/* Acquire: pairs with the release below. */
-	uint32_t state = contd__load_acquire(&ring.state);
-
-	if (state)
-		return state == 1;
-	pthread_mutex_lock(&ring.lock);
-	if (!ring.state)
-		contd__store_release(&ring.state, (uint32_t)start_locked());
-	pthread_mutex_unlock(&ring.lock);
-	return ring.state == 1;
+	/* Another thread is at it: not this time. */
+	if (contd__load_acquire(&R.state) || contd__xchg(&own.busy, 1))
+		return contd__load_acquire(&R.state) == 1;
+	if (!R.state)
+		contd__store_release(&R.state, start() ? 1u : 2u);
+	contd__store_release(&own.busy, 0);
+	return R.state == 1;
 }
 
-static struct members *find_members(MPI_Comm comm)
+struct contd__members *contd__members_make(MPI_Group group)
 {
-	struct members *m = NULL;
-	MPI_Group world, group;
-	int inter = 0, found, n, *from;
-	void *value;
+	struct contd__members *m;
+	MPI_Group world;
+	int n, *from;
 
-	if (PMPI_Comm_get_attr(comm, ring.keyval, &value, &found) == MPI_SUCCESS && found)
-		return value;
-	PMPI_Comm_test_inter(comm, &inter);
-	if (inter ? PMPI_Comm_remote_group(comm, &group) : PMPI_Comm_group(comm, &group))
-		return NULL;
 	PMPI_Group_size(group, &n);
 	m = malloc(sizeof(*m) + (size_t)n * sizeof(m->rank[0]));
-	from = malloc((size_t)n * sizeof(*from));
+	from = malloc((size_t)n * sizeof(*from) + 1);
 	if (m && from) {
 		for (int i = 0; i < n; i++)
 			from[i] = i;
+		m->references = 1;
 		m->count = n;
 		m->first = 0;
 		PMPI_Comm_group(MPI_COMM_WORLD, &world);
 		PMPI_Group_translate_ranks(group, n, from, world, m->rank);
 		PMPI_Group_free(&world);
-		PMPI_Comm_set_attr(comm, ring.keyval, m);
 	} else {
 		free(m);
 		m = NULL;
 	}
 	free(from);
-	PMPI_Group_free(&group);
 	return m;
 }
 
-/* With several threads a communicator's first use may be two at a time. */
-static struct members *members_of(MPI_Comm comm)
+static struct contd__members *members_of(MPI_Comm comm)
 {
-	struct members *m = NULL;
+	struct contd__members *m = NULL;
+	MPI_Group group;
+	int inter = 0, found = 0;
 	void *value;
-	int found = 0;
 
-	if (PMPI_Comm_get_attr(comm, ring.keyval, &value, &found) == MPI_SUCCESS && found)
+	if (PMPI_Comm_get_attr(comm, own.keyval, &value, &found) == MPI_SUCCESS && found)
 		return value;
-	pthread_mutex_lock(&ring.lock);
-	m = find_members(comm);
-	pthread_mutex_unlock(&ring.lock);
+	/* With several threads a communicator's first use may be two at a time. */
+	if (contd__xchg(&own.busy, 1))
+		return NULL;
+	if (PMPI_Comm_get_attr(comm, own.keyval, &value, &found) == MPI_SUCCESS && found) {
+		m = value;
+	} else {
+		PMPI_Comm_test_inter(comm, &inter);
+		if ((inter ? PMPI_Comm_remote_group(comm, &group) : PMPI_Comm_group(comm, &group)) == MPI_SUCCESS) {
+			m = contd__members_make(group);
+			PMPI_Group_free(&group);
+		}
+		if (m && PMPI_Comm_set_attr(comm, own.keyval, m)) {
+			free(m);
+			m = NULL;
+		}
+	}
+	contd__store_release(&own.busy, 0);
 	return m;
+}
+
+struct contd__members *contd__ring_comm(MPI_Comm comm)
+{
+	uint32_t generation = contd__load(&own.generation);
+
+	if (last.members && last.comm == comm && last.generation == generation)
+		return last.members;
+	last.members = NULL;
+	if (comm == MPI_COMM_NULL || !contd__ring_ready())
+		return NULL;
+	last.members = members_of(comm);
+	last.comm = comm;
+	last.generation = generation;
+	return last.members;
 }
 
 /* --------------------------------------------------------------------------------------------------------- peers --- */
 
-static void look_for(struct place *p, int rank)
+/* Coarse, and so cheap: a millisecond or a few. */
+static int64_t now_ns(void)
 {
-	struct contd_bell *bell = NULL;
-	uint64_t now = contd__ticks();
+	struct timespec ts;
 
-	if (pthread_mutex_trylock(&ring.lock))
-		return; /* somebody is looking */
-	if (!p->bell || contd__load(&p->gone)) {
-		if (contd_bell_open(ring.job, (uint32_t)rank, &bell) == 0) {
-			bool new = !p->bell;
-
-			/* Release: pairs with the acquires of who rings. The bell of a process that has ended is not closed:
-			 * another thread may be about to ring it. */
-			contd__store_release(&p->bell, bell);
-			contd__store(&p->gone, 0);
-			p->wait = 0;
-			if (new) {
-				ring.known[ring.known_count] = p;
-				contd__store_release(&ring.known_count, ring.known_count + 1);
-			}
-		} else {
-			p->wait = p->wait * 2 < WAIT_FIRST_TICKS ? WAIT_FIRST_TICKS
-				  : p->wait * 2 > WAIT_MOST_TICKS ? WAIT_MOST_TICKS
-								  : p->wait * 2;
-			contd__store(&p->again, now + p->wait);
-		}
-	}
-	pthread_mutex_unlock(&ring.lock);
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-static int ring_place(struct place *p)
+static void look_locked(struct contd__place *p, int world, int64_t now)
 {
-	struct contd_bell *bell = contd__load_acquire(&p->bell);
+	struct contd_bell *bell = NULL;
+
+	if (contd_bell_open(own.job, (uint32_t)world, &bell)) {
+		p->wait = p->wait * 2 < WAIT_FIRST_NS ? WAIT_FIRST_NS : p->wait * 2 > WAIT_MOST_NS ? WAIT_MOST_NS : p->wait * 2;
+		contd__store(&p->again, now + p->wait);
+		return;
+	}
+	if (!p->bell) {
+		R.known[R.known_count] = p;
+		/* Release: pairs with the acquires of who rings. The bell of a process that has ended is not closed: another
+		 * thread may be about to ring it. */
+		contd__store_release(&p->bell, bell);
+		contd__store_release(&R.known_count, R.known_count + 1);
+	} else {
+		contd__store_release(&p->bell, bell);
+	}
+	p->wait = 0;
+	contd__store(&p->gone, 0);
+}
+
+void contd__ring_look(int world)
+{
+	struct contd__place *p = &R.place[world];
+	int64_t again = contd__load(&p->again), now = again ? now_ns() : 0;
+
+	if (now < again)
+		return;
+	/* A peer that is being looked for by another thread is waited for: what was just sent is to be rung for. */
+	pthread_mutex_lock(&own.look);
+	if ((!p->bell || contd__load(&p->gone)) && contd__load(&p->again) <= now)
+		look_locked(p, world, now ? now : now_ns());
+	pthread_mutex_unlock(&own.look);
+}
+
+int contd__ring_armed(struct contd__place *p)
+{
 	int rc;
 
-	if (!bell || contd__load(&p->gone))
+	if (contd__load(&p->gone))
 		return 0;
-	rc = contd_bell_ring(bell);
+	rc = contd__bell_ring(contd__load_acquire(&p->bell));
 	if (rc == -ESRCH)
 		contd__store(&p->gone, 1);
 	return rc > 0;
 }
 
-static int ring_world(int rank)
-{
-	struct place *p;
-
-	if (rank < 0 || rank >= ring.count || rank == ring.self)
-		return 0;
-	p = &ring.place[rank];
-	if ((!contd__load_acquire(&p->bell) || contd__load(&p->gone)) && contd__ticks() >= contd__load(&p->again))
-		look_for(p, rank);
-	return ring_place(p);
-}
-
 int contd__ring_rank(int rank, MPI_Comm comm)
 {
-	struct members *m;
+	struct contd__place *p = contd__ring_find(rank, comm);
 
-	if (rank < 0 || !ready())
-		return 0; /* MPI_PROC_NULL */
-	if (comm == MPI_COMM_WORLD)
-		return ring_world(rank);
-	m = members_of(comm);
-	return m && rank < m->count ? ring_world(m->rank[rank]) : 0;
+	return p ? contd__ring_place(p) : 0;
 }
 
 int contd__ring_known(void)
 {
-	int rung = 0;
 	uint32_t n;
+	int rung = 0;
 
-	if (!ready())
+	if (contd__load_acquire(&R.state) != 1)
 		return 0;
-	n = contd__load_acquire(&ring.known_count);
+	n = contd__load_acquire(&R.known_count);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load, as in contd_bell_ring() */
 	for (uint32_t i = 0; i < n; i++)
-		rung += ring_place(ring.known[i]);
+		if (contd__load(contd__load_acquire(&R.known[i]->bell)->armed))
+			rung += contd__ring_armed(R.known[i]);
 	return rung;
 }
 
-int contd__ring_all(MPI_Comm comm)
+int contd__ring_members(struct contd__members *m)
 {
-	struct members *m;
-	int rung = 0, some;
+	int some = m->count < LOOKED_FOR_AT_ONCE ? m->count : LOOKED_FOR_AT_ONCE, rung = 0;
 
-	if (comm == MPI_COMM_NULL || !ready() || !(m = members_of(comm)))
-		return 0;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* store, then load, as in contd_bell_ring() */
 	/* A few of the members at a time where there are many; those who were found are all rung. */
-	some = m->count < LOOKED_FOR_AT_ONCE ? m->count : LOOKED_FOR_AT_ONCE;
-	for (int i = 0, at = contd__load(&m->first); i < some; i++, at++)
-		rung += ring_world(m->rank[at % m->count]);
+	for (int i = 0, at = contd__load(&m->first); i < some; i++, at++) {
+		struct contd__place *p = contd__ring_world(m->rank[at % m->count]);
+
+		if (p && contd__load(contd__load_acquire(&p->bell)->armed))
+			rung += contd__ring_armed(p);
+	}
 	if (some < m->count) {
 		contd__store(&m->first, (contd__load(&m->first) + some) % m->count);
 		rung += contd__ring_known();
 	}
 	return rung;
+}
+
+int contd__ring_all(MPI_Comm comm)
+{
+	struct contd__members *m = contd__ring_comm(comm);
+
+	/* Not to be had just now: those who were found are more than enough. */
+	return m ? contd__ring_members(m) : comm == MPI_COMM_NULL ? 0 : contd__ring_known();
 }

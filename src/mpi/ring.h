@@ -3,27 +3,125 @@
  * Ringing for the processes of this MPI job on this host (contd_bell_ring), for contd_mpi_ring() and for the ring library;
  * each has this code for itself. On MPI's public functions alone, and without contd being initialized.
  *
- *  operation           thread  handler  progress
- *  contd__ring_rank      yes     no     lock-free; may block shortly where a peer is looked for
- *  contd__ring_all       yes     no     the same, for each member
+ *  operation             thread  handler  progress
+ *  contd__ring_find        yes     no     wait-free for a peer that was found, or not long ago not; else looks for it
+ *  contd__ring_place       yes     yes    wait-free
+ *  contd__ring_rank        yes     no     as contd__ring_find
+ *  contd__ring_all         yes     no     the same, for each member
+ *  contd__ring_known       yes     yes    wait-free in the number of peers found
+ *
+ * No lock is held while MPI is called, nor while a lock of MPI's may be held by who calls: who can't have one at once does
+ * without (an attribute callback may send).
  */
 #ifndef CONTD_MPI_RING_H
 #define CONTD_MPI_RING_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <mpi.h>
 
+#include <contd/contd.h>
+
+#include "rcu/atomic.h"
+
 #define CONTD_JOB_TEXT 65 /* of contd_bell_listen(), its end included */
+
+/* A rank of MPI_COMM_WORLD. */
+struct contd__place {
+	struct contd_bell *bell; /* NULL: not found; once found it stays, for others may be about to ring it */
+	int64_t again;           /* when to look for it again, ns; 0: at once */
+	int64_t wait;
+	uint32_t gone;           /* the process has ended */
+	int32_t owed;            /* the ring library's (ring/owed.h) */
+};
+
+/* The world ranks of a communicator's or window's members; of an intercommunicator the remote ones. */
+struct contd__members {
+	uint32_t references;
+	int count;
+	int first; /* of a search among them: who is next */
+	int rank[];
+};
+
+struct contd__ring {
+	uint32_t state; /* 0: not started; 1: ready; 2: it can't be */
+	int count, self;
+	struct contd__place *place;
+	uint32_t known_count;
+	struct contd__place **known; /* places with a bell, in the order in which they were found */
+};
+
+extern struct contd__ring contd__ring;
 
 /* What names this job on this host: the launcher's name for it where it gives one, else the process that started us. */
 void contd__mpi_job(char job[CONTD_JOB_TEXT]);
+
+/* MPI is initialized. False: there is no ringing. */
+bool contd__ring_start(void);
+
+static inline bool contd__ring_ready(void)
+{
+	/* Acquire: pairs with the release in contd__ring_start. */
+	uint32_t state = contd__load_acquire(&contd__ring.state);
+
+	return state ? state == 1 : contd__ring_start();
+}
+
+/* Of the communicator; of the group of windows. NULL: not to be had now. They stay while theirs does, or a reference. */
+struct contd__members *contd__ring_comm(MPI_Comm comm);
+struct contd__members *contd__members_make(MPI_Group group);
+void contd__members_unref(struct contd__members *m);
+
+/* Look for a peer that has not been found. */
+void contd__ring_look(int world);
+
+/* The rank's place if it is another process that was found, else NULL. */
+static inline struct contd__place *contd__ring_world(int world)
+{
+	struct contd__place *p;
+
+	if (world < 0 || world >= contd__ring.count || world == contd__ring.self)
+		return NULL;
+	p = &contd__ring.place[world];
+	/* Acquire: pairs with the release in contd__ring_look. */
+	if (__builtin_expect(!contd__load_acquire(&p->bell) || contd__load(&p->gone), 0)) {
+		contd__ring_look(world);
+		if (!contd__load_acquire(&p->bell) || contd__load(&p->gone))
+			return NULL;
+	}
+	return p;
+}
+
+static inline struct contd__place *contd__ring_find(int rank, MPI_Comm comm)
+{
+	struct contd__members *m;
+
+	if (rank < 0 || !contd__ring_ready()) /* MPI_PROC_NULL, MPI_ANY_SOURCE, MPI_ROOT */
+		return NULL;
+	if (comm == MPI_COMM_WORLD)
+		return contd__ring_world(rank);
+	m = contd__ring_comm(comm);
+	return m && rank < m->count ? contd__ring_world(m->rank[rank]) : NULL;
+}
+
+/* 1 if it was rung. What it is to see has been made visible. */
+int contd__ring_armed(struct contd__place *p);
+
+static inline int contd__ring_place(struct contd__place *p)
+{
+	/* Store, then load, as in contd_bell_ring(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return contd__load(contd__load(&p->bell)->armed) ? contd__ring_armed(p) : 0;
+}
 
 /* Ring the process of that rank of the communicator (the remote group of an intercommunicator). 1 if it was rung, else 0. */
 int contd__ring_rank(int rank, MPI_Comm comm);
 
 /* Ring every member that waits. Returns how many. */
 int contd__ring_all(MPI_Comm comm);
+int contd__ring_members(struct contd__members *m);
 
 /* Ring every peer that has been found so far and waits, whatever the communicator. Nanoseconds a peer. */
 int contd__ring_known(void);

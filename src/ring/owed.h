@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transfers that need the peer's progress more than once: long messages go in several steps, and at each of them the peer
+ * must be rung, not at the end alone. MPI does not tell of the steps, so the peer is rung now and then while this process
+ * waits, or asks, for completion; and only so often as the transfers that were begun with it can have use for (it is
+ * `owed` that many rings), since rings are paid for by who is rung.
+ *
+ *  operation              thread  progress
+ *  contd__owe               yes   wait-free
+ *  contd__owed_ring         yes   wait-free in the number of peers found
+ *  contd__stall_turn        yes   the same
+ *  contd__aside_enter       yes   wait-free; a system call where the helper thread sleeps; the first one makes it
+ *  contd__aside_leave       yes   wait-free
+ *  contd__aside_end         yes   blocking
+ */
+#ifndef CONTD_RING_OWED_H
+#define CONTD_RING_OWED_H
+
+#include "mpi/ring.h"
+
+#define CONTD_LONG_BYTES 4096 /* no MPI sends less in more than one step, if the receiver waits for it */
+
+extern int32_t contd__owed; /* to all; momentary */
+
+/* A transfer of so many bytes with this peer has begun. */
+void contd__owe(struct contd__place *p, int64_t bytes);
+
+/* Something has completed, or may have moved: ring who is owed rings. */
+void contd__owed_ring_all(void);
+
+static inline void contd__owed_ring(void)
+{
+	if (__builtin_expect(contd__load(&contd__owed) > 0, 0))
+		contd__owed_ring_all();
+}
+
+/* A wait: from turn to turn a little longer between two rings for the same. Zero at the beginning. */
+struct contd__stall {
+	int64_t next, gap; /* ns */
+};
+
+/* Ring that peer, or with NULL all that are owed rings, if it is time. */
+void contd__stall_turn(struct contd__stall *s, struct contd__place *p);
+
+/*
+ * Calls that wait inside MPI, where nobody can ring meanwhile: a helper thread does, once such a call lasts. `world` is
+ * the rank that is waited for, or -1: all that were found. Returns what is to be given to contd__aside_leave. The thread is
+ * made by the first such call of a process that has found a peer, sleeps while there are none, and calls nothing of MPI's.
+ */
+int contd__aside_enter(int world);
+void contd__aside_leave(int slot);
+void contd__aside_end(void);
+void contd__aside_forked(void); /* in a child of fork */
+
+#endif
