@@ -242,16 +242,16 @@ int contd_cancel(struct contd_handle handle)
 	 * still be there to be asked. */
 	reader = contd__enter_sig();
 	rc = contd__slot_withdraw_sig(s, (uint32_t)handle.generation);
-	if (rc <= 0) {
+	if (rc < 0) {
 		contd__leave_sig(reader);
-		if (rc < 0)
-			return contd__fail(rc, "contd_cancel: it runs, ran, or was cancelled before");
-		CONTD_COUNT(cancelled, 1);
-		CONTD_TESTPOINT("cancel_withdrawn");
-		return 0;
+		return contd__fail(rc, "contd_cancel: it runs, ran, or was cancelled before");
 	}
 	CONTD_COUNT(cancelled, 1);
 	CONTD_TESTPOINT("cancel_withdrawn");
+	if (rc == 0) {
+		contd__leave_sig(reader);
+		return 0;
+	}
 	kind = (enum contd__slot_kind)(s->source & 3);
 	if (kind == KIND_GROUP)
 		taken = contd__group_await_end((struct contd_group *)(s->source & ~(uintptr_t)3), s);

@@ -84,7 +84,9 @@ static struct point points[] = {
 	{"class_cleared"},
 	{"bell_armed"},
 	{"bell_taken"},
+	{"bell_watched"},
 	{"daemon_naps"},
+	{"daemon_sleeps"},
 	{"daemon_polls"},
 	{"daemon_rests"},
 };
@@ -219,9 +221,13 @@ static void bells_part(const char *point)
 	for (unsigned i = 1; i <= 50; i++) {
 		source_continue(&source_a, &e, tally_cb, &t, plain_group);
 		contd_compute_begin();
+		if (strcmp(point, "bell_watched") == 0)
+			for (unsigned k = 0; k < 100; k++)
+				contd__checkpoint();
 		source_finish(&source_a);
 		cr_assert_geq(contd_bell_ring(bell), 0);
-		compute_until(runs(&t) == i);
+		while (runs(&t) < i)
+			contd_checkpoint();
 		contd_compute_end();
 		cr_assert_eq(contd__load(&source_a.found), i, "at %s", point);
 	}
@@ -280,6 +286,8 @@ ParameterizedTest(struct point *point, races, interrupted)
 
 	must(contd_thread_attach(NULL));
 	events_part();
+	if (on_daemon) /* while it has nothing else: words_part leaves a word that never holds */
+		daemon_part(point->name);
 	words_part();
 	chain_part();
 	if (bells)
@@ -1306,6 +1314,39 @@ Test(races, completed_before_the_daemon_naps)
 {
 	daemon_at("daemon_naps", CONTD_AGENT_TICK, let_other_complete_e2);
 }
+/* It has said that it sleeps, for nothing is pending. */
+Test(races, completed_before_the_daemon_sleeps)
+{
+	begin_long(CONTD_AGENT_TICK);
+	source_register(&source_a, WHERE_THREAD | WHERE_DAEMON, false);
+	must(contd_event_continue(1, es2, tally_cb, &t2, g2, NULL));
+	hook_at("daemon_sleeps", let_other_complete_e2, 1);
+	source_continue(&source_a, &e1, tally_cb, &t1, g2); /* it wakes, and goes to sleep again */
+	finish_a();
+	contd_poll(0);
+	await(runs(&t2));
+	soon();
+	cr_assert_eq(t2.context, CONTEXT_DAEMON);
+	end(1, 1, 0);
+}
+
+/* The same where checkpoints watch the bell: a ring is no signal then, and the look after arming finds what has arrived. */
+Test(races, something_arrives_while_a_checkpoint_arms_the_bell)
+{
+	begin_long(CONTD_AGENT_CALLER);
+	source_register(&source_a, WHERE_REGION, false);
+	listen_to_oneself();
+	source_continue(&source_a, &e1, tally_cb, &t1, g);
+	hook_at("bell_watched", finish_a_and_ring, 1);
+	contd_compute_begin();
+	contd__checkpoint();
+	contd_compute_end();
+	cr_assert_eq(runs(&t1), 1, "the look that goes with arming has not found it");
+	cr_assert_eq(act_rc, 1);
+	contd_bell_close(own_bell);
+	end(1, 0, 0);
+}
+
 Test(races, something_arrives_before_the_daemon_polls)
 {
 	daemon_at("daemon_polls", CONTD_AGENT_BLOCK, finish_a);
