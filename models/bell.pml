@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The doorbell: a process that sends rings the receiver, whose thread computes, or whose daemon sleeps.
+ * src/dispatch/page.h, src/signal/bell.c, src/signal/timer.c, src/signal/handler.c, src/dispatch/daemon.c.
  *
  * check: safety
  * check: ltl handled
@@ -47,6 +48,7 @@ ltl handled { <> done }
 
 #define MESSAGES 3
 
+/* The signal or the wake-up: send (src/signal/bell.c) */
 inline ring()
 {
 	if
@@ -59,6 +61,7 @@ inline ring()
 	fi
 }
 
+/* A message, and contd_bell_ring: contd__bell_ring (src/signal/bell.c) */
 inline send()
 {
 #ifndef MUTANT_SEND_LATE
@@ -99,6 +102,7 @@ proctype Sender(byte n)
 	od
 }
 
+/* contd__bell_arm_sig (src/signal/bell.c) */
 inline arm()
 {
 	d_step {
@@ -107,10 +111,10 @@ inline arm()
 	}
 }
 
-/* Take what is in the queue, run callbacks. */
+/* Take what is in the queue, run callbacks: contd__react_sig (src/dispatch/run.c) */
 #define LOOK() queue = 0
 
-/* contd_compute_begin */
+/* contd_compute_begin, contd__region_rearm (src/signal/timer.c) */
 inline begin()
 {
 	region = true;
@@ -138,7 +142,10 @@ proctype Thread() provided (!inside)
 	done = true
 }
 
-/* The handler: of rings, of ticks, and of the safety tick, which is a ring that nobody sent. */
+/*
+ * contd__handler, contd__bell_settle_sig, contd__tick_done_sig: of rings, of ticks, and of the safety tick. (In the code
+ * a tick outside regions says REARM only with the last useless one, contd__rest_sig, and goes on until then.)
+ */
 proctype Handler()
 {
 end:	do
@@ -192,7 +199,7 @@ end:	do
 	od
 }
 
-/* Its page has a futex word: it says that it sleeps, looks again, sleeps. */
+/* daemon_main: its page has a futex word (DAEMON_NAPS): it says that it sleeps, looks again, sleeps. */
 proctype Daemon()
 {
 	do

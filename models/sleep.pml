@@ -10,7 +10,7 @@
  * mutant: DOZE_NO_LOOK safety a waiter does not look between saying that it sleeps and sleeping
  * mutant: DOZE_LATE safety a waiter reads the futex word after it has looked
  * mutant: DAEMON_NO_LOOK safety the daemon does not look between saying that it sleeps and sleeping
- * mutant: DAEMON_LATE safety the daemon reads the futex word after it has looked
+ * mutant: DAEMON_LATE safety the daemon says that it sleeps after it has looked
  * mutant: ANNOUNCE_FIRST safety a completer announces before it marks
  * mutant: IDLE_SILENT safety nobody is told that the group is complete
  * mutant: STOP_SILENT safety the daemon is not woken to end
@@ -23,18 +23,18 @@
 byte outstanding = 2;
 byte ready;          /* marked in the root */
 byte words;          /* words_pending */
-bool sleepers, wake; /* wake, daemon_wake: it has changed since the sleeper read it */
+bool sleepers, wake; /* wake: it has changed since the sleeper read it */
 bool asleep;         /* in futex(2) */
 bool daemon, any;    /* there is one; it may run the group's */
 bool alone;          /* and nobody else does */
-bool daemon_asleep, daemon_wake, daemon_in_futex, stop, daemon_ended = true;
+bool daemon_asleep, daemon_in_futex, stop, daemon_ended = true; /* in futex(2) on daemon_asleep */
 
-/* The daemon's part: daemon_wake_sig */
+/* contd__daemon_wake_sig */
 inline daemon_tell()
 {
 	if
 	:: daemon_asleep ->
-		daemon_wake = true;
+		daemon_asleep = false; /* an exchange; a second one who gets here wakes once more */
 		daemon_in_futex = false
 	:: else
 	fi
@@ -172,11 +172,10 @@ proctype Waiter()
 			fi
 		fi
 	od;
-	/* contd_daemon_stop: end_locked, wake */
+	/* contd_daemon_stop: end_locked, rouse */
 	stop = true;
 #ifndef MUTANT_STOP_SILENT
-	daemon_wake = true;
-	daemon_in_futex = false;
+	daemon_tell();
 #endif
 	daemon_ended
 }
@@ -190,7 +189,7 @@ inline something(got)
 	fi
 }
 
-/* daemon_main */
+/* daemon_main, sleep_on */
 proctype Daemon()
 {
 	bool got;
@@ -198,7 +197,6 @@ proctype Daemon()
 	do
 	:: stop -> break
 	:: else ->
-		daemon_wake = false;
 		something(got);
 		if
 		:: atomic { got -> got = false }
@@ -211,7 +209,10 @@ proctype Daemon()
 			:: else
 			fi
 		:: else ->
+			/* sleep_on */
+#ifndef MUTANT_DAEMON_LATE
 			daemon_asleep = true;
+#endif
 #ifndef MUTANT_DAEMON_NO_LOOK
 			something(got);
 #endif
@@ -222,9 +223,9 @@ proctype Daemon()
 				:: stop
 				:: else ->
 #ifdef MUTANT_DAEMON_LATE
-					daemon_wake = false;
+					daemon_asleep = true;
 #endif
-					daemon_in_futex = !daemon_wake;
+					daemon_in_futex = daemon_asleep;
 					!daemon_in_futex
 				fi
 			fi;
