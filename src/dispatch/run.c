@@ -54,7 +54,10 @@ void contd__daemon_wake_sig(bool ready)
 	uint32_t *word = &D.page->armed.by.daemon, how = contd__load_seq(word);
 	int saved;
 
-	if (how == DAEMON_AWAKE || (how == DAEMON_NAPS && !ready) || (how = contd__xchg(word, DAEMON_AWAKE)) == DAEMON_AWAKE)
+	if (how == DAEMON_AWAKE || (how == DAEMON_NAPS && !ready))
+		return;
+	contd__store(&D.daemon_called, 1); /* the exchange orders it */
+	if ((how = contd__xchg(word, DAEMON_AWAKE)) == DAEMON_AWAKE)
 		return;
 	saved = errno;
 	if (how == DAEMON_POLLS) {
