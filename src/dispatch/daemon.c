@@ -144,6 +144,25 @@ static void measure(void)
 	S.cpu_before = now;
 }
 
+/* It is about to sleep, in this way, and may be woken. */
+static void arm(uint32_t how)
+{
+	contd__store(&D.daemon_called, 0);
+	contd__store_seq(&D.page->armed.by.daemon, how);
+}
+
+/* It does not sleep any more. Returns whether somebody has woken it; where nobody of this process has, it was a peer. */
+static bool disarm(void)
+{
+	if (contd__xchg(&D.page->armed.by.daemon, DAEMON_AWAKE) != DAEMON_AWAKE)
+		return false;
+	if (!contd__load_seq(&D.daemon_called)) {
+		S.rung = 1;
+		CONTD_COUNT(rings, 1);
+	}
+	return true;
+}
+
 static void futex_wait(uint32_t value, const struct timespec *ts)
 {
 	syscall(SYS_futex, &D.page->armed.by.daemon, FUTEX_WAIT, value, ts, NULL, 0);
@@ -188,7 +207,6 @@ static void rest(void)
 
 static void nap(void)
 {
-	uint32_t *word = &D.page->armed.by.daemon;
 	struct timespec ts;
 
 	if (S.tick_ns || !may_be_woken()) {
@@ -197,12 +215,11 @@ static void nap(void)
 	}
 	ts = timespec_of(interval_ns());
 	/* Arm, look again, sleep. */
-	contd__store_seq(word, DAEMON_NAPS);
+	arm(DAEMON_NAPS);
 	CONTD_TESTPOINT("daemon_naps");
 	if (!look() && !changed())
 		futex_wait(DAEMON_NAPS, &ts);
-	if (contd__xchg(word, DAEMON_AWAKE) == DAEMON_AWAKE)
-		S.rung = 1;
+	disarm();
 }
 
 /* Nothing is pending: until something is. */
@@ -262,16 +279,15 @@ static void ring_region(void)
  */
 static bool block(bool looks)
 {
-	uint32_t *word = &D.page->armed.by.daemon;
 	struct pollfd polled[FDS_MAX + 1];
 	int fds[FDS_MAX], n, ready = 0;
 	struct timespec ts;
 
 	/* Before asking for descriptors: what becomes pending, or is armed, after that ends the sleep. */
-	contd__store_seq(word, DAEMON_POLLS);
+	arm(DAEMON_POLLS);
 	n = descriptors(fds);
 	if (n <= 0) {
-		contd__xchg(word, DAEMON_AWAKE);
+		disarm();
 		return n == -EAGAIN || n == 0; /* look, or go to sleep for want of anything */
 	}
 	polled[0] = (struct pollfd){.fd = D.daemon_fd, .events = POLLIN};
@@ -282,7 +298,7 @@ static bool block(bool looks)
 		ts = timespec_of(contd__load(&D.tick_max));
 		ready = ppoll(polled, (nfds_t)n + 1, &ts, NULL);
 	}
-	if (contd__xchg(word, DAEMON_AWAKE) == DAEMON_AWAKE || polled[0].revents) {
+	if (disarm() || polled[0].revents) {
 		uint64_t count;
 
 		(void)!read(D.daemon_fd, &count, sizeof(count));

@@ -105,6 +105,7 @@ struct contd__dispatch {
 	struct contd__page *page; /* where this process is rung; never NULL */
 	int daemon_fd;        /* eventfd that a daemon in poll(2) is woken by, or -1 */
 	uint32_t daemon_asleep; /* futex word: nothing is pending, and it sleeps until something is */
+	uint32_t daemon_called; /* since the daemon said that it sleeps a thread of this process has woken it */
 	uint32_t daemon_mode; /* enum contd_agent of a daemon that runs: tick, block or spin; 0: none */
 
 	struct contd_config config;

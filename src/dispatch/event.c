@@ -15,17 +15,10 @@
 
 #define WORD_DONE 1u
 #define WORD_ATTACHED 2u
-#define SLOT_BITS 0x0000ffffffffffc0ull
 
 static uint64_t attached_word(const struct contd__slot *s, uint32_t generation)
 {
-	return (uint64_t)(uintptr_t)s | WORD_ATTACHED | (uint64_t)(generation & 0xffff) << 48 |
-	       (uint64_t)(generation >> 16 & 0xf) << 2;
-}
-
-static uint32_t word_generation(uint64_t w)
-{
-	return (uint32_t)(w >> 48) | (uint32_t)(w >> 2 & 0xf) << 16;
+	return contd__slot_word(s, generation) | WORD_ATTACHED;
 }
 
 static uint64_t done_word(int status)
@@ -170,10 +163,10 @@ int contd_event_complete(struct contd_event *event, int status)
 		CONTD_TESTPOINT("event_exchanged");
 		if (w == 0)
 			break;
-		s = (struct contd__slot *)(uintptr_t)(w & SLOT_BITS);
+		s = contd__word_slot(w);
 		g = s->group;
 		keep_status(s, status);
-		if (contd__slot_event_done_rcu(s, word_generation(w), 1)) {
+		if (contd__slot_event_done_rcu(s, contd__word_generation(w), 1)) {
 			/* After it was counted: a poll-only group whose handle is given back meanwhile is none any more, and
 			 * either this or contd_group_destroy() sees both. */
 			flags = contd__load_seq(&g->flags);

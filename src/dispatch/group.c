@@ -274,7 +274,7 @@ static bool closes_cycle_locked(const struct contd_group *awaited, const struct 
 	bool reader = contd__enter_sig(); /* keeps the groups of slots that fire meanwhile */
 
 	while (g && !(cycle = g == awaited)) {
-		const struct contd__slot *s = (const struct contd__slot *)(uintptr_t)contd__load_acquire(&g->waiter);
+		const struct contd__slot *s = contd__word_slot(contd__load_acquire(&g->waiter));
 
 		g = s ? s->group : NULL;
 	}
@@ -284,7 +284,7 @@ static bool closes_cycle_locked(const struct contd_group *awaited, const struct 
 
 int contd__group_await(struct contd_group *awaited, struct contd__slot *s)
 {
-	uint64_t none = 0, me = (uintptr_t)s;
+	uint64_t none = 0, me = contd__slot_word(s, SLOT_GENERATION(contd__load(&s->state)));
 	int rc = 0;
 
 	pthread_mutex_lock(&chain_lock);
@@ -302,7 +302,7 @@ int contd__group_await(struct contd_group *awaited, struct contd__slot *s)
 
 uint32_t contd__group_await_end(struct contd_group *awaited, struct contd__slot *s)
 {
-	uint64_t me = (uintptr_t)s;
+	uint64_t me = contd__slot_word(s, SLOT_GENERATION(contd__load(&s->state)));
 
 	return contd__cas(&awaited->waiter, &me, 0);
 }

@@ -43,7 +43,7 @@ struct contd_group {
 	uint32_t flags;
 	int32_t max_poll;      /* -1: no limit */
 	int32_t priority;
-	uint64_t waiter;       /* slot (of another group) that runs when this one is complete, or 0 */
+	uint64_t waiter;       /* contd__slot_word of who (of another group) runs when this one is complete, or 0 */
 	void (*idle)(struct contd_group *group); /* outstanding reached 0; any context; or NULL */
 	void (*freed)(void *owner); /* the group is gone; an ordinary thread; or NULL */
 	void *owner;           /* of idle and freed */
@@ -90,6 +90,22 @@ CONTD_INTERNAL_API uint32_t contd__slot_publish_sig(struct contd__slot *s, uint3
 CONTD_INTERNAL_API int contd__slot_event_done_sig(struct contd__slot *s, uint32_t generation, uint32_t n);
 int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint32_t n); /* between enter and leave */
 #define GENERATION_MASK 0xfffffu
+
+/* A slot and its generation's low 20 bits in one word, bits 0 and 1 free: slots are cache lines, addresses have 48 bits. */
+static inline uint64_t contd__slot_word(const struct contd__slot *s, uint32_t generation)
+{
+	return (uint64_t)(uintptr_t)s | (uint64_t)(generation & 0xffff) << 48 | (uint64_t)(generation >> 16 & 0xf) << 2;
+}
+
+static inline struct contd__slot *contd__word_slot(uint64_t w)
+{
+	return (struct contd__slot *)(uintptr_t)(w & 0x0000ffffffffffc0ull);
+}
+
+static inline uint32_t contd__word_generation(uint64_t w)
+{
+	return (uint32_t)(w >> 48) | (uint32_t)(w >> 2 & 0xf) << 16;
+}
 
 /*
  * Make it ready although events are missing; those count nothing when they come. The caller holds a pin, and so does

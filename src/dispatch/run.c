@@ -62,7 +62,10 @@ void contd__daemon_wake_sig(bool ready)
 		return;
 	}
 	how = contd__load_seq(word);
-	if (how == DAEMON_AWAKE || (how == DAEMON_NAPS && !ready) || (how = contd__xchg(word, DAEMON_AWAKE)) == DAEMON_AWAKE)
+	if (how == DAEMON_AWAKE || (how == DAEMON_NAPS && !ready))
+		return;
+	contd__store(&D.daemon_called, 1); /* the exchange orders it */
+	if ((how = contd__xchg(word, DAEMON_AWAKE)) == DAEMON_AWAKE)
 		return;
 	saved = errno;
 	if (how == DAEMON_POLLS) {
@@ -75,19 +78,24 @@ void contd__daemon_wake_sig(bool ready)
 	errno = saved;
 }
 
-void contd__announce_sig(const struct contd_group *g)
+static void wake_sleepers_sig(void)
 {
-	uint32_t flags = contd__load_seq(&g->flags);
+	int saved;
 
-	/* Both pairs are Dekker's: the bit or count before was set with sequential consistency, and the other side says
+	if (!contd__load_seq(&D.sleepers))
+		return;
+	saved = errno;
+	contd__add(&D.wake, 1);
+	syscall(SYS_futex, &D.wake, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+	errno = saved;
+}
+
+/* Something of a group with these flags is ready. */
+static void announce(uint32_t flags)
+{
+	/* These pairs are Dekker's: the bit or count before was set with sequential consistency, and the other side says
 	 * that it sleeps (is armed) before it looks for the last time. */
-	if (contd__load_seq(&D.sleepers)) {
-		int saved = errno;
-
-		contd__add(&D.wake, 1);
-		syscall(SYS_futex, &D.wake, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-		errno = saved;
-	}
+	wake_sleepers_sig();
 	if (flags & CONTD_THREAD_ANY && !(flags & CONTD_POLL_ONLY))
 		contd__daemon_wake_sig(true);
 	if (!(flags & CONTD_POLL_ONLY) && contd__load_seq(&D.fd_armed) && contd__xchg(&D.fd_armed, 0)) {
@@ -100,6 +108,11 @@ void contd__announce_sig(const struct contd_group *g)
 	}
 }
 
+void contd__announce_sig(const struct contd_group *g)
+{
+	announce(contd__load_seq(&g->flags));
+}
+
 void contd__pending_sig(void)
 {
 	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
@@ -107,6 +120,7 @@ void contd__pending_sig(void)
 	if (ops)
 		ops->arm();
 	contd__daemon_wake_sig(false);
+	wake_sleepers_sig(); /* who waits without a limit now has something to look at */
 }
 
 bool contd__sources_pending_sig(uint32_t where)
@@ -310,14 +324,16 @@ static void group_idle_sig(struct contd_group *g)
 
 	if (g->idle)
 		g->idle(g);
-	if (contd__load_seq(&g->waiter) && (waiter = contd__xchg(&g->waiter, 0)) != 0) {
-		struct contd__slot *s = (struct contd__slot *)(uintptr_t)waiter;
-
+	/* Who waits is read before the count: one that has been registered since, with the count up again, waits for the next
+	 * time that it comes to 0. */
+	waiter = contd__load_seq(&g->waiter);
+	if (waiter && contd__group_outstanding_sig(g) == 0 && contd__cas(&g->waiter, &waiter, 0)) {
+		struct contd__slot *s = contd__word_slot(waiter);
 		struct contd_group *waiting = s->group;
 
 		/* Its continuation is outstanding until this completes it. */
 		contd__group_pin_sig(waiting);
-		if (contd__slot_event_done_sig(s, SLOT_GENERATION(contd__load(&s->state)), 1))
+		if (contd__slot_event_done_sig(s, contd__word_generation(waiter), 1))
 			contd__kick_sig(waiting->flags);
 		contd__group_unpin_sig(waiting);
 	}
@@ -451,7 +467,15 @@ uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budg
 			break; /* one revolution: what became ready behind us is for the next */
 	}
 	contd__store(&table->cursor, pos);
+	if (contd__load_seq(&table->again) && contd__xchg(&table->again, 0))
+		contd__announce_sig(g);
 	return ran;
+}
+
+/* What of its groups' flags matters when something of it is announced. */
+static uint32_t class_flags(const struct contd__root *root)
+{
+	return contd__load(&root->bit) & CLASSES_DAEMON ? CONTD_THREAD_ANY : 0;
 }
 
 static uint32_t scan_class(struct contd__root *root, struct contd__budget *budget)
@@ -461,7 +485,8 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 
 	if (contd__load_seq(&root->top) == 0) {
 		/* A marker that was overtaken by the scan that ran its continuation has set the class's bit for nothing. */
-		contd__class_settle_sig(root);
+		if (contd__class_settle_sig(root))
+			announce(class_flags(root));
 		return 0;
 	}
 	CONTD_COUNT(scans, 1);
@@ -496,10 +521,12 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 		contd__read_unlock_sig();
 		CONTD_TESTPOINT("scan_pinned");
 		ran += contd__scan_group_sig(g, budget);
-		contd__root_settle_sig(root, at, &g->table);
+		if (contd__root_settle_sig(root, at, &g->table))
+			contd__announce_sig(g);
 		contd__group_unpin_sig(g);
 	}
-	contd__class_settle_sig(root);
+	if (contd__class_settle_sig(root) || (contd__load_seq(&root->again) && contd__xchg(&root->again, 0)))
+		announce(class_flags(root));
 	/* With the budget spent inside a group the next scan begins with it again, at the group's own cursor; groups
 	 * take turns because a scan starts one further each time. */
 	contd__store(&root->cursor, pos >= ROOT_GROUPS ? 0 : pos);

@@ -69,8 +69,10 @@ int contd_group_test(struct contd_group *group, int *completep)
 		return contd__fail(-EINVAL, "contd_group_test: group and completep must not be NULL");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_group_test: not in a signal handler");
+	contd__group_pin_sig(group); /* a callback may give the handle back */
 	ran = contd__drive(group, UINT32_MAX, true, true);
 	*completep = contd__group_outstanding_sig(group) == 0 && !contd__inside_sig(group);
+	contd__group_unpin_sig(group);
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
 
@@ -83,7 +85,7 @@ static int64_t now_ns(void)
 }
 
 /* Sleep until something is ready or complete, for ns at most (< 0: no limit). Arm, look again, sleep. */
-static void doze(struct contd_group *g, int64_t ns)
+static void doze(struct contd_group *g, int64_t ns, bool naps)
 {
 	struct timespec ts = {ns / 1000000000, ns % 1000000000};
 	uint32_t seen;
@@ -92,24 +94,17 @@ static void doze(struct contd_group *g, int64_t ns)
 	/* After the addition: a wake-up that comes later changes it. */
 	seen = contd__load_seq(&D.wake);
 	if (contd__group_outstanding_sig(g) != 0 && !contd__marked_sig(classes_here()) &&
-	    (!may_run_here(g) || contd__load_seq(&g->table.top) == 0))
+	    (!may_run_here(g) || contd__load_seq(&g->table.top) == 0) &&
+	    (naps || (!contd__load_seq(&D.words_pending) && !contd__sources_pending_sig(where_here()))))
 		syscall(SYS_futex, &D.wake, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
 	contd__sub(&D.sleepers, 1);
 }
 
-int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
+/* The caller holds a pin: a callback may give the handle back. */
+static int wait_for(struct contd_group *group, int64_t timeout_ns)
 {
 	int64_t until = 0, left = -1, nap = NAP_MIN_NS;
-	int rc = contd__check_live();
 
-	if (rc)
-		return rc;
-	if (!group || timeout_ns < -1)
-		return contd__fail(-EINVAL, "contd_group_wait: group must not be NULL, timeout_ns at least -1");
-	if (contd__in_handler())
-		return contd__fail(-EPERM, "contd_group_wait: not in a signal handler");
-	if (contd__inside_sig(group))
-		return contd__fail(-EDEADLK, "contd_group_wait: inside one of the group's own continuations it would never end");
 	if (timeout_ns >= 0 && __builtin_add_overflow(now_ns(), timeout_ns, &until))
 		timeout_ns = -1; /* some 200 years */
 	while (contd__group_outstanding_sig(group)) {
@@ -126,13 +121,31 @@ int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
 		if (contd__sources_pending_sig(where_here())) {
 			sched_yield(); /* a source that only this thread may drive cannot wake it */
 		} else if (contd__load_seq(&D.words_pending)) {
-			doze(group, left >= 0 && left < nap ? left : nap);
+			doze(group, left >= 0 && left < nap ? left : nap, true);
 			nap = nap * 2 > NAP_MAX_NS ? NAP_MAX_NS : nap * 2;
 		} else {
-			doze(group, left);
+			doze(group, left, false);
 		}
 	}
 	return 0;
+}
+
+int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
+{
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!group || timeout_ns < -1)
+		return contd__fail(-EINVAL, "contd_group_wait: group must not be NULL, timeout_ns at least -1");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_group_wait: not in a signal handler");
+	if (contd__inside_sig(group))
+		return contd__fail(-EDEADLK, "contd_group_wait: inside one of the group's own continuations it would never end");
+	contd__group_pin_sig(group);
+	rc = wait_for(group, timeout_ns);
+	contd__group_unpin_sig(group);
+	return rc;
 }
 
 /* ----------------------------------------------------------------------------------------------- poll and its fd --- */

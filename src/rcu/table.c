@@ -53,23 +53,30 @@ static inline void mark(uint64_t *word, unsigned bit)
 		contd__or(word, 1ull << bit);
 }
 
-void contd__root_mark_sig(struct contd__root *root, uint32_t index)
+static inline void mark_root_up(struct contd__root *root, unsigned word)
 {
-	mark(&root->word[index >> 6], index & 63);
-	mark(&root->top, index >> 6);
+	mark(&root->top, word);
 	CONTD_TESTPOINT("root_marked");
 	if (!(contd__load_seq(&contd__ready) & contd__load(&root->bit)))
 		contd__or(&contd__ready, contd__load(&root->bit));
 }
 
-void contd__class_settle_sig(struct contd__root *root)
+void contd__root_mark_sig(struct contd__root *root, uint32_t index)
+{
+	mark(&root->word[index >> 6], index & 63);
+	mark_root_up(root, index >> 6);
+}
+
+bool contd__class_settle_sig(struct contd__root *root)
 {
 	if (contd__load_seq(&root->top) != 0)
-		return;
+		return false;
 	contd__and(&contd__ready, ~contd__load(&root->bit));
 	CONTD_TESTPOINT("class_cleared");
-	if (contd__load_seq(&root->top) != 0)
-		contd__or(&contd__ready, contd__load(&root->bit));
+	if (contd__load_seq(&root->top) == 0)
+		return false;
+	contd__or(&contd__ready, contd__load(&root->bit));
+	return true;
 }
 
 /* Levels above the leaf, upwards: each is looked at whoever set the one below (that one may be stopped in between). */
@@ -100,10 +107,13 @@ void contd__table_mark_sig(struct contd__table *t, uint32_t index)
 /* Clear the hint for an empty word, and look again. */
 static inline void settle(struct contd__table *t, uint64_t *word, unsigned bit, const uint64_t *below, uint32_t index)
 {
+	CONTD_TESTPOINT("settle_empty");
 	contd__and(word, ~(1ull << bit));
 	CONTD_TESTPOINT("settle_cleared");
-	if (contd__load_seq(below) != 0)
+	if (contd__load_seq(below) != 0) {
 		mark_up(t, index);
+		contd__store_seq(&t->again, 1);
+	}
 }
 
 static inline uint64_t at_or_after(uint32_t bit)
@@ -198,8 +208,10 @@ int contd__root_next_sig(struct contd__root *root, uint32_t *pos)
 		}
 		if (contd__load_seq(&root->word[wi]) == 0) {
 			contd__and(&root->top, ~(1ull << wi));
-			if (contd__load_seq(&root->word[wi]) != 0)
-				contd__or(&root->top, 1ull << wi);
+			if (contd__load_seq(&root->word[wi]) != 0) {
+				mark_root_up(root, wi);
+				contd__store_seq(&root->again, 1);
+			}
 		}
 		from = (wi + 1) << 6;
 	}
@@ -207,12 +219,14 @@ int contd__root_next_sig(struct contd__root *root, uint32_t *pos)
 	return -1;
 }
 
-void contd__root_settle_sig(struct contd__root *root, uint32_t index, struct contd__table *t)
+bool contd__root_settle_sig(struct contd__root *root, uint32_t index, struct contd__table *t)
 {
 	if (t && contd__load_seq(&t->top) != 0)
-		return;
+		return false;
 	contd__and(&root->word[index >> 6], ~(1ull << (index & 63)));
 	CONTD_TESTPOINT("root_cleared");
-	if (t && contd__load_seq(&t->top) != 0)
-		contd__root_mark_sig(root, index);
+	if (!t || contd__load_seq(&t->top) == 0)
+		return false;
+	contd__root_mark_sig(root, index);
+	return true;
 }

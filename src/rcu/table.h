@@ -12,7 +12,8 @@
  *
  * A leaf bit is exact: whoever clears it owns the slot. The bits above are hints that may be set for nothing but are
  * never missing: a marker sets the leaf and then looks at every level above; a scanner that clears a bit above looks at
- * the word below again and, finding something, marks upwards again. Both are store-then-load with sequentially
+ * the word below again and, finding something, marks upwards again; and then it tells, as who marked at first did, for
+ * somebody may have found no hint in between and gone to sleep. Both are store-then-load with sequentially
  * consistent operations, so one of the two sees the other. Bits above are cleared by a scan that finds nothing below
  * them, so while more keeps becoming ready it costs one atomic operation to mark and one to claim. (Leaving the hints
  * to the next scan was tried: 4 % of a round, for wake-ups and signals that a leftover hint costs.)
@@ -100,6 +101,7 @@ struct contd__root {
 	uint64_t top;
 	uint32_t cursor; /* where the next scan begins */
 	uint32_t bit;    /* of the class in contd__ready; 0: never used */
+	uint32_t again;  /* as in struct contd__table */
 	uint64_t word[64] __attribute__((aligned(64)));
 	struct contd_group *group[4096]; /* RCU: published by group.c, freed after a grace period */
 };
@@ -112,6 +114,7 @@ struct contd__table {
 	uint32_t limit;         /* slots there are */
 	uint32_t cursor;
 	uint32_t root_index;
+	uint32_t again;         /* a hint was set again after it had been cleared: who scans tells of it */
 	struct contd__root *root; /* NULL: poll-only, no scan but the group's own finds it */
 	struct contd_group *group;
 	struct contd__branch *branch[64];
@@ -152,11 +155,11 @@ int contd__root_next_sig(struct contd__root *root, uint32_t *pos);
 
 void contd__root_mark_sig(struct contd__root *root, uint32_t index);
 
-/* Clear a class's bit if its root has nothing marked. */
-void contd__class_settle_sig(struct contd__root *root);
+/* Clear a class's bit if its root has nothing marked. true: it was set again. */
+bool contd__class_settle_sig(struct contd__root *root);
 
-/* Clear a group's bit in its root if its table has nothing marked. */
-void contd__root_settle_sig(struct contd__root *root, uint32_t index, struct contd__table *t);
+/* Clear a group's bit in its root if its table has nothing marked. true: it was set again. */
+bool contd__root_settle_sig(struct contd__root *root, uint32_t index, struct contd__table *t);
 
 /* rcu/grow.c: 0 or -ENOMEM, -ENOSPC. Does nothing where `limit` is not what the caller saw. */
 int contd__table_grow(struct contd__table *t, uint32_t seen_limit);

@@ -128,6 +128,16 @@ static void detach_self(void)
 	record_give_back(a);
 }
 
+/* The thread ends. A notification meant for it may be lost with it. */
+static void detach_for_good(void)
+{
+	bool attached = contd__me && contd__load(&contd__me->tid);
+
+	detach_self();
+	if (attached && contd__marked_sig(CLASSES_SIGNAL))
+		contd__notify_sig();
+}
+
 int contd_thread_attach(const struct contd_thread_attr *attr)
 {
 	struct contd__attached *a = contd__me;
@@ -284,7 +294,7 @@ int contd__signal_start(const struct contd_config *config)
 		.notify_region = contd__notify_region_sig,
 		.ring = contd__ring_sig,
 		.again = contd__again_sig,
-		.detach_self = detach_self,
+		.detach_self = detach_for_good,
 		.stop = stop_all,
 		.give_back = give_back,
 		.forked = forked,

@@ -39,11 +39,16 @@ static bool send_signal(struct contd__attached *a)
 	return sent;
 }
 
-/* Interrupt this one: by a signal, or, where its overhead budget is used up, by a tick once it can pay again. */
-static bool interrupt(struct contd__attached *a, bool whatever)
+/*
+ * Interrupt this one: by a signal, or, where its overhead budget is used up, by a tick once it can pay again. `signalled`
+ * is claimed with `senders` counted only: a record that is given to another thread has none, and begins at 0.
+ */
+static bool interrupt_counted(struct contd__attached *a, bool whatever)
 {
 	uint64_t at = contd__load(&a->purse.enough_at), now = contd__ticks();
 
+	if (contd__load_seq(&a->tid) == 0)
+		return false;
 	/* One that is on its way will see what was made ready before this. But one that has not come for so long may have been
 	 * swallowed: by a debugger, or by a handler that the program has put in the place of ours for a while. */
 	if (contd__load_seq(&a->signalled) || contd__xchg(&a->signalled, 1)) {
@@ -62,6 +67,16 @@ static bool interrupt(struct contd__attached *a, bool whatever)
 	}
 	contd__xchg(&a->signalled, 0);
 	return false;
+}
+
+static bool interrupt(struct contd__attached *a, bool whatever)
+{
+	bool done;
+
+	contd__add(&a->senders, 1);
+	done = interrupt_counted(a, whatever);
+	contd__sub(&a->senders, 1);
+	return done;
 }
 
 int contd__notify_sig(void)

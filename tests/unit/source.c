@@ -32,6 +32,8 @@ static int sleep_on(struct test_source *s, int *fds, int room)
 		contd__sub(&s->busy, 1);
 		return -EAGAIN;
 	}
+	if (s->asking)
+		s->asking();
 	if (room < 1)
 		return 0;
 	fds[0] = s->fd;

@@ -14,6 +14,7 @@ struct test_source {
 	uint32_t asked;            /* calls of sleep_on */
 	uint32_t looks[16];        /* calls of progress, by enum contd__where */
 	uint32_t found;            /* operations that progress has found finished */
+	void (*asking)(void);      /* called by sleep_on, or NULL */
 	bool deaf;                 /* progress leaves the descriptor readable, and finds nothing */
 	bool elsewhere;            /* it may not be driven on the calling thread */
 	uint64_t cost_ticks;       /* what one call of progress takes, in clock ticks */
