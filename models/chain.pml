@@ -4,8 +4,8 @@
  * (src/dispatch/group.c), group_idle_sig (src/dispatch/run.c).
  *
  * check: safety
- * mutant: NO_COUNT_LOOK safety who takes the waiter does not look at the count [code]
- * mutant: NO_TAG safety a waiter's word names its slot without a generation [code]
+ * mutant: NO_COUNT_LOOK safety who takes the waiter does not look at the count
+ * mutant: NO_TAG safety a waiter's word names its slot without a generation
  * mutant: AWAIT_NO_LOOK safety who registers does not look at the count afterwards
  * mutant: AWAIT_SPLIT safety who registers and finds it complete does not take its own word back
  *

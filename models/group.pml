@@ -6,7 +6,7 @@
  * check: safety
  * optimise
  * unreached: 2: only in the program's test does the callback give the handle back
- * mutant: TEST_NO_PIN safety a test of a group has no reference of its own [code]
+ * mutant: TEST_NO_PIN safety a test of a group has no reference of its own
  * mutant: NO_GRACE safety dead groups are freed without a grace period
  * mutant: PIN_BLIND safety a scan takes a reference without looking whether the group is dead
  * mutant: PIN_OUTSIDE safety a scan takes its reference outside the read-side section

@@ -8,8 +8,8 @@
  * compile: -DNOREDUCE
  * optimise
  * unreached: 16: who has just attached is the first that it finds in record 0; only thread 2 has a guard
- * mutant: CLAIM_OUTSIDE safety who sends claims `signalled` before it is among the senders [code]
- * mutant: EXIT_SILENT safety a thread that ends does not hand on what it was notified of [code]
+ * mutant: CLAIM_OUTSIDE safety who sends claims `signalled` before it is among the senders
+ * mutant: EXIT_SILENT safety a thread that ends does not hand on what it was notified of
  * mutant: CLEAR_LATE safety the handler clears `signalled` after it has looked
  * mutant: NOTIFY_FIRST safety a completer notifies before it marks
  * mutant: GUARD_FIRST safety the end of a guard looks for what was missed before it ends

@@ -6,7 +6,7 @@
  * check: safety
  * optimise
  * unreached: 8: a sleeper does not tell itself
- * mutant: WORD_SILENT safety a waiter asleep is not told of a memory word [code]
+ * mutant: WORD_SILENT safety a waiter asleep is not told of a memory word
  * mutant: DOZE_NO_LOOK safety a waiter does not look between saying that it sleeps and sleeping
  * mutant: DOZE_LATE safety a waiter reads the futex word after it has looked
  * mutant: DAEMON_NO_LOOK safety the daemon does not look between saying that it sleeps and sleeping

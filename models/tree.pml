@@ -5,7 +5,7 @@
  * check: safety
  * optimise
  * unreached: 6: the sleeper does not tell itself
- * mutant: SETTLE_SILENT safety who marks up again after settling tells nobody [code]
+ * mutant: SETTLE_SILENT safety who marks up again after settling tells nobody
  * mutant: SETTLE_NO_LOOK safety settling does not look at the word below again
  * mutant: ROOT_NO_LOOK safety settling the root does not look at the table again
  * mutant: ANNOUNCE_FIRST safety a completer announces before it marks

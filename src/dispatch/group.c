@@ -30,8 +30,8 @@ static int root_enter_locked(struct contd_group *g)
 		contd__store(&root->bit, 1u << c);
 		/* Before its root is marked for the first time; pairs with the look in mark_up (rcu/table.c). */
 		contd__store_seq(&g->table.root, root);
-		/* Release: pairs with the acquire in scan_class. */
-		contd__store_release(&root->group[i], g);
+		/* Before its first mark; pairs with the second look at a dead group's place in scan_class. */
+		contd__store_seq(&root->group[i], g);
 		return 0;
 	}
 	return -EAGAIN;

@@ -113,6 +113,23 @@ void contd__announce_sig(const struct contd_group *g)
 	announce(contd__load_seq(&g->flags));
 }
 
+/*
+ * A hint that this scan had cleared was set again. Whoever looked in between has found nothing, and was told before that:
+ * sleepers, the daemon, and handlers.
+ */
+static void tell_again(uint32_t flags)
+{
+	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+
+	announce(flags);
+	if (!(flags & CONTD_ASYNC_SIGNAL_SAFE) || flags & CONTD_POLL_ONLY)
+		return;
+	if (contd__tls.flags & CONTD__TLS_ATTACHED)
+		contd__or(&contd__tls.flags, CONTD__TLS_MISSED); /* at the end of this scan, or of the guard around it */
+	else if (ops)
+		ops->notify();
+}
+
 void contd__pending_sig(void)
 {
 	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
@@ -468,14 +485,16 @@ uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budg
 	}
 	contd__store(&table->cursor, pos);
 	if (contd__load_seq(&table->again) && contd__xchg(&table->again, 0))
-		contd__announce_sig(g);
+		tell_again(contd__load_seq(&g->flags));
 	return ran;
 }
 
 /* What of its groups' flags matters when something of it is announced. */
 static uint32_t class_flags(const struct contd__root *root)
 {
-	return contd__load(&root->bit) & CLASSES_DAEMON ? CONTD_THREAD_ANY : 0;
+	uint32_t bit = contd__load(&root->bit);
+
+	return (bit & CLASSES_DAEMON ? CONTD_THREAD_ANY : 0) | (bit & CLASSES_SIGNAL ? CONTD_ASYNC_SIGNAL_SAFE : 0);
 }
 
 static uint32_t scan_class(struct contd__root *root, struct contd__budget *budget)
@@ -486,7 +505,7 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 	if (contd__load_seq(&root->top) == 0) {
 		/* A marker that was overtaken by the scan that ran its continuation has set the class's bit for nothing. */
 		if (contd__class_settle_sig(root))
-			announce(class_flags(root));
+			tell_again(class_flags(root));
 		return 0;
 	}
 	CONTD_COUNT(scans, 1);
@@ -513,8 +532,10 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 			/* Dead: nothing of it is outstanding. But another group may take the place, and be marked before the bit
 			 * is cleared; it can't have the same address before this section ends. */
 			contd__root_settle_sig(root, at, NULL);
-			if (contd__load_seq(&root->group[at]) != g)
+			if (contd__load_seq(&root->group[at]) != g) {
 				contd__root_mark_sig(root, at);
+				tell_again(class_flags(root));
+			}
 			contd__read_unlock_sig();
 			continue;
 		}
@@ -522,11 +543,11 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 		CONTD_TESTPOINT("scan_pinned");
 		ran += contd__scan_group_sig(g, budget);
 		if (contd__root_settle_sig(root, at, &g->table))
-			contd__announce_sig(g);
+			tell_again(contd__load_seq(&g->flags));
 		contd__group_unpin_sig(g);
 	}
 	if (contd__class_settle_sig(root) || (contd__load_seq(&root->again) && contd__xchg(&root->again, 0)))
-		announce(class_flags(root));
+		tell_again(class_flags(root));
 	/* With the budget spent inside a group the next scan begins with it again, at the group's own cursor; groups
 	 * take turns because a scan starts one further each time. */
 	contd__store(&root->cursor, pos >= ROOT_GROUPS ? 0 : pos);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the models in models/ have found in the code: each stands for a mutant there. */
+/* What the models in models/ have found in the code, each now a mutant there. */
 #include "unit.h"
 
-TestSuite(found, .timeout = WATCHDOG);
+TestSuite(models_found, .timeout = WATCHDOG);
 
 static struct contd_group *group;
 static struct contd_event event[2];
@@ -57,12 +57,12 @@ static void give_back_inside(bool wait)
 	cr_assert_eq(freed, 5000);
 }
 
-Test(found, given_back_in_a_test)
+Test(models_found, given_back_in_a_test)
 {
 	give_back_inside(false);
 }
 
-Test(found, given_back_in_a_wait)
+Test(models_found, given_back_in_a_wait)
 {
 	give_back_inside(true);
 }
@@ -88,7 +88,7 @@ static void *scan(void *arg)
 	return arg;
 }
 
-Test(found, waits_for_a_group_from_then_on)
+Test(models_found, waits_for_a_group_from_then_on)
 {
 	struct contd_group *other;
 	pthread_t thread;
@@ -130,7 +130,7 @@ static void complete_first(int status, void *data)
 	must(contd_event_complete(&event[0], status));
 }
 
-Test(found, a_word_wakes_who_waits)
+Test(models_found, a_word_wakes_who_waits)
 {
 	static volatile uint64_t memory;
 	struct contd_word word = {.address = &memory, .value = 1, .op = CONTD_WORD_EQ};
@@ -178,7 +178,7 @@ static void *send_it(void *arg)
 	return arg;
 }
 
-Test(found, a_thread_that_ends_hands_on)
+Test(models_found, a_thread_that_ends_hands_on)
 {
 	pthread_t ending, sender;
 
@@ -216,7 +216,7 @@ static void at_settle(const char *name)
 	}
 }
 
-Test(found, who_settles_tells)
+Test(models_found, who_settles_tells)
 {
 	start(CONTD_AGENT_CALLER);
 	group = group_new(0, 0);
