@@ -39,24 +39,67 @@ static __thread struct {
 
 /* ------------------------------------------------------------------------------------------------------- the job --- */
 
-/* A process's start, for a number that another one may have had before: field 22 of /proc/pid/stat, proc(5). */
-static unsigned long long started(int pid)
+/* What is in a file of /proc, proc(5), as a text. Returns its length, 0 where there is none. */
+static size_t read_proc(int pid, const char *name, char *text, size_t room)
 {
-	char path[32], text[1024], *at;
+	size_t length = 0;
+	char path[48];
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = 0;
-	at = strrchr(text, ')');
-	for (int field = 2; at && field < 22; field++)
+	while (fd >= 0 && length < room - 1 && (n = read(fd, text + length, room - 1 - length)) > 0)
+		length += (size_t)n;
+	if (fd >= 0)
+		close(fd);
+	text[length] = 0;
+	return length;
+}
+
+/* A field of /proc/pid/stat: 4 is the parent, 22 the start, for a number that another process may have had before. */
+static unsigned long long stat_field(int pid, int number)
+{
+	char text[1024], *at;
+
+	read_proc(pid, "stat", text, sizeof(text));
+	at = strrchr(text, ')'); /* the name before it may hold anything */
+	for (int field = 2; at && field < number; field++)
 		at = strchr(at + 1, ' ');
-	return at ? strtoull(at, NULL, 10) : 0;
+	return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+/* Was the process started with this variable, so set? */
+static bool has_variable(int pid, const char *name, const char *value)
+{
+	static const size_t room = 1 << 17;
+	char *text = malloc(room);
+	size_t length = text ? read_proc(pid, "environ", text, room) : 0, prefix = strlen(name);
+	bool has = false;
+
+	for (size_t at = 0; at < length && !has; at += strlen(text + at) + 1)
+		has = strncmp(text + at, name, prefix) == 0 && text[at + prefix] == '=' &&
+		      strcmp(text + at + prefix + 1, value) == 0;
+	free(text);
+	return has;
+}
+
+/*
+ * The process that has started the ranks of this host: the nearest ancestor that has not been told this rank's number. What
+ * lies between has been (timeout(1), a script, a debugger).
+ */
+static int starter(void)
+{
+	static const char *const names[] = {"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_ID", "SLURM_PROCID"};
+	const char *rank = NULL;
+	int pid = getppid();
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !rank; i++)
+		rank = getenv(names[i]);
+	while (rank && pid > 1 && has_variable(pid, names[i - 1], rank))
+		pid = (int)stat_field(pid, 4);
+	return pid;
 }
 
 void contd__mpi_job(char job[CONTD_JOB_TEXT])
@@ -74,7 +117,7 @@ void contd__mpi_job(char job[CONTD_JOB_TEXT])
 		if (snprintf(job, CONTD_JOB_TEXT, "%s%s%s", first, *second ? "." : "", second) < CONTD_JOB_TEXT)
 			return;
 	}
-	snprintf(job, CONTD_JOB_TEXT, "by.%d.%llu", (int)getppid(), started((int)getppid()));
+	snprintf(job, CONTD_JOB_TEXT, "by.%d.%llu", starter(), stat_field(starter(), 22));
 }
 
 /* -------------------------------------------------------------------------------------------------- communicators --- */

@@ -55,7 +55,7 @@ struct contd__ring {
 
 extern struct contd__ring contd__ring;
 
-/* What names this job on this host: the launcher's name for it where it gives one, else the process that started us. */
+/* What names this job on this host: the launcher's name for it where it gives one, else the process that started the ranks. */
 void contd__mpi_job(char job[CONTD_JOB_TEXT]);
 
 /* MPI is initialized. False: there is no ringing. */

@@ -559,41 +559,47 @@ static struct contd__place *target_of(int rank, MPI_Win win)
 	return m && rank < m->count ? contd__ring_world(m->rank[rank]) : NULL;
 }
 
-static void operated(int rank, MPI_Win win, int64_t count, MPI_Datatype type)
+/* Some operations wait for the target themselves: Open MPI's accumulate over UCX. */
+static int operation_enter(int rank, MPI_Win win, struct contd__place **pp)
 {
 	struct contd__place *p = target_of(rank, win);
-	int64_t bytes;
 
+	*pp = p;
+	return p ? contd__aside_enter((int)(p - contd__ring.place)) : -1;
+}
+
+static void operation_leave(int slot, struct contd__place *p, int64_t bytes)
+{
+	contd__aside_leave(slot);
 	if (!p)
 		return;
-	bytes = bytes_of(count, type);
 	if (bytes >= CONTD_LONG_BYTES)
 		contd__owe(p, bytes);
 	contd__ring_place(p);
 }
 
-#define ON_RMA(S, name, parameters, arguments)                                   \
-	static int on_##name##S parameters                                       \
-	{                                                                        \
-		int rc = NEXT(S, name) arguments;                                \
-                                                                                 \
-		if (rc == MPI_SUCCESS)                                           \
-			operated(target, win, target_count, target_type);        \
-		return rc;                                                       \
+#define ON_RMA(S, name, parameters, arguments)                                                  \
+	static int on_##name##S parameters                                                      \
+	{                                                                                       \
+		struct contd__place *p;                                                         \
+		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments;      \
+                                                                                                \
+		operation_leave(slot, p, p ? bytes_of(target_count, target_type) : 0);          \
+		return rc;                                                                      \
 	}
 CONTD_RING_RMA(ON_RMA, , int)
 #if CONTD_RING_LARGE_COUNTS
 CONTD_RING_RMA(ON_RMA, _c, MPI_Count)
 #endif
 
-#define ON_RMA_ONE(S, name, parameters, arguments)               \
-	static int on_##name##S parameters                       \
-	{                                                        \
-		int rc = NEXT(S, name) arguments;                \
-                                                                 \
-		if (rc == MPI_SUCCESS)                           \
-			operated(target, win, 0, type);          \
-		return rc;                                       \
+#define ON_RMA_ONE(S, name, parameters, arguments)                                              \
+	static int on_##name##S parameters                                                      \
+	{                                                                                       \
+		struct contd__place *p;                                                         \
+		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments;      \
+                                                                                                \
+		operation_leave(slot, p, 0);                                                    \
+		return rc;                                                                      \
 	}
 CONTD_RING_RMA_ONE(ON_RMA_ONE)
 

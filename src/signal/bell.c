@@ -4,6 +4,7 @@
  * protocol is in dispatch/page.h; pidfd_send_signal(2) and futex(2) are plain system calls.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -102,6 +103,23 @@ void contd__bell_rung_sig(void)
 
 /* ----------------------------------------------------------------------------------------------------- ringing --- */
 
+/*
+ * exec(2) keeps the process and takes its handlers away: a ring would kill the new program, which may know nothing of contd.
+ * But it closes the page. (Between this and the signal there is a microsecond left; contd_fini() before leaves none.)
+ */
+static bool still_there(const struct contd__peer *peer)
+{
+	static const char name[] = "/memfd:" CONTD_PAGE_NAME;
+	char target[sizeof(name) - 1];
+
+	if (syscall(SYS_readlinkat, AT_FDCWD, peer->proof, target, sizeof(target)) != (long)sizeof(target))
+		return false;
+	for (size_t i = 0; i < sizeof(target); i++)
+		if (target[i] != name[i])
+			return false;
+	return true;
+}
+
 static int send(struct contd__peer *peer, uint32_t thread)
 {
 	const struct contd__page *page = peer->page;
@@ -109,6 +127,8 @@ static int send(struct contd__peer *peer, uint32_t thread)
 	int fd = peer->pidfd, rc = 0;
 	unsigned flags = 0;
 
+	if (!still_there(peer))
+		return -ESRCH;
 	info.si_signo = page->signal_number; /* pidfd_send_signal(2) compares it with the signal */
 	info.si_pid = (pid_t)syscall(SYS_getpid);
 	info.si_value.sival_ptr = (void *)(uintptr_t)page->mark;

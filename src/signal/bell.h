@@ -28,7 +28,10 @@ struct contd__peer {
 	struct contd_bell bell; /* first */
 	struct contd__page *page;
 	int pidfd;
+	char proof[40]; /* /proc/pid/fd/number of the page's descriptor there, which an exec closes */
 };
+
+#define CONTD_PAGE_NAME "contd-bell"
 
 struct contd__attached;
 

@@ -28,7 +28,7 @@
 #include "signal/signal.h"
 
 #define D contd__dispatch
-#define PAGE_NAME "contd-bell"
+#define PAGE_NAME CONTD_PAGE_NAME
 #define PAGE_BYTES 4096u
 #define JOB_MAX 64u
 
@@ -247,7 +247,7 @@ static pid_t who_listens(const char *job, uint32_t number)
 }
 
 /* Map the page that the process has open, if it is one of this version. */
-static struct contd__page *map_page(pid_t pid)
+static struct contd__page *map_page(pid_t pid, char *proof, size_t room)
 {
 	char path[64], target[64];
 	struct contd__page *page = NULL;
@@ -280,6 +280,8 @@ static struct contd__page *map_page(pid_t pid)
 		}
 		if (page == MAP_FAILED)
 			page = NULL;
+		else
+			snprintf(proof, room, "/proc/%d/fd/%d", (int)pid, atoi(entry->d_name));
 	}
 	closedir(dir);
 	return page;
@@ -307,7 +309,7 @@ int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp)
 		free(peer);
 		return contd__fail(err, "contd_bell_open: no descriptor of the peer's process to be had (pidfd_open)");
 	}
-	peer->page = map_page(pid);
+	peer->page = map_page(pid, peer->proof, sizeof(peer->proof));
 	/* The descriptor and the page are of the same process if that began when the page says, and has not ended. */
 	if (!peer->page || contd__load(&peer->page->start_time) != start_time(pid) ||
 	    syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0)) {
