@@ -352,6 +352,8 @@ static void *daemon_main(void *arg)
 		}
 		found = looks && look();
 		quiet(found);
+		if (looks && !something_to_do() && !watches_for_regions())
+			continue; /* no nap: nothing is left to look at */
 		pause_between(found, looks);
 	}
 	return NULL;

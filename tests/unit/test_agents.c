@@ -443,7 +443,7 @@ static void nothing_is_pending_costs_nothing(void)
 		after = usage_of(daemon_tid);
 		cr_assert_lt(i++, 20);
 	} while (before.cpu_ns != after.cpu_ns || before.switches != after.switches);
-	cr_assert_eq(daemon_is(), DAEMON_SLEEPS);
+	cr_assert(contd__load_seq(&contd__dispatch.daemon_asleep));
 }
 
 Test(agents, spin_looks_without_pause)
@@ -495,6 +495,7 @@ Test(agents, rings_that_wake_the_daemon_are_counted)
 	cr_assert_eq(stats_now().rings, 0);
 	must(contd_bell_listen(job, 0));
 	must(contd_bell_open(job, 0, &bell));
+	await(contd__load_seq(&contd__dispatch.daemon_asleep));
 	cr_assert_eq(contd_bell_ring(bell), 0, "nothing is pending, and it was rung");
 	must(contd_word_continue(&never_word, tally_cb, &never_tally, group_new(0, 0), NULL));
 	for (uint64_t i = 1; i <= 10; i++) {

@@ -111,6 +111,7 @@ Test(models_found, waits_for_a_group_from_then_on)
 	contd_poll(0);
 	cr_assert_eq(runs(&tally[1]), 0, "it ran with %u outstanding in the group", contd_group_outstanding(group));
 	must(contd_event_complete(&event[1], 0));
+	contd_poll(0); /* the group's, and in the next revolution who waits for it */
 	contd_poll(0);
 	cr_assert_eq(runs(&tally[1]), 1);
 }
