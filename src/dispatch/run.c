@@ -13,8 +13,8 @@ static struct contd__page private_page; /* while there is no shared one, at the 
 struct contd__dispatch contd__dispatch = {
 	.fd = -1, .daemon_fd = -1, .page = &private_page, .lock = PTHREAD_MUTEX_INITIALIZER};
 __thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
-static const uint32_t never_rung = 1;
-__thread struct contd_tls contd__tls __attribute__((tls_model("initial-exec"))) = {.watch = &never_rung};
+const uint32_t contd__never_rung = 1;
+__thread struct contd_tls contd__tls __attribute__((tls_model("initial-exec"))) = {.watch = &contd__never_rung};
 
 #define D contd__dispatch
 
@@ -701,7 +701,7 @@ static bool watch(struct contd_tls *tls)
 	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
 
 	if (!ops || !ops->listens()) {
-		tls->watch = &never_rung;
+		tls->watch = &contd__never_rung;
 		return false;
 	}
 	if (!contd__self.tid) {
@@ -712,7 +712,7 @@ static bool watch(struct contd_tls *tls)
 	if (armed == mine)
 		return false;
 	if (armed && (armed & ~BELL_WATCHED) != contd__self.tid && ops->computing((int32_t)(armed & ~BELL_WATCHED))) {
-		tls->watch = &never_rung; /* that one is rung, and does the same */
+		tls->watch = &contd__never_rung; /* that one is rung, and does the same */
 		return false;
 	}
 	/* Store, then look. Partner: contd_bell_ring(). */

@@ -25,6 +25,7 @@ static void add(struct contd__counters *sum, const struct contd__self *self)
 void contd__stats_thread_enter(void)
 {
 	pthread_mutex_lock(&list_lock);
+	contd__self.tls = &contd__tls;
 	cds_list_add(&contd__self.node, &threads);
 	pthread_mutex_unlock(&list_lock);
 }
@@ -52,6 +53,16 @@ void contd__stats_reset(void)
 		for (size_t i = 0; i < COUNTERS; i++)
 			contd__store((uint64_t *)&self->counters + i, 0);
 	}
+	pthread_mutex_unlock(&list_lock);
+}
+
+void contd__stats_unwatch(void)
+{
+	struct contd__self *self;
+
+	pthread_mutex_lock(&list_lock);
+	cds_list_for_each_entry(self, &threads, node)
+		contd__store(&self->tls->watch, &contd__never_rung);
 	pthread_mutex_unlock(&list_lock);
 }
 

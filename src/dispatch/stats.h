@@ -16,6 +16,9 @@ struct contd__running {
 };
 unsigned contd__stats_running(struct contd__running *running, unsigned room);
 
+/* No thread's checkpoints watch the bell any more: its page is about to go. Ordinary threads; may block. */
+void contd__stats_unwatch(void);
+
 /* All counters to zero. */
 void contd__stats_reset(void);
 

@@ -46,6 +46,7 @@ struct contd__testing {
 struct contd__self {
 	uint8_t registered; /* RCU reader, listed */
 	uint8_t context;    /* enum contd__context */
+	struct contd_tls *tls; /* of the thread, for contd_fini() */
 	uint32_t tid;       /* of the thread, once it was needed */
 	uint8_t checkpoint_rung; /* peers ring */
 	/* contd_checkpoint(): calls until it asks whether a look is due, when they were counted off, and then; when the next look
@@ -60,6 +61,8 @@ struct contd__self {
 	uint64_t since;   /* when it began, in clock ticks */
 	struct cds_list_head node;
 };
+
+extern const uint32_t contd__never_rung; /* what checkpoints watch where there is no bell */
 
 CONTD_INTERNAL_API extern __thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
 

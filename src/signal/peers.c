@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "dispatch/group.h"
+#include "dispatch/stats.h"
 #include "rcu/memory.h"
 #include "signal/signal.h"
 
@@ -35,7 +36,6 @@
 static struct {
 	pthread_mutex_t lock;
 	struct contd__page *page; /* ours, or NULL */
-	void *place;              /* where it is mapped each time */
 	int page_fd, socket;
 	char name[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" while nobody can find us */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER, .page_fd = -1, .socket = -1};
@@ -66,12 +66,6 @@ static uint64_t start_time(pid_t pid)
 	return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* The place stays, with a page of our own: checkpoints may still read it. */
-static void unshare_locked(void)
-{
-	mmap(own.place, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-}
-
 static int make_page(void)
 {
 	struct contd__page *page;
@@ -86,19 +80,18 @@ static int make_page(void)
 		close(fd);
 		return err;
 	}
-	page = mmap(own.place, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | (own.place ? MAP_FIXED : 0), fd, 0);
+	page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (page == MAP_FAILED) {
 		int err = -errno;
 
 		close(fd);
 		return err;
 	}
-	own.place = page;
 	page->mark = (uintptr_t)&contd__signals.bell_mark;
 	page->pid = getpid();
 	page->start_time = start_time(page->pid);
 	if (!page->start_time) { /* peers could not tell this process from a later one of its number */
-		unshare_locked();
+		munmap(page, PAGE_BYTES);
 		close(fd);
 		return -ENOENT;
 	}
@@ -148,7 +141,8 @@ void contd__peers_end(void)
 		close(own.socket);
 	if (own.page) {
 		contd__store_release(&D.page, &unshared);
-		unshare_locked();
+		contd__stats_unwatch();
+		munmap(own.page, PAGE_BYTES); /* peers have their own mapping of it */
 		close(own.page_fd);
 	}
 	own.page = NULL;
