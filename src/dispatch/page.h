@@ -37,6 +37,7 @@ struct contd__page {
 			uint32_t daemon;
 		} by;
 	} armed __attribute__((aligned(64)));
+	uint32_t opened; /* by peers, so often: each stands in the socket's queue until it is taken out (signal/bell.c) */
 
 	/* Written before anybody can find the page, never again. */
 	uint64_t magic __attribute__((aligned(64)));

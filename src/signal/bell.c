@@ -16,7 +16,10 @@
 #define D contd__dispatch
 #define ARMED_DOUBLINGS 3u /* ticks are so much rarer while the bell is armed: they are for peers that do not ring */
 
-static uint32_t no_thread_fds; /* pidfd_open(2) knows no threads here */
+#define DRAIN_AT 64u       /* peers in the queue */
+
+uint32_t contd__bell_no_thread_fds; /* pidfd_open(2) knows no threads here; tests set it */
+int contd__bell_socket = -1;
 
 /* -------------------------------------------------------------------------------------------------- who is rung --- */
 
@@ -51,6 +54,7 @@ bool contd__bell_arm_sig(struct contd__attached *me)
 		return false;
 	}
 	me->spent = 0;
+	contd__bell_drain_sig();
 	/* Store, then look again (the caller). Partner: contd_bell_ring(), which makes visible, then looks here. */
 	contd__store_seq(word, mine);
 	CONTD_TESTPOINT("bell_armed");
@@ -66,6 +70,20 @@ void contd__bell_disarm_sig(const struct contd__attached *me)
 
 	if (mine && (armed & ~BELL_WATCHED) == mine)
 		contd__cas(&D.page->armed.by.thread, &armed, 0);
+}
+
+void contd__bell_drain_sig(void)
+{
+	static uint32_t drained;
+	uint32_t opened = contd__load(&D.page->opened);
+	int fd, saved = errno;
+
+	if (opened - contd__load(&drained) < DRAIN_AT)
+		return;
+	contd__store(&drained, opened);
+	while ((fd = (int)syscall(SYS_accept4, contd__bell_socket, NULL, NULL, O_CLOEXEC /* SOCK_CLOEXEC */)) >= 0)
+		syscall(SYS_close, fd);
+	errno = saved;
 }
 
 uint32_t contd__bell_settle_sig(struct contd__attached *me)
@@ -137,10 +155,10 @@ static int send(struct contd__peer *peer, uint32_t thread)
 	 * number. To a thread where the kernel can do that (Linux 6.9), else to the process: the kernel prefers its main
 	 * thread, and whoever gets it passes it on.
 	 */
-	if (thread != (uint32_t)page->pid && !contd__load(&no_thread_fds)) {
+	if (thread != (uint32_t)page->pid && !contd__load(&contd__bell_no_thread_fds)) {
 		fd = (int)syscall(SYS_pidfd_open, thread, CONTD_PIDFD_THREAD);
 		if (fd < 0 && errno == EINVAL)
-			contd__store(&no_thread_fds, 1);
+			contd__store(&contd__bell_no_thread_fds, 1);
 		/* The number was read from the page: is that thread one of the peer's, and the peer still the peer? */
 		if (fd >= 0 && syscall(SYS_tgkill, page->pid, thread, 0) == 0 &&
 		    syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0) == 0) {

@@ -7,6 +7,7 @@
  *  contd__bell_arm_sig       yes*    yes*   wait-free
  *  contd__bell_settle_sig    yes*    yes*   as contd__react_sig
  *  contd__bell_ring          yes     yes    wait-free
+ *  contd__bell_drain_sig     yes     yes    wait-free, but for peers that come meanwhile
  *  contd_bell_listen/open    yes     no     blocking
  *   * on the attached thread itself: in its handler, or with the guard up
  */
@@ -35,6 +36,8 @@ struct contd__peer {
 
 struct contd__attached;
 
+extern uint32_t contd__bell_no_thread_fds;
+
 /* Arm this process's bell for the thread, if it has a use for it and can pay for it. true: it is, and the caller looks. */
 bool contd__bell_arm_sig(struct contd__attached *me);
 
@@ -43,6 +46,10 @@ void contd__bell_disarm_sig(const struct contd__attached *me);
 
 /* After a look: arm, and look again. Returns how many continuations ran. */
 uint32_t contd__bell_settle_sig(struct contd__attached *me);
+
+/* Peers that have asked who listens stand in the socket's queue, which has an end: take them out, if there are many. */
+extern int contd__bell_socket; /* -1: none */
+void contd__bell_drain_sig(void);
 
 /* A peer's ring has come, to whichever thread. */
 void contd__bell_rung_sig(void);

@@ -36,9 +36,9 @@
 static struct {
 	pthread_mutex_t lock;
 	struct contd__page *page; /* ours, or NULL */
-	int page_fd, socket;
+	int page_fd;
 	char name[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" while nobody can find us */
-} own = {.lock = PTHREAD_MUTEX_INITIALIZER, .page_fd = -1, .socket = -1};
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER, .page_fd = -1};
 
 static struct contd__page unshared; /* where nobody can ring: in the child of a fork, and after the end */
 
@@ -124,11 +124,11 @@ void contd__peers_forked(void)
 	contd__store_release(&D.page, &unshared);
 	contd__store(&contd__signals.listens, 0);
 	/* The name belongs to whoever holds the socket: the parent alone. */
-	if (own.socket >= 0)
-		close(own.socket);
+	if (contd__bell_socket >= 0)
+		close(contd__bell_socket);
 	if (own.page_fd >= 0)
 		close(own.page_fd);
-	own.socket = own.page_fd = -1;
+	contd__bell_socket = own.page_fd = -1;
 	own.page = NULL;
 	own.name[0] = 0;
 }
@@ -137,8 +137,8 @@ void contd__peers_end(void)
 {
 	pthread_mutex_lock(&own.lock);
 	contd__store(&contd__signals.listens, 0);
-	if (own.socket >= 0)
-		close(own.socket);
+	if (contd__bell_socket >= 0)
+		close(contd__bell_socket);
 	if (own.page) {
 		contd__store_release(&D.page, &unshared);
 		contd__stats_unwatch();
@@ -146,7 +146,7 @@ void contd__peers_end(void)
 		close(own.page_fd);
 	}
 	own.page = NULL;
-	own.socket = own.page_fd = -1;
+	contd__bell_socket = own.page_fd = -1;
 	own.name[0] = 0;
 	pthread_mutex_unlock(&own.lock);
 }
@@ -182,7 +182,7 @@ static int listen_locked(const char *job, uint32_t number)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return contd__fail(-errno, "contd_bell_listen: no socket to be had; raise RLIMIT_NOFILE");
-	/* Peers stay in the queue, unaccepted, no longer than they need to ask who listens. */
+	/* Peers stay in the queue, unaccepted, even when they have gone: contd__bell_drain_sig(). */
 	if (bind(fd, (struct sockaddr *)&un, bytes) || listen(fd, 4096)) {
 		int err = -errno;
 
@@ -190,7 +190,7 @@ static int listen_locked(const char *job, uint32_t number)
 		return contd__fail(err, err == -EADDRINUSE ? "contd_bell_listen: another process has this number in this job"
 							   : "contd_bell_listen: the name cannot be bound (unix(7))");
 	}
-	own.socket = fd;
+	contd__bell_socket = fd;
 	snprintf(own.name, sizeof(own.name), "%s", un.sun_path + 1);
 	contd__store_seq(&contd__signals.listens, 1);
 	return 0;
@@ -310,6 +310,7 @@ int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp)
 		contd_bell_close(&peer->bell);
 		return contd__fail(-EPROTO, "contd_bell_open: the peer has no page of this version of contd that can be opened");
 	}
+	contd__add(&peer->page->opened, 1);
 	peer->bell.armed = &peer->page->armed.any;
 	*bellp = &peer->bell;
 	return 0;
