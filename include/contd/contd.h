@@ -336,7 +336,7 @@ static inline void contd_compute_begin(void)
 {
 	struct contd_tls *tls = &contd__tls;
 
-	tls->region++;
+	__atomic_store_n(&tls->region, tls->region + 1, __ATOMIC_RELAXED); /* others ask which threads compute */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(tls->flags & CONTD__TLS_REARM, 0))
 		contd__region_rearm();
@@ -345,7 +345,7 @@ static inline void contd_compute_begin(void)
 static inline void contd_compute_end(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__tls.region--;
+	__atomic_store_n(&contd__tls.region, contd__tls.region - 1, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 

@@ -113,7 +113,7 @@ Test(fork, no_ticks_and_no_callbacks_in_the_child)
 	pid_t child;
 
 	everything_on();
-	contd__testpoint_hook = count_interruption;
+	__atomic_store_n(&contd__testpoint_hook, count_interruption, __ATOMIC_RELEASE);
 	compute_until(interruptions > 0);
 	child = fork();
 	if (child == 0) {
@@ -144,7 +144,7 @@ Test(fork, completion_in_the_child_reaches_nobody)
 	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
-	contd__testpoint_hook = count_interruption;
+	__atomic_store_n(&contd__testpoint_hook, count_interruption, __ATOMIC_RELEASE);
 	notified = stats_now().notifications;
 	child = fork();
 	if (child == 0) {

@@ -144,7 +144,7 @@ Test(models_found, a_word_wakes_who_waits)
 	await(contd__load_seq(&contd__dispatch.sleepers));
 	usleep(50000);
 	must(contd_word_continue(&word, complete_first, NULL, group_new(0, 0), NULL));
-	memory = 1;
+	__atomic_store_n(&memory, 1, __ATOMIC_RELEASE);
 	await(reached_by_now() == 1);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 }
@@ -190,11 +190,11 @@ Test(models_found, a_thread_that_ends_hands_on)
 	await(contd__load_acquire(&attached));
 	must(contd_thread_attach(NULL));
 	contd__store(&contd__signals.turn, 0);
-	contd__testpoint_hook = at_send;
+	__atomic_store_n(&contd__testpoint_hook, at_send, __ATOMIC_RELEASE);
 	cr_assert_eq(pthread_create(&sender, NULL, send_it, NULL), 0);
 	cr_assert_eq(pthread_join(sender, NULL), 0);
 	cr_assert_eq(pthread_join(ending, NULL), 0);
-	contd__testpoint_hook = NULL;
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
 	compute_until(runs(&tally[0]));
 }
 
@@ -224,10 +224,10 @@ Test(models_found, who_settles_tells)
 	must(contd_event_continue(1, first, tally_cb, &tally[0], group, NULL));
 	must(contd_event_continue(1, second, tally_cb, &tally[0], group, NULL));
 	must(contd_event_complete(&event[0], 0));
-	contd__testpoint_hook = at_settle;
+	__atomic_store_n(&contd__testpoint_hook, at_settle, __ATOMIC_RELEASE);
 	settling = 1;
 	contd_poll(0);
-	contd__testpoint_hook = NULL;
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
 	if (settling == 1)
 		cr_skip_test("src/rcu/table.c has no test point settle_empty");
 	await(reached_by_now() == 1);

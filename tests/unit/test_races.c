@@ -21,21 +21,24 @@ static __thread unsigned hook_depth;
 
 static void hook(const char *name)
 {
-	if (hook_depth || !hook_name || strcmp(name, hook_name) || contd__load(&hook_hits) >= hook_limit)
+	/* Acquire: pairs with the release in hook_at; the daemon passes points as well. */
+	const char *wanted = contd__load_acquire(&hook_name);
+
+	if (hook_depth || !wanted || strcmp(name, wanted) || contd__load(&hook_hits) >= contd__load(&hook_limit))
 		return;
 	hook_depth++;
 	contd__add(&hook_hits, 1);
-	hook_act();
+	contd__load (&hook_act)();
 	hook_depth--;
 }
 
 /* At the first `limit` times that the point is passed. */
 static void hook_at(const char *name, void (*act)(void), uint32_t limit)
 {
-	hook_name = name;
-	hook_act = act;
-	hook_hits = 0;
-	hook_limit = limit;
+	contd__store(&hook_act, act);
+	contd__store(&hook_hits, 0);
+	contd__store(&hook_limit, limit);
+	contd__store_release(&hook_name, name);
 	__atomic_store_n(&contd__testpoint_hook, hook, __ATOMIC_RELEASE);
 }
 
