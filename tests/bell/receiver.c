@@ -255,7 +255,7 @@ static void burst(struct stage *s)
 	check_begin("burst");
 	before = stats();
 	clock_gettime(CLOCK_MONOTONIC, &from);
-	CHECK(stream(s, 20000) < 10000);
+	CHECK(stream(s, 3000) < 3000);
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	now = stats();
 	ns = (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000 + (uint64_t)to.tv_nsec - (uint64_t)from.tv_nsec;
