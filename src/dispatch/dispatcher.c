@@ -38,14 +38,35 @@ static uint64_t clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/*
+ * Both clocks at one moment: of several tries the one between whose readings the least time has passed, for a thread that
+ * loses its processor just there would be wrong by milliseconds.
+ */
+static uint64_t both_clocks(uint64_t *nsp)
+{
+	uint64_t least = UINT64_MAX, ticks = 0;
+
+	for (unsigned i = 0; i < 8; i++) {
+		uint64_t before = contd__ticks(), ns = clock_ns(), passed = contd__ticks() - before;
+
+		if (passed >= least)
+			continue;
+		least = passed;
+		ticks = before + passed / 2;
+		*nsp = ns;
+	}
+	return ticks;
+}
+
 /* The rate of the fast clock, to about one part in a thousand. */
 static double measure_ticks_per_ns(void)
 {
-	uint64_t ns = clock_ns(), ticks = contd__ticks(), end;
+	uint64_t begin, end = 0, ticks = both_clocks(&begin), now;
 
-	while ((end = clock_ns()) < ns + 500000)
-		;
-	return (double)(contd__ticks() - ticks) / (double)(end - ns);
+	do
+		now = both_clocks(&end);
+	while (end < begin + 500000);
+	return (double)(now - ticks) / (double)(end - begin);
 }
 
 static void in_child(void)

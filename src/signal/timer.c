@@ -8,15 +8,24 @@
 
 #define USELESS_TICKS 4u /* in a row, outside regions, after which a timer stops until the next region begins */
 
-static bool set(struct contd__attached *a, uint64_t ns)
+static struct timespec timespec_of(uint64_t ns)
 {
-	struct itimerspec ts = {{(time_t)(ns / 1000000000), (long)(ns % 1000000000)},
-				{(time_t)(ns / 1000000000), (long)(ns % 1000000000)}};
+	return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
+static bool set_first(struct contd__attached *a, uint64_t first, uint64_t ns)
+{
+	struct itimerspec ts = {timespec_of(ns), timespec_of(first)};
 	int saved = errno;
 	bool done = timer_settime(a->timer, 0, &ts, NULL) == 0;
 
 	errno = saved;
 	return done;
+}
+
+static bool set(struct contd__attached *a, uint64_t ns)
+{
+	return set_first(a, ns, ns);
 }
 
 void contd__arm_one_sig(struct contd__attached *a)
@@ -37,9 +46,9 @@ void contd__tick_at_sig(struct contd__attached *a, uint64_t at)
 	contd__xchg(&a->armed, 1);
 	contd__add(&a->senders, 1);
 	if (contd__load_seq(&a->tid)) {
+		/* That tick alone: at the shortest interval they would come on until the thread handles one. */
 		ns = ns < contd__load(&contd__dispatch.tick_min) ? contd__load(&contd__dispatch.tick_min) : ns;
-		contd__store(&a->interval_ns, ns);
-		set(a, ns);
+		set_first(a, ns, contd__load(&a->interval_ns));
 	}
 	contd__sub(&a->senders, 1);
 }

@@ -456,6 +456,36 @@ Test(configure, interval_in_force)
 	cr_assert_eq(contd_fini(), 0);
 }
 
+/* The tick that sees the change comes soon, and it alone: a thread that handles it late is not flooded meanwhile. */
+Test(configure, one_early_tick)
+{
+	static uint64_t word;
+	struct contd_config c = fresh();
+	struct contd_word w = {&word, 0, 1, CONTD_WORD_EQ};
+	struct itimerspec timer;
+	struct contd_handle h;
+	struct tally t = {0};
+	sigset_t ours;
+
+	c.overhead_percent = 0.1;
+	c.tick_max_ns = 10000000000;
+	must(contd_init(&c));
+	must(contd_thread_attach(NULL));
+	must(contd_word_continue(&w, tally_cb, &t, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), &h));
+	sigemptyset(&ours);
+	sigaddset(&ours, contd__signals.signal_number);
+	pthread_sigmask(SIG_BLOCK, &ours, NULL);
+	must(contd_configure(&c));
+	timer_gettime(contd__me->timer, &timer);
+	pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
+	cr_assert_geq((uint64_t)timer.it_interval.tv_sec * 1000000000u + (uint64_t)timer.it_interval.tv_nsec,
+		      contd__budget_interval_sig(0));
+	cr_assert_geq(stats_now().tick_ns, contd__budget_interval_sig(0));
+	must(contd_cancel(h));
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
 static void watchdog_one(const struct contd_late *late, void *data)
 {
 	(void)late;
