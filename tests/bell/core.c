@@ -103,7 +103,8 @@ static int end_of(const struct child *c)
 
 /* --------------------------------------------------------------------------------------------- somebody who waits --- */
 
-static volatile int ran;
+static int ran_so_far;
+#define ran __atomic_load_n(&ran_so_far, __ATOMIC_ACQUIRE)
 static uint32_t something;       /* what the source has pending */
 static volatile uint32_t *shared; /* [0]: the source's operation is complete */
 
@@ -115,7 +116,7 @@ static void pend(void);
 static void count(int status, void *data)
 {
 	(void)status, (void)data;
-	ran++;
+	__atomic_fetch_add(&ran_so_far, 1, __ATOMIC_SEQ_CST);
 	if (again_fd >= 0 && ran < again_until) {
 		pend();
 		tell(again_fd, 'g');
@@ -476,6 +477,7 @@ static void recycled(void)
 	tell(pair[0], 'x');
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	contd_bell_close(bell);
 }
 
 /* The same process, another program: exec takes the handlers away. */
@@ -513,6 +515,7 @@ static void other_program(void)
 	CHECK(hear(c.fd) == 'n'); /* it is the new program */
 	CHECK(__atomic_load_n(bell->armed, __ATOMIC_SEQ_CST));
 	CHECK(contd_bell_ring(bell) == -ESRCH);
+	contd_bell_close(bell);
 	tell(c.fd, 'x');
 	ENDS_WELL(c);
 }
@@ -621,6 +624,7 @@ static void forked(void)
 		bell = bell ? bell : opened(1);
 		serve(bell);
 	}
+	contd_bell_close(bell);
 	tell(c.fd, 'x');
 	CHECK(read(c.fd, &orphan, sizeof(orphan)) == sizeof(orphan));
 	ENDS_WELL(c);
@@ -790,6 +794,7 @@ static void ring_on_a_thread(void)
 		bell = bell ? bell : opened(1);
 		serve(bell);
 	}
+	contd_bell_close(bell);
 	tell(c.fd, 'x');
 	ENDS_WELL(c);
 }
@@ -841,6 +846,7 @@ static void handed_on(void)
 	bell = opened(1);
 	serve(bell);
 	CHECK(hear(c.fd) != 0);
+	contd_bell_close(bell);
 	tell(c.fd, 'x');
 	ENDS_WELL(c);
 }
@@ -884,6 +890,7 @@ static void ring_daemon(void)
 		rang += contd_bell_ring(bell) == 1;
 	}
 	CHECK(rang > 0);
+	contd_bell_close(bell);
 	tell(c.fd, 'x');
 	ENDS_WELL(c);
 }
