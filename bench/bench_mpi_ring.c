@@ -35,7 +35,8 @@ static void find_own(void)
 	Dl_info info;
 	void *mpi;
 
-	if (!dladdr(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"), &info) || !(mpi = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
+	if (!dladdr(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"), &info) ||
+	    !(mpi = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
 		exit(1);
 	*(void **)&own.send = dlsym(mpi, "MPI_Send");
 	*(void **)&own.recv = dlsym(mpi, "MPI_Recv");
@@ -72,8 +73,12 @@ static double batch(const struct functions *f, MPI_Comm comm)
 
 static void measure(const char *name, MPI_Comm comm, unsigned pairs)
 {
-	struct bench_line line = {
-		.bench = "bench_mpi_ring", .name = name, .unit = "ratio", .has_target = size > 1, .target = 1.1, .direction = "max"};
+	struct bench_line line = {.bench = "bench_mpi_ring",
+				  .name = name,
+				  .unit = "ratio",
+				  .has_target = size > 1,
+				  .target = 1.1,
+				  .direction = "max"};
 	struct bench_pairs p;
 
 	bench_pairs_init(&p, pairs);

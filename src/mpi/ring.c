@@ -28,7 +28,7 @@ static struct {
 	uint32_t busy;        /* somebody starts, or makes a communicator's members */
 	int keyval;
 	char job[CONTD_JOB_TEXT];
-	uint32_t generation;  /* of communicators: goes up when one with members goes */
+	uint32_t generation; /* of communicators: goes up when one with members goes */
 } own = {.look = PTHREAD_MUTEX_INITIALIZER};
 
 static __thread struct {
@@ -105,8 +105,10 @@ static int starter(void)
 void contd__mpi_job(char job[CONTD_JOB_TEXT])
 {
 	/* What launchers tell: Open MPI and PRRTE, Slurm, PALS, Flux, and the user where none does. */
-	static const char *const names[][2] = {{"CONTD_JOB", NULL},         {"PMIX_NAMESPACE", NULL},
-					       {"SLURM_JOB_ID", "SLURM_STEP_ID"}, {"PALS_APID", NULL},
+	static const char *const names[][2] = {{"CONTD_JOB", NULL},
+					       {"PMIX_NAMESPACE", NULL},
+					       {"SLURM_JOB_ID", "SLURM_STEP_ID"},
+					       {"PALS_APID", NULL},
 					       {"FLUX_JOB_ID", NULL}};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -245,7 +247,9 @@ static void look_locked(struct contd__place *p, int world, int64_t now)
 	struct contd_bell *bell = NULL;
 
 	if (contd_bell_open(own.job, (uint32_t)world, &bell)) {
-		p->wait = p->wait * 2 < WAIT_FIRST_NS ? WAIT_FIRST_NS : p->wait * 2 > WAIT_MOST_NS ? WAIT_MOST_NS : p->wait * 2;
+		p->wait = p->wait * 2 < WAIT_FIRST_NS  ? WAIT_FIRST_NS
+			  : p->wait * 2 > WAIT_MOST_NS ? WAIT_MOST_NS
+						       : p->wait * 2;
 		contd__store(&p->again, now + p->wait);
 		return;
 	}

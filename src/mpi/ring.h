@@ -33,8 +33,8 @@ struct contd__place {
 	struct contd_bell *bell; /* NULL: not found; once found it stays, for others may be about to ring it */
 	int64_t again;           /* when to look for it again, ns; 0: at once */
 	int64_t wait;
-	uint32_t gone;           /* the process has ended */
-	int32_t owed;            /* the ring library's (ring/owed.h) */
+	uint32_t gone; /* the process has ended */
+	int32_t owed;  /* the ring library's (ring/owed.h) */
 };
 
 /* The world ranks of a communicator's or window's members; of an intercommunicator the remote ones. */

@@ -119,7 +119,7 @@ void contd__made_start(MPI_Request request)
 
 static struct {
 	uint32_t busy;
-	uint32_t state;      /* of the keyval; 0: none; 1: there; 2: not to be had */
+	uint32_t state; /* of the keyval; 0: none; 1: there; 2: not to be had */
 	int keyval;
 	uint32_t generation; /* goes up when a window with members goes */
 } own;
@@ -145,7 +145,8 @@ static struct contd__members *members_of(MPI_Win win)
 	void *value;
 	int found = 0;
 
-	if (contd__load_acquire(&own.state) == 1 && PMPI_Win_get_attr(win, own.keyval, &value, &found) == MPI_SUCCESS && found)
+	if (contd__load_acquire(&own.state) == 1 && PMPI_Win_get_attr(win, own.keyval, &value, &found) == MPI_SUCCESS &&
+	    found)
 		return value;
 	if (contd__xchg(&own.busy, 1))
 		return NULL;

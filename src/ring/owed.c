@@ -9,10 +9,10 @@
 
 #include "ring/owed.h"
 
-#define OWED_LEAST 8         /* rings for a long transfer of whatever length */
-#define OWED_BYTES 16384     /* and one more for so many bytes */
-#define OWED_MOST 1024       /* that one peer is owed at a time */
-#define GAP_FIRST_NS 50000   /* between two rings of one wait; grows with each ring */
+#define OWED_LEAST 8       /* rings for a long transfer of whatever length */
+#define OWED_BYTES 16384   /* and one more for so many bytes */
+#define OWED_MOST 1024     /* that one peer is owed at a time */
+#define GAP_FIRST_NS 50000 /* between two rings of one wait; grows with each ring */
 #define GAP_MOST_NS 10000000
 
 int32_t contd__owed;
@@ -110,7 +110,7 @@ void contd__stall_turn(struct contd__stall *s, struct contd__place *p)
 static struct {
 	pthread_mutex_t lock;
 	pthread_t thread;
-	uint32_t state; /* 0: none; 1: runs; 2: it can't be had */
+	uint32_t state;  /* 0: none; 1: runs; 2: it can't be had */
 	uint32_t asleep; /* futex */
 	uint32_t stop;
 	struct {

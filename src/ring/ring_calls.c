@@ -34,7 +34,8 @@
 #define DECLARE_X(S, name, parameters, arguments) DECLARE(S, name)
 #define DECLARE_Y(S, name, nonblocking, parameters, arguments) DECLARE(S, name)
 #if CONTD_RING_MPI4
-#define DECLARE_Z(S, name, nonblocking, parameters, arguments) DECLARE(S, name) DECLARE(S, nonblocking) DECLARE(_init##S, name)
+#define DECLARE_Z(S, name, nonblocking, parameters, arguments) \
+	DECLARE(S, name) DECLARE(S, nonblocking) DECLARE(_init##S, name)
 #else
 #define DECLARE_Z(S, name, nonblocking, parameters, arguments) DECLARE(S, name) DECLARE(S, nonblocking)
 #endif
@@ -45,7 +46,8 @@ CONTD_RING_CALLS(DECLARE_X, DECLARE_Y, DECLARE_Z, DECLARE_W)
 #define RESOLVE_X(S, name, parameters, arguments) RESOLVE(S, name)
 #define RESOLVE_Y(S, name, nonblocking, parameters, arguments) RESOLVE(S, name)
 #if CONTD_RING_MPI4
-#define RESOLVE_Z(S, name, nonblocking, parameters, arguments) RESOLVE(S, name) RESOLVE(S, nonblocking) RESOLVE(_init##S, name)
+#define RESOLVE_Z(S, name, nonblocking, parameters, arguments) \
+	RESOLVE(S, name) RESOLVE(S, nonblocking) RESOLVE(_init##S, name)
 #else
 #define RESOLVE_Z(S, name, nonblocking, parameters, arguments) RESOLVE(S, name) RESOLVE(S, nonblocking)
 #endif
@@ -126,14 +128,14 @@ INLINE void sent(int dest, MPI_Comm comm, int64_t count, MPI_Datatype type)
 	contd__ring_place(p);
 }
 
-#define ON_SENT(S, name, parameters, arguments)              \
-	static int on_##name##S parameters                   \
-	{                                                    \
-		int rc = NEXT(S, name) arguments;            \
-                                                             \
-		if (rc == MPI_SUCCESS)                       \
-			sent(dest, comm, count, type);       \
-		return rc;                                   \
+#define ON_SENT(S, name, parameters, arguments) \
+	static int on_##name##S parameters \
+	{ \
+		int rc = NEXT(S, name) arguments; \
+\
+		if (rc == MPI_SUCCESS) \
+			sent(dest, comm, count, type); \
+		return rc; \
 	}
 CONTD_RING_SENT(ON_SENT, , int)
 #if CONTD_RING_LARGE_COUNTS
@@ -156,26 +158,26 @@ static int finish(MPI_Request *request, struct contd__place *p, MPI_Status *stat
 
 enum { SYNC_Send = 0, SYNC_Ssend = 1, SYNC_Rsend = 0 };
 
-#define ON_BLOCKING(S, name, nonblocking, parameters, arguments)                                       \
-	static int on_##name##S parameters                                                             \
-	{                                                                                              \
-		struct contd__place *p = peer_of(dest, comm);                                          \
-		MPI_Request request;                                                                   \
-		int rc;                                                                                \
-                                                                                                       \
-		if (!p || (!SYNC_##name && bytes_of(count, type) < CONTD_LONG_BYTES)) {                \
-			rc = NEXT(S, name) arguments;                                                  \
-			if (p)                                                                         \
-				contd__ring_place(p);                                                  \
-			return rc;                                                                     \
-		}                                                                                      \
-		rc = NEXT(S, nonblocking)(buf, count, type, dest, tag, comm, &request);                \
-		if (rc == MPI_SUCCESS) {                                                               \
-			contd__ring_place(p);                                                          \
-			rc = finish(&request, p, MPI_STATUS_IGNORE);                                   \
-			contd__ring_place(p);                                                          \
-		}                                                                                      \
-		return rc;                                                                             \
+#define ON_BLOCKING(S, name, nonblocking, parameters, arguments) \
+	static int on_##name##S parameters \
+	{ \
+		struct contd__place *p = peer_of(dest, comm); \
+		MPI_Request request; \
+		int rc; \
+\
+		if (!p || (!SYNC_##name && bytes_of(count, type) < CONTD_LONG_BYTES)) { \
+			rc = NEXT(S, name) arguments; \
+			if (p) \
+				contd__ring_place(p); \
+			return rc; \
+		} \
+		rc = NEXT(S, nonblocking)(buf, count, type, dest, tag, comm, &request); \
+		if (rc == MPI_SUCCESS) { \
+			contd__ring_place(p); \
+			rc = finish(&request, p, MPI_STATUS_IGNORE); \
+			contd__ring_place(p); \
+		} \
+		return rc; \
 	}
 CONTD_RING_BLOCKING(ON_BLOCKING, , int)
 #if CONTD_RING_LARGE_COUNTS
@@ -186,32 +188,32 @@ CONTD_RING_BLOCKING(ON_BLOCKING, _c, MPI_Count)
  * With both parts begun, the peer that a message goes to is rung before the other part is waited for: mostly that is an
  * answer. To MPI_Sendrecv's status applies what MPI_Wait says of it.
  */
-#define ON_SENDRECV(S, N)                                                                                              \
-	static int on_Sendrecv##S(const void *sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag,      \
-				  void *recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag,          \
-				  MPI_Comm comm, MPI_Status *status)                                                   \
-	{                                                                                                              \
-		struct contd__place *to = peer_of(dest, comm), *from = to ? peer_of(source, comm) : NULL;              \
-		MPI_Request receive, send;                                                                             \
-		int rc, other;                                                                                         \
-                                                                                                                       \
-		if (!to)                                                                                               \
-			return NEXT(S, Sendrecv)(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,      \
-						 recvtype, source, recvtag, comm, status);                             \
-		rc = NEXT(S, Irecv)(recvbuf, recvcount, recvtype, source, recvtag, comm, &receive);                    \
-		if (rc)                                                                                                \
-			return rc;                                                                                     \
-		rc = NEXT(S, Isend)(sendbuf, sendcount, sendtype, dest, sendtag, comm, &send);                         \
-		if (rc)                                                                                                \
-			send = MPI_REQUEST_NULL;                                                                       \
-		contd__ring_place(to);                                                                                 \
-		other = finish(&send, to, MPI_STATUS_IGNORE);                                                          \
-		rc = rc ? rc : other;                                                                                  \
-		other = received(&receive, from, bytes_of(recvcount, recvtype), status);                               \
-		contd__ring_place(to);                                                                                 \
-		if (from && from != to)                                                                                \
-			contd__ring_place(from);                                                                       \
-		return rc ? rc : other;                                                                                \
+#define ON_SENDRECV(S, N) \
+	static int on_Sendrecv##S(const void *sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag, \
+				  void *recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag, \
+				  MPI_Comm comm, MPI_Status *status) \
+	{ \
+		struct contd__place *to = peer_of(dest, comm), *from = to ? peer_of(source, comm) : NULL; \
+		MPI_Request receive, send; \
+		int rc, other; \
+\
+		if (!to) \
+			return NEXT(S, Sendrecv)(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, \
+						 recvtype, source, recvtag, comm, status); \
+		rc = NEXT(S, Irecv)(recvbuf, recvcount, recvtype, source, recvtag, comm, &receive); \
+		if (rc) \
+			return rc; \
+		rc = NEXT(S, Isend)(sendbuf, sendcount, sendtype, dest, sendtag, comm, &send); \
+		if (rc) \
+			send = MPI_REQUEST_NULL; \
+		contd__ring_place(to); \
+		other = finish(&send, to, MPI_STATUS_IGNORE); \
+		rc = rc ? rc : other; \
+		other = received(&receive, from, bytes_of(recvcount, recvtype), status); \
+		contd__ring_place(to); \
+		if (from && from != to) \
+			contd__ring_place(from); \
+		return rc ? rc : other; \
 	}
 
 /* A long message may need the sender's progress to come; a short one comes when it was sent. */
@@ -267,8 +269,8 @@ static int on_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest
 }
 
 #if CONTD_RING_LARGE_COUNTS
-static int on_Sendrecv_replace_c(void *buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
-				 MPI_Comm comm, MPI_Status *status)
+static int on_Sendrecv_replace_c(void *buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source,
+				 int recvtag, MPI_Comm comm, MPI_Status *status)
 {
 	int rc;
 
@@ -282,62 +284,62 @@ static int on_Sendrecv_replace_c(void *buf, MPI_Count count, MPI_Datatype type, 
 #endif
 
 /* To a long message the sender gets an answer, and goes on. */
-#define ON_RECEIVE(S, N)                                                                                               \
-	static int on_Recv##S(void *buf, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,               \
-			      MPI_Status *status)                                                                      \
-	{                                                                                                              \
-		struct contd__place *from = peer_of(source, comm);                                                     \
-		MPI_Request request;                                                                                   \
-		int rc;                                                                                                \
-                                                                                                                       \
-		if (!from || bytes_of(count, type) < CONTD_LONG_BYTES) {                                               \
-			rc = NEXT(S, Recv)(buf, count, type, source, tag, comm, status);                               \
-		} else {                                                                                               \
-			rc = NEXT(S, Irecv)(buf, count, type, source, tag, comm, &request);                            \
-			if (rc == MPI_SUCCESS)                                                                         \
-				rc = finish(&request, from, status);                                                   \
-		}                                                                                                      \
-		if (from)                                                                                              \
-			contd__ring_place(from);                                                                       \
-		contd__owed_ring();                                                                                    \
-		return rc;                                                                                             \
-	}                                                                                                              \
-	static int on_Irecv##S(void *buf, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,              \
-			       MPI_Request *request)                                                                   \
-	{                                                                                                              \
-		int rc = NEXT(S, Irecv)(buf, count, type, source, tag, comm, request);                                 \
-		struct contd__place *from;                                                                             \
-		int64_t bytes;                                                                                         \
-                                                                                                                       \
-		if (rc == MPI_SUCCESS && (from = peer_of(source, comm)) != NULL &&                                     \
-		    (bytes = bytes_of(count, type)) >= CONTD_LONG_BYTES) {                                             \
-			contd__owe(from, bytes);                                                                       \
-			contd__ring_place(from);                                                                       \
-		}                                                                                                      \
-		return rc;                                                                                             \
-	}                                                                                                              \
-	static int on_Recv_init##S(void *buf, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,          \
-				   MPI_Request *request)                                                               \
-	{                                                                                                              \
-		int rc = NEXT(S, Recv_init)(buf, count, type, source, tag, comm, request);                             \
-                                                                                                                       \
-		if (rc == MPI_SUCCESS && ringing())                                                                    \
-			made(*request, source, comm, count, type, false);                                              \
-		return rc;                                                                                             \
-	}                                                                                                              \
-	static int on_Mrecv##S(void *buf, N count, MPI_Datatype type, MPI_Message *message, MPI_Status *status)        \
-	{                                                                                                              \
-		int rc = NEXT(S, Mrecv)(buf, count, type, message, status);                                            \
-                                                                                                                       \
-		contd__owed_ring();                                                                                    \
-		return rc;                                                                                             \
-	}                                                                                                              \
-	static int on_Imrecv##S(void *buf, N count, MPI_Datatype type, MPI_Message *message, MPI_Request *request)     \
-	{                                                                                                              \
-		int rc = NEXT(S, Imrecv)(buf, count, type, message, request);                                          \
-                                                                                                                       \
-		contd__owed_ring();                                                                                    \
-		return rc;                                                                                             \
+#define ON_RECEIVE(S, N) \
+	static int on_Recv##S(void *buf, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm, \
+			      MPI_Status *status) \
+	{ \
+		struct contd__place *from = peer_of(source, comm); \
+		MPI_Request request; \
+		int rc; \
+\
+		if (!from || bytes_of(count, type) < CONTD_LONG_BYTES) { \
+			rc = NEXT(S, Recv)(buf, count, type, source, tag, comm, status); \
+		} else { \
+			rc = NEXT(S, Irecv)(buf, count, type, source, tag, comm, &request); \
+			if (rc == MPI_SUCCESS) \
+				rc = finish(&request, from, status); \
+		} \
+		if (from) \
+			contd__ring_place(from); \
+		contd__owed_ring(); \
+		return rc; \
+	} \
+	static int on_Irecv##S(void *buf, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm, \
+			       MPI_Request *request) \
+	{ \
+		int rc = NEXT(S, Irecv)(buf, count, type, source, tag, comm, request); \
+		struct contd__place *from; \
+		int64_t bytes; \
+\
+		if (rc == MPI_SUCCESS && (from = peer_of(source, comm)) != NULL && \
+		    (bytes = bytes_of(count, type)) >= CONTD_LONG_BYTES) { \
+			contd__owe(from, bytes); \
+			contd__ring_place(from); \
+		} \
+		return rc; \
+	} \
+	static int on_Recv_init##S(void *buf, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm, \
+				   MPI_Request *request) \
+	{ \
+		int rc = NEXT(S, Recv_init)(buf, count, type, source, tag, comm, request); \
+\
+		if (rc == MPI_SUCCESS && ringing()) \
+			made(*request, source, comm, count, type, false); \
+		return rc; \
+	} \
+	static int on_Mrecv##S(void *buf, N count, MPI_Datatype type, MPI_Message *message, MPI_Status *status) \
+	{ \
+		int rc = NEXT(S, Mrecv)(buf, count, type, message, status); \
+\
+		contd__owed_ring(); \
+		return rc; \
+	} \
+	static int on_Imrecv##S(void *buf, N count, MPI_Datatype type, MPI_Message *message, MPI_Request *request) \
+	{ \
+		int rc = NEXT(S, Imrecv)(buf, count, type, message, request); \
+\
+		contd__owed_ring(); \
+		return rc; \
 	}
 
 /* ------------------------------------------------------------------------------------------------- persistent requests --- */
@@ -363,14 +365,14 @@ ON_RECEIVE(, int)
 ON_RECEIVE(_c, MPI_Count)
 #endif
 
-#define ON_MADE(S, name, parameters, arguments)                                    \
-	static int on_##name##S parameters                                         \
-	{                                                                          \
-		int rc = NEXT(S, name) arguments;                                  \
-                                                                                   \
-		if (rc == MPI_SUCCESS && ringing())                                \
-			made(*request, dest, comm, count, type, true);             \
-		return rc;                                                         \
+#define ON_MADE(S, name, parameters, arguments) \
+	static int on_##name##S parameters \
+	{ \
+		int rc = NEXT(S, name) arguments; \
+\
+		if (rc == MPI_SUCCESS && ringing()) \
+			made(*request, dest, comm, count, type, true); \
+		return rc; \
 	}
 CONTD_RING_MADE(ON_MADE, , int)
 #if CONTD_RING_LARGE_COUNTS
@@ -403,8 +405,8 @@ static int on_Request_free(MPI_Request *request)
 }
 
 #if CONTD_RING_MPI4
-static int on_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-			 MPI_Info info, MPI_Request *request)
+static int on_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype type, int dest, int tag,
+			 MPI_Comm comm, MPI_Info info, MPI_Request *request)
 {
 	int rc = NEXT(, Psend_init)(buf, partitions, count, type, dest, tag, comm, info, request);
 
@@ -440,26 +442,26 @@ static int on_Pready_list(int length, CONTD_RING_PARTITIONS partitions[], MPI_Re
 	return rc;
 }
 
-#define ON_ISENDRECV(S, N)                                                                                            \
-	static int on_Isendrecv##S(const void *sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag,    \
-				   void *recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag,        \
-				   MPI_Comm comm, MPI_Request *request)                                               \
-	{                                                                                                             \
-		int rc = NEXT(S, Isendrecv)(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,\
-					    source, recvtag, comm, request);                                          \
-                                                                                                                      \
-		if (rc == MPI_SUCCESS)                                                                                \
-			sent(dest, comm, sendcount, sendtype);                                                        \
-		return rc;                                                                                            \
-	}                                                                                                             \
-	static int on_Isendrecv_replace##S(void *buf, N count, MPI_Datatype type, int dest, int sendtag, int source,  \
-					   int recvtag, MPI_Comm comm, MPI_Request *request)                          \
-	{                                                                                                             \
+#define ON_ISENDRECV(S, N) \
+	static int on_Isendrecv##S(const void *sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag, \
+				   void *recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag, \
+				   MPI_Comm comm, MPI_Request *request) \
+	{ \
+		int rc = NEXT(S, Isendrecv)(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, \
+					    source, recvtag, comm, request); \
+\
+		if (rc == MPI_SUCCESS) \
+			sent(dest, comm, sendcount, sendtype); \
+		return rc; \
+	} \
+	static int on_Isendrecv_replace##S(void *buf, N count, MPI_Datatype type, int dest, int sendtag, int source, \
+					   int recvtag, MPI_Comm comm, MPI_Request *request) \
+	{ \
 		int rc = NEXT(S, Isendrecv_replace)(buf, count, type, dest, sendtag, source, recvtag, comm, request); \
-                                                                                                                      \
-		if (rc == MPI_SUCCESS)                                                                                \
-			sent(dest, comm, count, type);                                                                \
-		return rc;                                                                                            \
+\
+		if (rc == MPI_SUCCESS) \
+			sent(dest, comm, count, type); \
+		return rc; \
 	}
 ON_ISENDRECV(, int)
 #if CONTD_RING_LARGE_COUNTS
@@ -504,30 +506,30 @@ static void made_for_all(MPI_Request request, MPI_Comm comm)
 #endif
 
 #define UNPACK(...) __VA_ARGS__
-#define ON_COLLECTIVE(S, name, nonblocking, parameters, arguments)                             \
-	static int on_##name##S parameters                                                     \
-	{                                                                                      \
-		int rc = NEXT(S, name) arguments;                                              \
-                                                                                               \
-		all_told(comm);                                                                \
-		return rc;                                                                     \
-	}                                                                                      \
-	static int on_##nonblocking##S(UNPACK parameters, MPI_Request *request)                \
-	{                                                                                      \
-		int rc = NEXT(S, nonblocking)(UNPACK arguments, request);                      \
-                                                                                               \
-		if (rc == MPI_SUCCESS)                                                         \
-			begun(comm);                                                           \
-		return rc;                                                                     \
+#define ON_COLLECTIVE(S, name, nonblocking, parameters, arguments) \
+	static int on_##name##S parameters \
+	{ \
+		int rc = NEXT(S, name) arguments; \
+\
+		all_told(comm); \
+		return rc; \
+	} \
+	static int on_##nonblocking##S(UNPACK parameters, MPI_Request *request) \
+	{ \
+		int rc = NEXT(S, nonblocking)(UNPACK arguments, request); \
+\
+		if (rc == MPI_SUCCESS) \
+			begun(comm); \
+		return rc; \
 	}
-#define ON_COLLECTIVE_INIT(S, name, nonblocking, parameters, arguments)                        \
+#define ON_COLLECTIVE_INIT(S, name, nonblocking, parameters, arguments) \
 	static int on_##name##_init##S(UNPACK parameters, MPI_Info info, MPI_Request *request) \
-	{                                                                                      \
-		int rc = NEXT(_init##S, name)(UNPACK arguments, info, request);                \
-                                                                                               \
-		if (rc == MPI_SUCCESS)                                                         \
-			made_for_all(*request, comm);                                          \
-		return rc;                                                                     \
+	{ \
+		int rc = NEXT(_init##S, name)(UNPACK arguments, info, request); \
+\
+		if (rc == MPI_SUCCESS) \
+			made_for_all(*request, comm); \
+		return rc; \
 	}
 CONTD_RING_COLLECTIVE_COUNTED(ON_COLLECTIVE, , int, int)
 CONTD_RING_COLLECTIVE_PLAIN(ON_COLLECTIVE)
@@ -578,28 +580,28 @@ static void operation_leave(int slot, struct contd__place *p, int64_t bytes)
 	contd__ring_place(p);
 }
 
-#define ON_RMA(S, name, parameters, arguments)                                                  \
-	static int on_##name##S parameters                                                      \
-	{                                                                                       \
-		struct contd__place *p;                                                         \
-		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments;      \
-                                                                                                \
-		operation_leave(slot, p, p ? bytes_of(target_count, target_type) : 0);          \
-		return rc;                                                                      \
+#define ON_RMA(S, name, parameters, arguments) \
+	static int on_##name##S parameters \
+	{ \
+		struct contd__place *p; \
+		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments; \
+\
+		operation_leave(slot, p, p ? bytes_of(target_count, target_type) : 0); \
+		return rc; \
 	}
 CONTD_RING_RMA(ON_RMA, , int)
 #if CONTD_RING_LARGE_COUNTS
 CONTD_RING_RMA(ON_RMA, _c, MPI_Count)
 #endif
 
-#define ON_RMA_ONE(S, name, parameters, arguments)                                              \
-	static int on_##name##S parameters                                                      \
-	{                                                                                       \
-		struct contd__place *p;                                                         \
-		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments;      \
-                                                                                                \
-		operation_leave(slot, p, 0);                                                    \
-		return rc;                                                                      \
+#define ON_RMA_ONE(S, name, parameters, arguments) \
+	static int on_##name##S parameters \
+	{ \
+		struct contd__place *p; \
+		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments; \
+\
+		operation_leave(slot, p, 0); \
+		return rc; \
 	}
 CONTD_RING_RMA_ONE(ON_RMA_ONE)
 
@@ -634,25 +636,25 @@ static int sync_enter(int who, MPI_Win win)
 	return p ? contd__aside_enter((int)(p - contd__ring.place)) : -1;
 }
 
-#define ON_SYNC(name, parameters, arguments, who)        \
-	static int on_##name parameters                  \
-	{                                                \
-		int slot = sync_enter(who, win), rc;     \
-                                                         \
-		rc = NEXT(, name) arguments;             \
-		contd__aside_leave(slot);                \
-		sync_ring(who, win);                     \
-		return rc;                               \
+#define ON_SYNC(name, parameters, arguments, who) \
+	static int on_##name parameters \
+	{ \
+		int slot = sync_enter(who, win), rc; \
+\
+		rc = NEXT(, name) arguments; \
+		contd__aside_leave(slot); \
+		sync_ring(who, win); \
+		return rc; \
 	}
 CONTD_RING_SYNC(ON_SYNC)
 
-#define ON_SYNC_SHORT(name, parameters, arguments, who)  \
-	static int on_##name parameters                  \
-	{                                                \
-		int rc = NEXT(, name) arguments;         \
-                                                         \
-		sync_ring(who, win);                     \
-		return rc;                               \
+#define ON_SYNC_SHORT(name, parameters, arguments, who) \
+	static int on_##name parameters \
+	{ \
+		int rc = NEXT(, name) arguments; \
+\
+		sync_ring(who, win); \
+		return rc; \
 	}
 CONTD_RING_SYNC_SHORT(ON_SYNC_SHORT)
 
@@ -871,27 +873,28 @@ INLINE bool from_mpi(const void *caller)
 	return (uintptr_t)caller - mpi_begin < mpi_end - mpi_begin;
 }
 
-#define NAMES(S, name, parameters, arguments)                          \
-	CONTD_API int MPI_##name##S parameters;                        \
-	CONTD_API int PMPI_##name##S parameters;                       \
-	int MPI_##name##S parameters                                   \
-	{                                                              \
-		return PMPI_##name##S arguments;                       \
-	}                                                              \
-	int PMPI_##name##S parameters                                  \
-	{                                                              \
-		if (from_mpi(__builtin_return_address(0)))             \
-			return NEXT(S, name) arguments;                \
-		return on_##name##S arguments;                         \
+#define NAMES(S, name, parameters, arguments) \
+	CONTD_API int MPI_##name##S parameters; \
+	CONTD_API int PMPI_##name##S parameters; \
+	int MPI_##name##S parameters \
+	{ \
+		return PMPI_##name##S arguments; \
+	} \
+	int PMPI_##name##S parameters \
+	{ \
+		if (from_mpi(__builtin_return_address(0))) \
+			return NEXT(S, name) arguments; \
+		return on_##name##S arguments; \
 	}
 #define NAMES_Y(S, name, nonblocking, parameters, arguments) NAMES(S, name, parameters, arguments)
 #define NAMES_BOTH(S, name, nonblocking, parameters, arguments) \
-	NAMES(S, name, parameters, arguments)                   \
+	NAMES(S, name, parameters, arguments) \
 	NAMES(S, nonblocking, (UNPACK parameters, MPI_Request * request), (UNPACK arguments, request))
 #if CONTD_RING_MPI4
-#define NAMES_Z(S, name, nonblocking, parameters, arguments)        \
-	NAMES_BOTH(S, name, nonblocking, parameters, arguments)     \
-	NAMES(_init##S, name, (UNPACK parameters, MPI_Info info, MPI_Request * request), (UNPACK arguments, info, request))
+#define NAMES_Z(S, name, nonblocking, parameters, arguments) \
+	NAMES_BOTH(S, name, nonblocking, parameters, arguments) \
+	NAMES(_init##S, name, (UNPACK parameters, MPI_Info info, MPI_Request * request), \
+	      (UNPACK arguments, info, request))
 #else
 #define NAMES_Z NAMES_BOTH
 #endif

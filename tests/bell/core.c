@@ -41,8 +41,8 @@ static void check(bool good, const char *what, int line)
 {
 	if (good)
 		return;
-	fprintf(stderr, "core.c:%d: %s: CHECK(%s) failed in process %d (errno %d, \"%s\")\n", line, this_case, what, (int)getpid(),
-		errno, contd_error_text());
+	fprintf(stderr, "core.c:%d: %s: CHECK(%s) failed in process %d (errno %d, \"%s\")\n", line, this_case, what,
+		(int)getpid(), errno, contd_error_text());
 	_exit(1);
 }
 
@@ -105,7 +105,7 @@ static int end_of(const struct child *c)
 
 static int ran_so_far;
 #define ran __atomic_load_n(&ran_so_far, __ATOMIC_ACQUIRE)
-static uint32_t something;       /* what the source has pending */
+static uint32_t something;        /* what the source has pending */
 static volatile uint32_t *shared; /* [0]: the source's operation is complete */
 
 static struct contd_event event = CONTD_EVENT_INIT;
@@ -144,8 +144,8 @@ static struct contd_group *group;
 /* Ticks are a second apart, or more. */
 static void start(uint32_t number)
 {
-	struct contd_config config = {.size = sizeof(config), .tick_min_ns = 1000000000, .tick_max_ns = 10000000000u,
-				      .overhead_percent = 20};
+	struct contd_config config = {
+		.size = sizeof(config), .tick_min_ns = 1000000000, .tick_max_ns = 10000000000u, .overhead_percent = 20};
 	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_THREAD_ANY};
 
 	CHECK(contd_init(&config) == 0);
@@ -333,7 +333,8 @@ static void as_other_user(int fd)
 	/* It takes a name of that user's. */
 	s = socket(AF_UNIX, SOCK_STREAM, 0);
 	snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "contd/%u/%s/7", 0u, job);
-	CHECK(bind(s, (struct sockaddr *)&un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(un.sun_path + 1))) == 0);
+	CHECK(bind(s, (struct sockaddr *)&un,
+		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(un.sun_path + 1))) == 0);
 	CHECK(listen(s, 8) == 0);
 	tell(fd, 'l');
 	hear(fd);
@@ -527,7 +528,8 @@ static void squats(int fd)
 	int s = socket(AF_UNIX, SOCK_STREAM, 0);
 
 	snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "contd/%u/%s/1", (unsigned)geteuid(), job);
-	CHECK(bind(s, (struct sockaddr *)&un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(un.sun_path + 1))) == 0);
+	CHECK(bind(s, (struct sockaddr *)&un,
+		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(un.sun_path + 1))) == 0);
 	CHECK(listen(s, 8) == 0);
 	tell(fd, 'l');
 	hear(fd);
@@ -857,8 +859,11 @@ static int agent;
 
 static void daemon_waits(int fd)
 {
-	struct contd_config config = {.size = sizeof(config), .tick_min_ns = 1000000000, .tick_max_ns = 10000000000u,
-				      .overhead_percent = 20, .agent = agent};
+	struct contd_config config = {.size = sizeof(config),
+				      .tick_min_ns = 1000000000,
+				      .tick_max_ns = 10000000000u,
+				      .overhead_percent = 20,
+				      .agent = agent};
 	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_THREAD_ANY};
 
 	source.where |= WHERE_DAEMON;

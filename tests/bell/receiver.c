@@ -72,7 +72,8 @@ static void answer(const struct stage *s, int k, int c)
 		CHECK_EQ(got, 7);
 		return;
 #endif
-	default: break;
+	default:
+		break;
 	}
 	CHECK_OK(MPI_Recv(&got, 1, MPI_INT, s->sender[c], TAG_KIND, s->comm[c], MPI_STATUS_IGNORE));
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -174,8 +175,9 @@ static void kinds(struct stage *s, int from, int to)
 			check_begin(kind_name[k]);
 			in_region = 0;
 			/* A message that came before the region began needs no ring: another round. */
-			while (rounds < ROUNDS_MOST && (now.rings == before.rings ||
-							(!synchronizing && (uint64_t)in_region <= now.ticks - before.ticks))) {
+			while (rounds < ROUNDS_MOST &&
+			       (now.rings == before.rings ||
+				(!synchronizing && (uint64_t)in_region <= now.ticks - before.ticks))) {
 				s->buffer[0] = 0;
 				if (k == KIND_Put_fence)
 					MPI_Win_fence(0, win);
@@ -192,8 +194,9 @@ static void kinds(struct stage *s, int from, int to)
 			if (!synchronizing)
 				CHECK((uint64_t)in_region > now.ticks - before.ticks);
 			if (getenv("CHECK_VERBOSE"))
-				fprintf(stderr, "%s on %d: %d rounds, %d in the region, %llu rings, %llu ticks\n", kind_name[k], c, rounds,
-					in_region, (unsigned long long)(now.rings - before.rings),
+				fprintf(stderr, "%s on %d: %d rounds, %d in the region, %llu rings, %llu ticks\n",
+					kind_name[k], c, rounds, in_region,
+					(unsigned long long)(now.rings - before.rings),
 					(unsigned long long)(now.ticks - before.ticks));
 		}
 	}
@@ -329,7 +332,8 @@ static void idle(struct stage *s)
 	MPI_Request request;
 
 	check_begin("idle");
-	stream(s, 1); /* it has been in a region, and has been found by the sender: its bell may still be armed, for one ring */
+	stream(s,
+	       1); /* it has been in a region, and has been found by the sender: its bell may still be armed, for one ring */
 	before = stats();
 	for (int i = 0; i < 1000; i++) {
 		arrived = 0;
@@ -373,8 +377,10 @@ static void woken(struct stage *s)
 	/* Looks by itself are a second apart, or more: the watchdog would have come. */
 	CHECK_EQ(alone, 200);
 	if (getenv("CHECK_VERBOSE"))
-		fprintf(stderr, "daemon: %llu rings, %llu ticks, %llu run by it, %llu in handlers\n", (unsigned long long)(now.rings - before.rings),
-			(unsigned long long)(now.ticks - before.ticks), (unsigned long long)(now.run_daemon - before.run_daemon), (unsigned long long)(now.run_handler - before.run_handler));
+		fprintf(stderr, "daemon: %llu rings, %llu ticks, %llu run by it, %llu in handlers\n",
+			(unsigned long long)(now.rings - before.rings), (unsigned long long)(now.ticks - before.ticks),
+			(unsigned long long)(now.run_daemon - before.run_daemon),
+			(unsigned long long)(now.run_handler - before.run_handler));
 	go(s, 0);
 }
 
