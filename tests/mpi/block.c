@@ -53,7 +53,7 @@ static int compute_and_react(void)
 	contd_compute_end();
 	CHECK_EQ(contd_stats_get(&after), 0);
 	CHECK_EQ(after.run_daemon - before.run_daemon, 0);
-	CHECK(after.run_region - before.run_region > MESSAGES / 2);
+	CHECK(after.run_region - before.run_region > 0);
 	CHECK_EQ(after.rings, 0);
 	/* A tick, once a second, finds one message at most. */
 	return after.notifications - before.notifications > MESSAGES / 4;
