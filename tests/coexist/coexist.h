@@ -139,7 +139,8 @@ COEXIST_HELPER struct contd_config ticking_config(void)
 	return (struct contd_config){.size = sizeof(struct contd_config),
 				     .agent = CONTD_AGENT_REGION,
 				     .overhead_percent = 50,
-				     .tick_min_ns = 1000};
+				     .tick_min_ns = 1000,
+				     .tick_max_ns = 50000}; /* as often when nothing happens */
 }
 
 COEXIST_HELPER void ticking_watch(void)
