@@ -3,7 +3,8 @@
  * MPI does not say which file descriptors its transport waits for. But those of TCP are sockets of this process like any
  * other, and it may be asked what descriptors it has (proc(5)). The program's own sockets are among them: while one
  * stays readable although MPI was looked at, the daemon looks in turns, as often as its budget allows, and after a second
- * such a socket is taken for the program's and left out until it changes. Shared memory has none: there peers ring (dispatch/page.h), and ticks at their longest find the rest.
+ * such a socket is taken for the program's and left out until it changes. Shared memory has none: there peers ring
+ * (dispatch/page.h), and ticks at their longest find the rest.
  */
 #include <dirent.h>
 #include <errno.h>

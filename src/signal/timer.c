@@ -105,9 +105,8 @@ static void stop(struct contd__attached *me)
 	contd__store(&me->interval_ns, contd__budget_interval_sig(me->empty_ticks));
 	contd__xchg(&me->armed, 0);
 	CONTD_TESTPOINT("timer_stopped");
-	/* Look again: what became pending before the exchange found the timer armed, and a notification that was put off
-	 * to it meanwhile must get its tick. */
-	if ((contd__load(&contd__signals.timers) && useful(me)) || contd__load_seq(&me->signalled))
+	/* Look again: what became pending before the exchange found the timer armed. */
+	if (contd__load(&contd__signals.timers) && useful(me))
 		contd__arm_one_sig(me);
 	else
 		keep_put_off(me);
