@@ -237,9 +237,10 @@ static void sleep_on(void)
 
 /*
  * Descriptors of the sources that have something pending which the daemon, or a thread that is armed in a region, may look
- * at. -1: one has none, and must be looked at in turns; -EAGAIN; 0: nothing is pending any more.
+ * at, and in *ns for how long to wait for them. -1: one has none, and must be looked at in turns; -EAGAIN: look first;
+ * -EBUSY: the thread in a region is to look first; 0: nothing is pending any more.
  */
-static int descriptors(int *fds)
+static int descriptors(int *fds, uint64_t *ns)
 {
 	uint32_t n = contd__load_acquire(&D.source_count);
 	uint32_t where = WHERE_DAEMON | (contd__load_seq(&D.page->armed.by.thread) ? WHERE_REGION : 0);
@@ -249,16 +250,18 @@ static int descriptors(int *fds)
 		return -1;
 	for (uint32_t i = 0; i < n; i++) {
 		struct contd__source *source = D.source[i];
+		uint64_t most = *ns;
 		int more;
 
 		if (!(source->where & where) || !source->pending())
 			continue;
-		more = source->sleep_on ? source->sleep_on(fds + count, FDS_MAX - count) : 0;
+		more = source->sleep_on ? source->sleep_on(fds + count, FDS_MAX - count, &most) : 0;
 		if (more == -EAGAIN)
-			return -EAGAIN;
+			return source->where & WHERE_DAEMON ? -EAGAIN : -EBUSY;
 		if (more <= 0)
 			return -1;
 		count += more;
+		*ns = most < *ns ? most : *ns;
 	}
 	return count;
 }
@@ -281,21 +284,24 @@ static bool block(bool looks)
 {
 	struct pollfd polled[FDS_MAX + 1];
 	int fds[FDS_MAX], n, ready = 0;
+	uint64_t ns = contd__load(&D.tick_max);
 	struct timespec ts;
 
 	/* Before asking for descriptors: what becomes pending, or is armed, after that ends the sleep. */
 	arm(DAEMON_POLLS);
-	n = descriptors(fds);
+	n = descriptors(fds, &ns);
 	if (n <= 0) {
 		disarm();
-		return n == -EAGAIN || n == 0; /* look, or go to sleep for want of anything */
+		if (n == -EBUSY)
+			ring_region();
+		return n != -1;
 	}
 	polled[0] = (struct pollfd){.fd = D.daemon_fd, .events = POLLIN};
 	for (int i = 0; i < n; i++)
 		polled[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
 	CONTD_TESTPOINT("daemon_polls");
 	if (!(looks && look()) && !changed()) {
-		ts = timespec_of(contd__load(&D.tick_max));
+		ts = timespec_of(ns);
 		ready = ppoll(polled, (nfds_t)n + 1, &ts, NULL);
 	}
 	if (disarm() || polled[0].revents) {

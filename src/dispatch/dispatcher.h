@@ -52,10 +52,11 @@ struct contd__source {
 	bool (*here)(void);
 	/*
 	 * The daemon wants to sleep: file descriptors that become readable when there is something to look at, after all has
-	 * been looked at once more. Returns how many it has put down, 0 where it has none and must be looked at in turns,
-	 * -EAGAIN where something is there already. NULL: none. The daemon thread only.
+	 * been looked at once more, and in *ns after how long they do not say enough any more. Returns how many it has put down,
+	 * 0 where it has none and must be looked at in turns, -EAGAIN where something is there already. NULL: none. The daemon
+	 * thread only.
 	 */
-	int (*sleep_on)(int *fds, int room);
+	int (*sleep_on)(int *fds, int room, uint64_t *ns);
 };
 #define SOURCES_MAX 8u
 
@@ -73,7 +74,7 @@ struct contd__signal_ops {
 	void (*give_back)(void);  /* contd_init() failed after all: the signal is as it was */
 	void (*forked)(void);     /* in the child */
 	void (*configured)(void); /* settings have changed */
-	void (*looked)(void);     /* a guard's end has done what a signal would have */
+	void (*looked)(uint32_t ran);     /* a guard's end has done what a signal would have */
 	uint64_t (*tick_ns)(void); /* interval in force on this thread */
 	uint64_t (*tick_cost_ns)(void);
 };

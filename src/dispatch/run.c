@@ -664,7 +664,7 @@ static uint32_t react_under_guard(struct contd_tls *tls)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ran = contd__react_sig();
 	if (ops && tls->flags & CONTD__TLS_ATTACHED)
-		ops->looked();
+		ops->looked(ran);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	tls->guard--;
 	return ran;

@@ -49,6 +49,7 @@ struct contd__look {
 /* Functions that may be NULL: nothing to be done there. */
 struct contd__mpi_backend {
 	const char *name;
+	bool asks; /* MPI does not tell it of completions: it asks, after whoever has made progress */
 
 	/* Can it work with this MPI? NULL, or why not. */
 	const char *(*refuses)(void);

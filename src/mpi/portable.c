@@ -661,6 +661,7 @@ static uint32_t stop(void)
 
 const struct contd__mpi_backend contd__mpi_portable = {
 	.name = "portable",
+	.asks = true,
 	.refuses = refuses,
 	.start = start,
 	.stop = stop,

@@ -1,33 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI does not say which file descriptors its transport waits for. But those of TCP are sockets of this process like any
- * other, and it may be asked what descriptors it has (proc(5)). The program's own sockets are among them: while one
- * stays readable although MPI was looked at, the daemon looks in turns, as often as its budget allows, and after a second
- * such a socket is taken for the program's and left out until it changes. Shared memory has none: there peers ring
- * (dispatch/page.h), and ticks at their longest find the rest.
+ * other, and it may be asked what descriptors it has (proc(5)). The program's own sockets are among them: one that is
+ * readable although MPI was looked at, and that nobody reads, is left out, for as long as it has been so, and then MPI is
+ * looked at again. (Another thread may have been inside MPI, which keeps others from the sockets.) Shared memory has
+ * none: there peers ring (dispatch/page.h), and ticks at their longest find the rest.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "dispatch/dispatcher.h"
+#include "mpi/backend.h"
 #include "mpi/sockets.h"
 
 #define SOCKETS_MAX 256
-#define LOOKS 3            /* that are made at once for a descriptor that is readable; then in turns */
-#define STUCK_NS 1e9       /* after which one that is still readable is left out */
+#define AGAIN_NS 2e4       /* until the second look for a socket that is readable, and twice as long until the next */
 #define LIST_AGAIN_NS 1e7  /* connections are made when they are first used */
 
 static struct {
 	struct pollfd polled[SOCKETS_MAX];
-	struct stuck {
-		uint8_t looks;
-		uint64_t since; /* clock ticks */
-	} stuck[SOCKETS_MAX];
+	struct unread {
+		uint64_t since;  /* nobody has read from it; clock ticks */
+		uint64_t due;    /* the next look for it; 0: it was not readable */
+		uint64_t so_far; /* bytes that were read from it */
+	} unread[SOCKETS_MAX];
 	int count;
+	uint64_t so_far; /* bytes that were read from all of them, when the daemon last wanted to sleep */
 	uint64_t listed; /* when, in clock ticks; 0: never */
 } sockets;
 
@@ -42,18 +47,18 @@ static int is_stream(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
-static struct stuck stuck_of(int fd, const struct pollfd *polled, const struct stuck *stuck, int count)
+static struct unread unread_of(int fd, const struct pollfd *polled, const struct unread *unread, int count)
 {
 	for (int i = 0; i < count; i++)
 		if (polled[i].fd == fd)
-			return stuck[i];
-	return (struct stuck){0};
+			return unread[i];
+	return (struct unread){0};
 }
 
 static void list_sockets(void)
 {
 	static struct pollfd before[SOCKETS_MAX];
-	static struct stuck stuck[SOCKETS_MAX];
+	static struct unread unread[SOCKETS_MAX];
 	int count = sockets.count;
 	struct dirent *entry;
 	DIR *dir = opendir("/proc/self/fd");
@@ -62,7 +67,7 @@ static void list_sockets(void)
 		return;
 	for (int i = 0; i < count; i++) {
 		before[i] = sockets.polled[i];
-		stuck[i] = sockets.stuck[i];
+		unread[i] = sockets.unread[i];
 	}
 	sockets.count = 0;
 	while ((entry = readdir(dir)) != NULL && sockets.count < SOCKETS_MAX) {
@@ -71,37 +76,83 @@ static void list_sockets(void)
 		if (entry->d_name[0] == '.' || !is_stream(fd))
 			continue;
 		sockets.polled[sockets.count] = (struct pollfd){.fd = fd, .events = POLLIN};
-		sockets.stuck[sockets.count++] = stuck_of(fd, before, stuck, count);
+		sockets.unread[sockets.count++] = unread_of(fd, before, unread, count);
 	}
 	closedir(dir);
 }
 
-int contd__mpi_sockets(int *fds, int room)
+/* Bytes that have been read from it since it was connected; 0 where it is not (a listening one). tcp(7) */
+static uint64_t bytes_read(int fd)
 {
-	uint64_t now = contd__ticks();
-	int n = 0, again = 0, turns = 0;
+	struct tcp_info info = {0}; /* a kernel that knows fewer of its fields leaves the others */
+	socklen_t size = sizeof(info);
+	int unread;
 
-	if (!sockets.listed || now - sockets.listed > (uint64_t)(LIST_AGAIN_NS * contd__dispatch.ticks_per_ns)) {
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) || ioctl(fd, FIONREAD, &unread))
+		return 0;
+	return info.tcpi_bytes_received - (uint64_t)unread;
+}
+
+static uint64_t ticks_of(double ns)
+{
+	return (uint64_t)(ns * contd__dispatch.ticks_per_ns);
+}
+
+/*
+ * A backend that asks may have looked before MPI took something from a socket, which is not readable for that any more
+ * (Open MPI's test calls look, then make progress; so does what a callback calls). Has anything been read since the last
+ * time?
+ */
+static int read_unasked(void)
+{
+	uint64_t sum = 0, before = sockets.so_far;
+
+	for (int i = 0; i < sockets.count; i++)
+		sum += bytes_read(sockets.polled[i].fd);
+	sockets.so_far = sum;
+	return sum != before;
+}
+
+/* It is readable: is MPI to be looked at for it now? */
+static int due(struct unread *u, int fd, uint64_t now)
+{
+	uint64_t so_far = bytes_read(fd), again = ticks_of(AGAIN_NS);
+
+	if (!u->due || so_far != u->so_far)
+		*u = (struct unread){.since = now, .due = now, .so_far = so_far};
+	if (now < u->due)
+		return 0;
+	u->due = now + (now - u->since > again ? now - u->since : again);
+	return 1;
+}
+
+int contd__mpi_sockets(int *fds, int room, uint64_t *ns)
+{
+	uint64_t now = contd__ticks(), wait;
+	int n = 0, again;
+
+	if (!sockets.listed || now - sockets.listed > ticks_of(LIST_AGAIN_NS)) {
 		list_sockets();
 		sockets.listed = now;
 	}
+	again = contd__mpi->asks && read_unasked();
 	if (sockets.count && poll(sockets.polled, (nfds_t)sockets.count, 0) < 0)
 		return 0;
 	for (int i = 0; i < sockets.count; i++) {
-		struct stuck *stuck = &sockets.stuck[i];
+		struct unread *u = &sockets.unread[i];
 
 		if (sockets.polled[i].revents & POLLNVAL) {
 			sockets.listed = 0; /* closed meanwhile */
 		} else if (sockets.polled[i].revents == 0) {
-			stuck->looks = 0;
+			u->due = 0;
 			if (n < room)
 				fds[n++] = sockets.polled[i].fd;
-		} else if (stuck->looks < LOOKS) {
-			stuck->since = stuck->looks++ ? stuck->since : now;
+		} else if (due(u, sockets.polled[i].fd, now)) {
 			again = 1;
-		} else if (now - stuck->since < (uint64_t)(STUCK_NS * contd__dispatch.ticks_per_ns)) {
-			turns = 1;
+		} else {
+			wait = (uint64_t)((double)(u->due - now) / contd__dispatch.ticks_per_ns);
+			*ns = wait < *ns ? wait : *ns;
 		}
 	}
-	return again ? -EAGAIN : turns ? 0 : n;
+	return again ? -EAGAIN : n;
 }

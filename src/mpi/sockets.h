@@ -6,6 +6,6 @@
  * The stream sockets (TCP) of this process, which become readable when MPI over them has something to do: struct
  * contd__source, sleep_on. The daemon thread only.
  */
-int contd__mpi_sockets(int *fds, int room);
+int contd__mpi_sockets(int *fds, int room, uint64_t *ns);
 
 #endif

@@ -258,10 +258,10 @@ static void configured(void)
 }
 
 /* What a guard kept out was done at its end: what a handler does besides looking is done too. */
-static void looked(void)
+static void looked(uint32_t ran)
 {
 	if (contd__me && contd__load_seq(&contd__me->tid))
-		contd__bell_settle_sig(contd__me);
+		contd__bell_settle_sig(contd__me, ran);
 }
 
 static uint64_t tick_ns(void)

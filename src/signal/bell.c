@@ -86,17 +86,20 @@ void contd__bell_drain_sig(void)
 	errno = saved;
 }
 
-uint32_t contd__bell_settle_sig(struct contd__attached *me)
+uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran)
 {
-	uint32_t ran = 0;
+	uint32_t again = 0;
 
 	/* Arm, look again. What the look finds does not need a ring, and the bell stays armed. */
 	if (contd__bell_arm_sig(me)) {
-		ran = contd__react_sig();
+		again = contd__react_sig();
 		if (contd__load(&contd__signals.rung))
 			contd__quiet_at_least_sig(me, ARMED_DOUBLINGS);
 	}
-	return ran;
+	/* What a callback calls (MPI_Send, say) may have taken more from descriptors than was looked at: the daemon knows. */
+	if ((ran || again) && contd__load(&D.daemon_mode) == CONTD_AGENT_BLOCK)
+		contd__daemon_wake_sig(false);
+	return again;
 }
 
 void contd__bell_rung_sig(void)

@@ -44,8 +44,8 @@ bool contd__bell_arm_sig(struct contd__attached *me);
 /* Nobody rings this thread any more, but for a ring that is under way. */
 void contd__bell_disarm_sig(const struct contd__attached *me);
 
-/* After a look: arm, and look again. Returns how many continuations ran. */
-uint32_t contd__bell_settle_sig(struct contd__attached *me);
+/* After a look that ran so many continuations: arm, and look again. Returns how many ran then. */
+uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran);
 
 /* Peers that have asked who listens stand in the socket's queue, which has an end: take them out, if there are many. */
 extern int contd__bell_socket; /* -1: none */

@@ -148,7 +148,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 			contd__or(&contd__tls.flags, CONTD__TLS_REARM); /* its next region arms the bell again */
 			contd__hand_on_sig(me);
 		}
-		ran += contd__bell_settle_sig(me);
+		ran += contd__bell_settle_sig(me, ran);
 	}
 	cost = contd__ticks() - begin;
 	/* Callbacks are work, but what is around them is not. */

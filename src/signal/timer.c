@@ -136,7 +136,7 @@ void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, b
 	}
 	if (!guarded) {
 		contd__quiet_sig(me, ran);
-		contd__bell_settle_sig(me);
+		contd__bell_settle_sig(me, ran);
 	}
 	want = contd__quiet_interval_sig(me);
 	if (want > now_in_force + now_in_force / 8 || want + want / 8 < now_in_force) {
@@ -161,7 +161,7 @@ void contd__region_rearm(void)
 	if (contd__tls.guard == 0) {
 		contd__tls.guard++;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		contd__bell_settle_sig(me);
+		contd__bell_settle_sig(me, 0);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		contd__tls.guard--;
 		if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)

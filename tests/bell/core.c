@@ -906,10 +906,11 @@ static void daemon_naps(void)
 	ring_daemon();
 }
 
-static int sleep_on_pipe(int *fds, int room)
+static int sleep_on_pipe(int *fds, int room, uint64_t *ns)
 {
 	static int pipes[2] = {-1, -1};
 
+	(void)ns;
 	if (pipes[0] < 0 && pipe2(pipes, O_CLOEXEC))
 		return 0;
 	if (room < 1)

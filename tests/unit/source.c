@@ -53,8 +53,9 @@ static int sleep_on(struct test_source *s, int *fds, int room)
 	{ \
 		return !contd__load(&source_##a.elsewhere); \
 	} \
-	static int sleep_on_##a(int *fds, int room) \
+	static int sleep_on_##a(int *fds, int room, uint64_t *ns) \
 	{ \
+		(void)ns; \
 		return sleep_on(&source_##a, fds, room); \
 	}
 FUNCTIONS(a)
