@@ -69,8 +69,8 @@ static bool watches_for_regions(void)
 	       contd__sources_pending_sig(WHERE_REGION);
 }
 
-/* Returns whether there was anything. */
-static bool look(void)
+/* Returns whether there was anything. last: it sleeps otherwise. */
+static bool look(bool last)
 {
 	/* Back to the sources after a while, however much there is to run. */
 	struct contd__budget budget = {.count = UINT32_MAX, .deadline = contd__ticks() + (uint64_t)(LOOK_NS * D.ticks_per_ns)};
@@ -78,7 +78,7 @@ static bool look(void)
 	bool found = false;
 
 	contd__words_look_sig(UINT32_MAX);
-	contd__sources_drive_sig(WHERE_DAEMON);
+	contd__sources_drive_sig(WHERE_DAEMON, last);
 	if (contd__marked_sig(CLASSES_DAEMON))
 		found = contd__scan_through_sig(CLASSES_DAEMON, &budget) != 0;
 	/* The classes that only threads of the application may run: interrupt one of them. */
@@ -217,7 +217,7 @@ static void nap(void)
 	/* Arm, look again, sleep. */
 	arm(DAEMON_NAPS);
 	CONTD_TESTPOINT("daemon_naps");
-	if (!look() && !changed())
+	if (!look(true) && !changed())
 		futex_wait(DAEMON_NAPS, &ts);
 	disarm();
 }
@@ -300,7 +300,7 @@ static bool block(bool looks)
 	for (int i = 0; i < n; i++)
 		polled[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
 	CONTD_TESTPOINT("daemon_polls");
-	if (!(looks && look()) && !changed()) {
+	if (!(looks && look(true)) && !changed()) {
 		ts = timespec_of(ns);
 		ready = ppoll(polled, (nfds_t)n + 1, &ts, NULL);
 	}
@@ -356,7 +356,7 @@ static void *daemon_main(void *arg)
 			sleep_on();
 			continue;
 		}
-		found = looks && look();
+		found = looks && look(false);
 		quiet(found);
 		if (looks && !something_to_do() && !watches_for_regions())
 			continue; /* no nap: nothing is left to look at */

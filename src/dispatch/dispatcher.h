@@ -46,7 +46,8 @@ enum contd__where { WHERE_THREAD = 1, WHERE_REGION = 2, WHERE_HANDLER = 4, WHERE
 struct contd__source {
 	const char *name;
 	uint32_t where; /* mask of enum contd__where; only there is progress called */
-	void (*progress)(enum contd__where where);
+	/* last: the caller sleeps, or arms a bell, unless something is found: at everything, not at a part in turns. */
+	void (*progress)(enum contd__where where, bool last);
 	uint32_t (*pending)(void); /* how many of its operations wait: 0 means there is nothing to look at */
 	/* May it be driven on the calling thread, as far as the thread is concerned? Any context. NULL: anywhere. */
 	bool (*here)(void);
@@ -156,7 +157,7 @@ bool contd__sources_pending_sig(uint32_t where);
 bool contd__sources_here_sig(uint32_t where);
 
 /* Let every such source make progress; `where` is the place this is. */
-void contd__sources_drive_sig(enum contd__where where);
+void contd__sources_drive_sig(enum contd__where where, bool last);
 
 /* Free dead groups, when there are many or when told so. Ordinary threads, outside read-side sections; may block. */
 void contd__reap(bool all);

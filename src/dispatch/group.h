@@ -232,11 +232,21 @@ static inline bool contd__marked_sig(uint32_t classes)
 /* Tell sleepers and the file descriptor that something of g is ready or complete. */
 void contd__announce_sig(const struct contd_group *g);
 
+enum contd__looking {
+	LOOK,
+	LOOK_RUNG, /* a peer has rung, so that something is there: sources are driven until something becomes ready, */
+	           /* or RUNG_DRIVES times (each may bring one fragment of a long message) */
+	LOOK_LAST  /* the bell is armed, and nobody looks again unless it rings */
+};
+
 /*
  * What an interruption may do where it found this thread: memory words, sources, scan, within the handler's budget.
  * Returns how many continuations ran.
  */
-uint32_t contd__react_sig(void);
+uint32_t contd__react_sig(enum contd__looking how);
+
+/* As an interruption here and now would; signals that come meanwhile are kept out by the guard. Ordinary threads. */
+uint32_t contd__react_under_guard(enum contd__looking how);
 
 /* Make sure that async-signal-safe continuations which are ready are looked at soon, from wherever this is called. */
 CONTD_INTERNAL_API void contd__kick_sig(uint32_t group_flags);

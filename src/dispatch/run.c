@@ -151,7 +151,7 @@ bool contd__sources_pending_sig(uint32_t where)
 	return false;
 }
 
-void contd__sources_drive_sig(enum contd__where where)
+void contd__sources_drive_sig(enum contd__where where, bool last)
 {
 	uint32_t n = contd__load_acquire(&D.source_count);
 
@@ -159,7 +159,7 @@ void contd__sources_drive_sig(enum contd__where where)
 		if (D.source[i]->where & (uint32_t)where && D.source[i]->pending()) {
 			uint64_t begin = contd__late_watched_sig() ? contd__ticks() : 0;
 
-			D.source[i]->progress(where);
+			D.source[i]->progress(where, last);
 			if (begin)
 				contd__late_note_sig((const void *)(uintptr_t)D.source[i]->progress, LATE_SOURCE,
 						     contd__ticks() - begin);
@@ -628,20 +628,25 @@ uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget)
 
 /* -------------------------------------------------------------------------------------------------- interruption --- */
 
-uint32_t contd__react_sig(void)
+#define RUNG_DRIVES 16u
+
+uint32_t contd__react_sig(enum contd__looking how)
 {
 	uint32_t ran;
 	struct contd__budget budget = {.count = contd__load(&D.scan_count)};
 	uint8_t before = contd__self.context;
 	bool region = contd__tls.region && !contd__self.frame;
+	uint32_t classes = region ? CLASSES_ALL : CLASSES_SIGNAL, drives = region && how == LOOK_RUNG ? RUNG_DRIVES : 1;
 
 	/* Atomic: the watchdog reads it. */
 	contd__store(&contd__self.context, region ? CONTEXT_REGION : CONTEXT_HANDLER);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__words_look_sig(budget.count);
-	contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER);
+	do
+		contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER, how == LOOK_LAST);
+	while (--drives && !contd__marked_sig(classes));
 	budget.deadline = contd__ticks() + contd__load(&D.scan_ticks);
-	ran = contd__scan_through_sig(region ? CLASSES_ALL : CLASSES_SIGNAL, &budget);
+	ran = contd__scan_through_sig(classes, &budget);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__store(&contd__self.context, before);
 	/* Left by the budget, or made ready behind the scan by a callback of it: no other signal need come for that. */
@@ -654,15 +659,15 @@ uint32_t contd__react_sig(void)
 	return ran;
 }
 
-/* As an interruption here and now would; signals that come meanwhile are kept out by the guard. */
-static uint32_t react_under_guard(struct contd_tls *tls)
+uint32_t contd__react_under_guard(enum contd__looking how)
 {
+	struct contd_tls *tls = &contd__tls;
 	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
 	uint32_t ran;
 
 	tls->guard++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	ran = contd__react_sig();
+	ran = contd__react_sig(how);
 	if (ops && tls->flags & CONTD__TLS_ATTACHED)
 		ops->looked(ran);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -679,115 +684,8 @@ void contd__guard_pickup(void)
 		contd__and(&tls->flags, ~CONTD__TLS_MISSED);
 		if (!(tls->flags & CONTD__TLS_ATTACHED) || contd__self.context != CONTEXT_THREAD)
 			break;
-		react_under_guard(tls);
+		contd__react_under_guard(LOOK);
 	}
-	errno = saved;
-}
-
-#define CHECKPOINT_IDLE_NS 1000000u /* between two looks of a thread's checkpoints while nothing is pending */
-#define CHECKPOINT_CALLS_MAX 65536u
-#define CHECKPOINT_RUNG_DOUBLINGS 3u /* looks are so much rarer where peers ring */
-
-#define CHECKPOINT_CALLS_AWAY 64u /* until it asks again, where it may not look */
-
-/*
- * Have this thread's checkpoints watch the process's bell, where no other thread needs it: a peer that rings then only
- * clears the word. true: it was armed, and the caller looks again.
- */
-static bool watch(struct contd_tls *tls)
-{
-	uint32_t *word = &D.page->armed.by.thread, armed = contd__load_seq(word);
-	uint32_t mine = contd__self.tid | BELL_WATCHED;
-	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
-
-	if (!ops || !ops->listens()) {
-		tls->watch = &contd__never_rung;
-		return false;
-	}
-	if (!contd__self.tid) {
-		contd__self.tid = (uint32_t)syscall(SYS_gettid);
-		mine = contd__self.tid | BELL_WATCHED;
-	}
-	tls->watch = word;
-	if (armed == mine)
-		return false;
-	if (armed && (armed & ~BELL_WATCHED) != contd__self.tid && ops->computing((int32_t)(armed & ~BELL_WATCHED))) {
-		tls->watch = &contd__never_rung; /* that one is rung, and does the same */
-		return false;
-	}
-	/* Store, then look. Partner: contd_bell_ring(). */
-	contd__store_seq(word, mine);
-	CONTD_TESTPOINT("bell_watched");
-	return true;
-}
-
-static void checkpoint_count(struct contd_tls *tls, struct contd__self *self, uint64_t now, uint64_t calls)
-{
-	self->checkpoint_at = now;
-	self->checkpoint_calls = calls < 1 ? 1 : calls > CHECKPOINT_CALLS_MAX ? CHECKPOINT_CALLS_MAX : (uint32_t)calls;
-	tls->checkpoint = self->checkpoint_calls;
-}
-
-/* How many calls it will be until a look is due, if they go on coming as they have. */
-static uint64_t checkpoint_calls_left(const struct contd_tls *tls, const struct contd__self *self, uint64_t now)
-{
-	uint64_t calls = self->checkpoint_calls - tls->checkpoint; /* one has gone below 0 */
-
-	return now < self->checkpoint_due && self->checkpoint_at
-		       ? (self->checkpoint_due - now) * calls / (now - self->checkpoint_at + 1)
-		       : 0;
-}
-
-static bool something_pending(bool region)
-{
-	return contd__load(&D.words_pending) || contd__sources_here_sig(region ? WHERE_REGION : WHERE_HANDLER);
-}
-
-/* What ticks alone may cost decides, as with timers, but for the longest tick. */
-static uint64_t checkpoint_wait(const struct contd__self *self, bool region)
-{
-	double ticks = CHECKPOINT_IDLE_NS * D.ticks_per_ns, most = (double)contd__load(&D.tick_max) * D.ticks_per_ns;
-
-	if (something_pending(region))
-		ticks = (double)(self->checkpoint_cost << (self->checkpoint_rung ? CHECKPOINT_RUNG_DOUBLINGS : 0)) * (1 << 20) /
-			(double)contd__load(&D.tick_rate);
-	return (uint64_t)(ticks < most ? ticks : most);
-}
-
-void contd__checkpoint(void)
-{
-	struct contd_tls *tls = &contd__tls;
-	struct contd__self *self = &contd__self;
-	uint32_t mine = tls->region ? CLASSES_ALL : CLASSES_SIGNAL;
-	bool dead = contd__load(&D.live) == 0 || contd__load(&D.forked),
-	     over = tls->checkpoint > self->checkpoint_calls;
-	uint64_t now = contd__ticks();
-	int saved = errno;
-
-	/* Called because the count is over, or for something ready: that counts nothing. */
-	if (dead || tls->guard || self->frame || self->context != CONTEXT_THREAD) {
-		if (dead || over)
-			checkpoint_count(tls, self, now, CHECKPOINT_CALLS_AWAY);
-		return;
-	}
-	if (!contd__marked_sig(mine) && contd__load(tls->watch) && now < self->checkpoint_due) {
-		if (over) /* the loop has become faster */
-			checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));
-		return;
-	}
-	if (!self->registered)
-		D.ordinary->thread_register();
-	if (contd__load(tls->watch) == 0)
-		self->checkpoint_rung = 1;
-	/* A look that found nothing is overhead; callbacks are work. */
-	if (react_under_guard(tls) == 0)
-		self->checkpoint_cost = contd__ticks() - now;
-	if (something_pending(tls->region) && watch(tls))
-		react_under_guard(tls); /* arm, look again */
-	self->checkpoint_due = now + checkpoint_wait(self, tls->region);
-	checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));
-	if (contd__load(&tls->flags) & CONTD__TLS_MISSED)
-		contd__guard_pickup();
 	errno = saved;
 }
 

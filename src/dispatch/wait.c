@@ -46,7 +46,7 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 	}
 	contd__words_look_sig(UINT32_MAX);
 	if (sources)
-		contd__sources_drive_sig(where_here());
+		contd__sources_drive_sig(where_here(), false);
 	if (g && may_run_here(g))
 		ran += contd__scan_group_sig(g, &budget);
 	if (contd__marked_sig(classes_here()))

@@ -46,6 +46,12 @@ struct contd__look {
 	int crs_pending;
 };
 
+enum contd__progress {
+	PROGRESS,
+	PROGRESS_WAITING, /* the thread waits, and may give way */
+	PROGRESS_ALL      /* before a sleep: at all operations */
+};
+
 /* Functions that may be NULL: nothing to be done there. */
 struct contd__mpi_backend {
 	const char *name;
@@ -57,8 +63,8 @@ struct contd__mpi_backend {
 	int (*start)(int thread_level);
 	/* MPI_Finalize begins; `driving` calls are over. Returns how many continuations never ran. */
 	uint32_t (*stop)(void);
-	/* Make progress, from a thread that may call MPI; finds completed operations. A thread that waits may give way. */
-	void (*progress)(bool waiting);
+	/* Make progress, from a thread that may call MPI; finds completed operations. Of many it may look at some at a time. */
+	void (*progress)(enum contd__progress how);
 	/* How many operations wait that progress can complete. */
 	uint32_t (*pending)(void);
 

@@ -84,7 +84,7 @@ static void cr_progress(struct contd__cr *cr, bool waiting)
 	struct contd__slot *taken;
 
 	call->takes = cr->group->max_poll < 0 ? cr->group : NULL;
-	contd__mpi->progress(waiting);
+	contd__mpi->progress(waiting ? PROGRESS_WAITING : PROGRESS);
 	call->takes = NULL;
 	taken = call->taken;
 	if (!taken)
@@ -199,7 +199,7 @@ static int test(MPI_Request *request, int *completed, MPI_Status *status)
 		if (cr)
 			return cr_test(cr, completed, status);
 		enter(&call, true);
-		contd__mpi->progress(false);
+		contd__mpi->progress(PROGRESS);
 		run_if_may();
 		leave(&call);
 		if (contd__mpi->hooked(*request)) {
@@ -229,7 +229,7 @@ static int wait_one(MPI_Request *request, MPI_Status *status)
 	enter(&call, false);
 	if (special) {
 		while (contd__mpi->hooked(*request)) {
-			contd__mpi->progress(true);
+			contd__mpi->progress(PROGRESS_WAITING);
 			run_if_may();
 		}
 	}
@@ -420,7 +420,7 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 	for (size_t i = 0; i < m->specials; i++) {
 		if (special_complete(&m->special[i], a))
 			continue;
-		contd__mpi->progress(false);
+		contd__mpi->progress(PROGRESS);
 		return MPI_SUCCESS;
 	}
 	plain.requests = m->plain;
@@ -502,7 +502,7 @@ static int mixed_any(struct mixed *m, const struct array_call *a)
 		return any_special(s, a);
 	if (active) {
 		/* MPI may have found nothing active, and not have tried. */
-		contd__mpi->progress(false);
+		contd__mpi->progress(PROGRESS);
 		*a->completed = false;
 	}
 	return MPI_SUCCESS;
@@ -541,7 +541,7 @@ static int mixed_some(struct mixed *m, const struct array_call *a)
 		a->indices[found++] = (int)s->at;
 	}
 	if (*a->index == MPI_UNDEFINED && active && found == 0)
-		contd__mpi->progress(false); /* MPI has not tried */
+		contd__mpi->progress(PROGRESS); /* MPI has not tried */
 	if (*a->index != MPI_UNDEFINED || active)
 		*a->index = found;
 	*a->completed = *a->index != 0;
@@ -627,7 +627,7 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 		return rc;
 	}
 	while (mixed_begin(&m, a, specials) != MPI_SUCCESS)
-		contd__mpi->progress(true); /* until there is memory */
+		contd__mpi->progress(PROGRESS_WAITING); /* until there is memory */
 	contd__self.testing = m.outer;      /* max_poll is for tests */
 	own = own_cr(&m);
 	if (own) {

@@ -155,7 +155,7 @@ static bool attends(void)
 
 static void attend(void)
 {
-	contd__mpi->progress(true);
+	contd__mpi->progress(PROGRESS_WAITING);
 	contd__run_ready();
 }
 

@@ -66,13 +66,13 @@ bool contd__mpi_thread_may(void)
 
 /* ---------------------------------------------------------------------------------------- as a source of events --- */
 
-static void drive(enum contd__where where)
+static void drive(enum contd__where where, bool last)
 {
 	if (!contd__mpi_thread_may())
 		return;
 	contd__add(&driving, 1);
 	if (contd__load_seq(&contd__mpi_open))
-		contd__mpi->progress(false);
+		contd__mpi->progress(last ? PROGRESS_ALL : PROGRESS);
 	contd__sub(&driving, 1);
 	if (where == WHERE_REGION || where == WHERE_THREAD)
 		contd__put_off_drain();

@@ -606,9 +606,9 @@ static int in_progress(void)
 	return (int)contd__run_ready();
 }
 
-static void progress(bool waiting)
+static void progress(enum contd__progress how)
 {
-	(void)waiting; /* opal_progress gives way by itself, where it was told to */
+	(void)how; /* opal_progress gives way by itself, where it was told to */
 	O.progress();
 }
 

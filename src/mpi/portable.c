@@ -597,20 +597,21 @@ static void ops_nothing(struct contd__set *set)
 
 #define POLL_LEAST WINDOW
 
-static void progress(bool waiting)
+static void progress(enum contd__progress how)
 {
+	uint32_t least = how == PROGRESS_ALL ? UINT32_MAX : POLL_LEAST;
 	int flag;
 
-	if (contd__portable_poll(POLL_LEAST) != 0 || contd__marked_sig(CLASSES_ALL))
+	if (contd__portable_poll(least) != 0 || contd__marked_sig(CLASSES_ALL))
 		return;
 	/* Open MPI's test calls look first and make progress then: what that has found is seen by the next one. Who arms a
 	 * bell and looks again would never hear of it. */
-	if (!test_keeps && contd__portable_poll(POLL_LEAST) != 0)
+	if (!test_keeps && contd__portable_poll(least) != 0)
 		return;
 	/* Nothing of ours is pending, but others may wait for this one's progress. */
 	if (contd__load_seq(&ops_pending) == 0)
 		NEXT.Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
-	if (waiting)
+	if (how == PROGRESS_WAITING)
 		sched_yield(); /* MPI's own waiting does that, where it was told to */
 }
 

@@ -92,7 +92,7 @@ uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran)
 
 	/* Arm, look again. What the look finds does not need a ring, and the bell stays armed. */
 	if (contd__bell_arm_sig(me)) {
-		again = contd__react_sig();
+		again = contd__react_sig(LOOK_LAST);
 		if (contd__load(&contd__signals.rung))
 			contd__quiet_at_least_sig(me, ARMED_DOUBLINGS);
 	}

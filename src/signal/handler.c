@@ -138,7 +138,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		CONTD_COUNT(guarded, 1);
 	} else {
-		ran = contd__react_sig();
+		ran = contd__react_sig(kind == BY_BELL ? LOOK_RUNG : LOOK);
 	}
 	cost = contd__ticks() - begin;
 	if (kind == BY_TIMER) {

@@ -129,9 +129,9 @@ static uint32_t source_pending(void)
 	return contd__load_seq(&something);
 }
 
-static void source_drive(enum contd__where where)
+static void source_drive(enum contd__where where, bool last)
 {
-	(void)where;
+	(void)where, (void)last;
 	if (__atomic_load_n(&shared[0], __ATOMIC_SEQ_CST) && contd__xchg(&something, 0))
 		contd_event_complete(&event, 0);
 }

@@ -69,12 +69,6 @@ enum {
 
 static inline int kind_is_there(int k)
 {
-#ifdef MPICH_NUMVERSION
-	/* It comes in many small steps, of which a ring makes the receiver do a few, and the last ones after the sender is
-	 * through: they wait for ticks. */
-	if (k == KIND_Send_vector)
-		return 0;
-#endif
 	return HAS_MPI4 || (k != KIND_Isendrecv && k != KIND_Pready && k != KIND_Allreduce_init);
 }
 

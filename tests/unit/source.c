@@ -41,8 +41,9 @@ static int sleep_on(struct test_source *s, int *fds, int room)
 }
 
 #define FUNCTIONS(a) \
-	static void progress_##a(enum contd__where w) \
+	static void progress_##a(enum contd__where w, bool last) \
 	{ \
+		(void)last; \
 		progress(&source_##a, w); \
 	} \
 	static uint32_t pending_##a(void) \

@@ -140,7 +140,7 @@ Test(budget, handler_scan_counts)
 	sigaddset(&ours, contd__signals.signal_number);
 	pthread_sigmask(SIG_BLOCK, &ours, NULL);
 	for (unsigned i = 1; i <= 10; i++) {
-		contd__react_sig();
+		contd__react_sig(LOOK);
 		cr_assert_eq(total(0, 100), i * 10);
 	}
 	pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
@@ -176,7 +176,7 @@ Test(budget, handler_scan_is_timed)
 	sigaddset(&ours, contd__signals.signal_number);
 	pthread_sigmask(SIG_BLOCK, &ours, NULL);
 	for (unsigned i = 1; i <= 5; i++) {
-		contd__react_sig();
+		contd__react_sig(LOOK);
 		cr_assert_eq(total(0, 5), i, "the time is over after each one");
 	}
 	pthread_sigmask(SIG_UNBLOCK, &ours, NULL);

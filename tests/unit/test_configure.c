@@ -520,11 +520,11 @@ Test(configure, what_handlers_go_by)
 	contd_guard_begin();
 	for (unsigned i = 0; i < 10; i++)
 		must(contd_event_continue(0, NULL, tally_cb, &t, g, NULL));
-	cr_assert_eq(contd__react_sig(), 3);
+	cr_assert_eq(contd__react_sig(LOOK), 3);
 	c = fresh();
 	c.scan_count = 5;
 	must(contd_configure(&c));
-	cr_assert_eq(contd__react_sig(), 5);
+	cr_assert_eq(contd__react_sig(LOOK), 5);
 	cr_assert_eq(CONFIG.scan_ns, 1000000000);
 	contd_guard_end();
 	must(contd_group_wait(g, -1));

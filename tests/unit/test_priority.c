@@ -141,10 +141,10 @@ Test(priority, of_a_handler_with_a_count)
 	three(CONTD_ASYNC_SIGNAL_SAFE);
 	make_ready();
 	contd_guard_begin(); /* the signal for what is left must not come now */
-	contd__react_sig();
+	contd__react_sig(LOOK);
 	cr_assert_eq(ordered, EACH + 1);
 	cr_assert(in_order(ordered));
-	contd__react_sig();
+	contd__react_sig(LOOK);
 	cr_assert_eq(ordered, 2 * (EACH + 1));
 	cr_assert(in_order(ordered));
 	contd_guard_end();
@@ -357,7 +357,7 @@ static void polls_and_handlers(uint32_t busy_flags)
 		since = waited() == before ? since + 1 : 0;
 		before = waited();
 		cr_assert_lt(since, 16, "%u of %u were reached", before, (unsigned)WAITING);
-		contd__react_sig();
+		contd__react_sig(LOOK);
 	}
 	busy_over = true;
 	contd_guard_end();
@@ -389,7 +389,7 @@ Test(priority, low_ones_are_reached_by_handlers)
 	busy(CONTD_ASYNC_SIGNAL_SAFE, CONTD_PRIORITY_HIGH, 10);
 	wait_in(prio_group(CONTD_ASYNC_SIGNAL_SAFE | CONTD_ENQUEUE_COMPLETE, 0, CONTD_PRIORITY_LOW), 0, WAITING);
 	for (unsigned since = 0; waited() < WAITING;) {
-		cr_assert_eq(contd__react_sig(), 8);
+		cr_assert_eq(contd__react_sig(LOOK), 8);
 		since = waited() == before ? since + 1 : 0;
 		before = waited();
 		cr_assert_lt(since, 4, "%u of %u were reached", before, (unsigned)WAITING);

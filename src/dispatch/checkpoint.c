@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * contd_checkpoint(): the inline part counts calls off; this is what it calls when the count is over, when something is
+ * ready, or when a peer has rung. Ordinary threads, no handler.
+ */
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "dispatch/group.h"
+
+#define D contd__dispatch
+
+#define CHECKPOINT_IDLE_NS 1000000u /* between two looks of a thread's checkpoints while nothing is pending */
+#define CHECKPOINT_CALLS_MAX 65536u
+#define CHECKPOINT_RUNG_DOUBLINGS 3u /* looks are so much rarer where peers ring */
+#define CHECKPOINT_CALLS_AWAY 64u /* until it asks again, where it may not look */
+
+/*
+ * Have this thread's checkpoints watch the process's bell, where no other thread needs it: a peer that rings then only
+ * clears the word. true: it was armed, and the caller looks again.
+ */
+static bool watch(struct contd_tls *tls)
+{
+	uint32_t *word = &D.page->armed.by.thread, armed = contd__load_seq(word);
+	uint32_t mine = contd__self.tid | BELL_WATCHED;
+	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+
+	if (!ops || !ops->listens()) {
+		tls->watch = &contd__never_rung;
+		return false;
+	}
+	if (!contd__self.tid) {
+		contd__self.tid = (uint32_t)syscall(SYS_gettid);
+		mine = contd__self.tid | BELL_WATCHED;
+	}
+	tls->watch = word;
+	if (armed == mine)
+		return false;
+	if (armed && (armed & ~BELL_WATCHED) != contd__self.tid && ops->computing((int32_t)(armed & ~BELL_WATCHED))) {
+		tls->watch = &contd__never_rung; /* that one is rung, and does the same */
+		return false;
+	}
+	/* Store, then look. Partner: contd_bell_ring(). */
+	contd__store_seq(word, mine);
+	CONTD_TESTPOINT("bell_watched");
+	return true;
+}
+
+static void checkpoint_count(struct contd_tls *tls, struct contd__self *self, uint64_t now, uint64_t calls)
+{
+	self->checkpoint_at = now;
+	self->checkpoint_calls = calls < 1 ? 1 : calls > CHECKPOINT_CALLS_MAX ? CHECKPOINT_CALLS_MAX : (uint32_t)calls;
+	tls->checkpoint = self->checkpoint_calls;
+}
+
+/* How many calls it will be until a look is due, if they go on coming as they have. */
+static uint64_t checkpoint_calls_left(const struct contd_tls *tls, const struct contd__self *self, uint64_t now)
+{
+	uint64_t calls = self->checkpoint_calls - tls->checkpoint; /* one has gone below 0 */
+
+	return now < self->checkpoint_due && self->checkpoint_at
+		       ? (self->checkpoint_due - now) * calls / (now - self->checkpoint_at + 1)
+		       : 0;
+}
+
+static bool something_pending(bool region)
+{
+	return contd__load(&D.words_pending) || contd__sources_here_sig(region ? WHERE_REGION : WHERE_HANDLER);
+}
+
+/* What ticks alone may cost decides, as with timers, but for the longest tick. */
+static uint64_t checkpoint_wait(const struct contd__self *self, bool region)
+{
+	double ticks = CHECKPOINT_IDLE_NS * D.ticks_per_ns, most = (double)contd__load(&D.tick_max) * D.ticks_per_ns;
+
+	if (something_pending(region))
+		ticks = (double)(self->checkpoint_cost << (self->checkpoint_rung ? CHECKPOINT_RUNG_DOUBLINGS : 0)) * (1 << 20) /
+			(double)contd__load(&D.tick_rate);
+	return (uint64_t)(ticks < most ? ticks : most);
+}
+
+void contd__checkpoint(void)
+{
+	struct contd_tls *tls = &contd__tls;
+	struct contd__self *self = &contd__self;
+	uint32_t mine = tls->region ? CLASSES_ALL : CLASSES_SIGNAL;
+	bool dead = contd__load(&D.live) == 0 || contd__load(&D.forked),
+	     over = tls->checkpoint > self->checkpoint_calls;
+	uint64_t now = contd__ticks();
+	enum contd__looking how = LOOK;
+	int saved = errno;
+
+	/* Called because the count is over, or for something ready: that counts nothing. */
+	if (dead || tls->guard || self->frame || self->context != CONTEXT_THREAD) {
+		if (dead || over)
+			checkpoint_count(tls, self, now, CHECKPOINT_CALLS_AWAY);
+		return;
+	}
+	if (!contd__marked_sig(mine) && contd__load(tls->watch) && now < self->checkpoint_due) {
+		if (over) /* the loop has become faster */
+			checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));
+		return;
+	}
+	if (!self->registered)
+		D.ordinary->thread_register();
+	if (contd__load(tls->watch) == 0) {
+		self->checkpoint_rung = 1;
+		how = LOOK_RUNG;
+	}
+	/* A look that found nothing is overhead; callbacks are work. */
+	if (contd__react_under_guard(how) == 0)
+		self->checkpoint_cost = contd__ticks() - now;
+	if (something_pending(tls->region) && watch(tls))
+		contd__react_under_guard(LOOK_LAST); /* arm, look again */
+	self->checkpoint_due = now + checkpoint_wait(self, tls->region);
+	checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));
+	if (contd__load(&tls->flags) & CONTD__TLS_MISSED)
+		contd__guard_pickup();
+	errno = saved;
+}
