@@ -26,9 +26,6 @@
 
 #define LOOK_NS 1000000
 #define KERNEL_ASSUMED_NS 10000 /* what a wake-up costs where no thread has attached, which would have measured it */
-#define QUIET_LOOKS 64u         /* looks in a row that found nothing, after which naps get twice as long, and so on */
-#define DOUBLINGS_MAX 16u
-#define ARMED_DOUBLINGS 3u      /* naps are so much longer once peers have rung: what they find, bells would have told */
 #define FDS_MAX 256
 
 static struct {
@@ -47,7 +44,6 @@ static struct {
 	uint64_t cost;        /* of a look, in clock ticks, sleeping and waking included */
 	uint64_t cpu_before, looks;
 	uint32_t quiet;       /* looks in a row that found nothing */
-	bool spent;           /* bells have used up the purse */
 	uint32_t rung;        /* a bell has ended a nap: peers ring */
 	struct contd__purse purse;
 } daemon_state = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -109,20 +105,11 @@ static uint64_t interval_ns(void)
 {
 	double ns = (double)(S.cost + kernel_ticks()) * (1 << 20) / (double)contd__load(&D.tick_rate) / D.ticks_per_ns;
 	uint64_t least = contd__load(&D.tick_min), most = contd__load(&D.tick_max), base;
-	uint32_t doublings = S.quiet / QUIET_LOOKS;
 
 	if (S.tick_ns)
 		return S.tick_ns;
 	base = ns < (double)least ? least : ns > (double)most ? most : (uint64_t)ns;
-	return base << doublings < most ? base << doublings : most;
-}
-
-static void quiet(bool found)
-{
-	if (found)
-		S.quiet = 0;
-	else if (S.quiet < QUIET_LOOKS * DOUBLINGS_MAX)
-		S.quiet++;
+	return contd__quiet_interval(S.quiet, base, most);
 }
 
 /* This thread's processor time a look, sleeping and waking included. */
@@ -173,16 +160,14 @@ static bool may_be_woken(void)
 {
 	uint64_t now = contd__ticks(), once = S.cost + kernel_ticks();
 
-	if (!contd__purse_pay_sig(&S.purse, now, once, once))
-		S.spent = true;
-	if (S.spent && !contd__purse_half_full_sig(&S.purse, now)) {
+	contd__purse_pay_sig(&S.purse, now, once, once);
+	if (!contd__purse_bears_sig(&S.purse, now)) {
 		if (S.rung)
 			S.quiet = 0;
 		return false;
 	}
-	S.spent = false;
-	if (S.rung && S.quiet < ARMED_DOUBLINGS * QUIET_LOOKS)
-		S.quiet = ARMED_DOUBLINGS * QUIET_LOOKS;
+	if (S.rung)
+		contd__quiet_where_rung(&S.quiet);
 	return true;
 }
 
@@ -346,7 +331,6 @@ static void *daemon_main(void *arg)
 	S.cost = (uint64_t)(5000 * D.ticks_per_ns); /* until it has been measured */
 	S.cpu_before = S.looks = 0;
 	S.quiet = S.rung = 0;
-	S.spent = false;
 	contd__purse_open(&S.purse, contd__ticks());
 	/* Changes first, then what they are of (stop, mode): who changes something does it in the other order. */
 	while ((S.seen = contd__load_seq(&S.changes)), !contd__load_seq(&S.stop)) {
@@ -357,7 +341,7 @@ static void *daemon_main(void *arg)
 			continue;
 		}
 		found = looks && look(false);
-		quiet(found);
+		contd__quiet_count(&S.quiet, found);
 		if (looks && !something_to_do() && !watches_for_regions())
 			continue; /* no nap: nothing is left to look at */
 		pause_between(found, looks);

@@ -183,4 +183,7 @@ void contd__daemon_forked(void);
 /* Wake the daemon: where it sleeps for want of anything pending, and, with `ready`, where it naps. Any context. */
 CONTD_INTERNAL_API void contd__daemon_wake_sig(bool ready);
 
+/* Make an eventfd(2) readable. Any context. */
+void contd__poke_sig(int fd);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a thread may still spend on being interrupted. The overhead budget flows in, nine tenths of it continuously, up to
+ * What a thread may still spend on being interrupted, and the pace of its looks. The overhead budget flows in, nine tenths of it continuously, up to
  * one tenth of a second's worth saved; so over any second no more than the budget is spent, while a burst after a quiet
  * time is paid for. Everything in clock ticks. A purse is its thread's own, and of the handler that interrupts it
  * with the signal blocked; others read `enough_at` only.
@@ -17,6 +17,7 @@ struct contd__purse {
 	uint64_t at; /* when the balance was right */
 	int64_t balance;
 	uint64_t enough_at; /* from then on there is enough for one more; read by any thread */
+	bool spent;         /* by what comes as often as others like */
 };
 
 static inline int64_t contd__purse_most(void)
@@ -47,6 +48,7 @@ static inline void contd__purse_open(struct contd__purse *p, uint64_t now)
 {
 	p->at = now;
 	p->balance = contd__purse_most();
+	p->spent = false;
 	contd__store(&p->enough_at, now);
 }
 
@@ -68,6 +70,54 @@ static inline bool contd__purse_half_full_sig(struct contd__purse *p, uint64_t n
 {
 	contd__purse_fill_sig(p, now);
 	return p->balance >= contd__purse_most() / 2;
+}
+
+/*
+ * May something be waited for that comes as often as others like (rings, completions)? Once it has used up the purse, only
+ * when a burst can be paid for again: until then what is due comes by ticks, which cost less in a stream.
+ */
+static inline bool contd__purse_bears_sig(struct contd__purse *p, uint64_t now)
+{
+	if (now < contd__load(&p->enough_at))
+		p->spent = true;
+	if (p->spent && !contd__purse_half_full_sig(p, now))
+		return false;
+	p->spent = false;
+	return true;
+}
+
+/*
+ * The pace of looks: after so many in a row that found nothing they come half as often, and after so many more again.
+ * `quiet` counts them.
+ */
+#define QUIET_LOOKS 64u
+#define QUIET_DOUBLINGS_MAX 16u
+
+static inline void contd__quiet_count(uint32_t *quiet, bool found)
+{
+	if (found)
+		*quiet = 0;
+	else if (*quiet < QUIET_LOOKS * QUIET_DOUBLINGS_MAX)
+		++*quiet;
+}
+
+static inline uint64_t contd__quiet_interval(uint32_t quiet, uint64_t ns, uint64_t most)
+{
+	uint64_t longer = ns << quiet / QUIET_LOOKS;
+
+	return longer < most ? longer : most;
+}
+
+/*
+ * Where peers ring, what looks find they would have told: as if so many had found nothing. (The looks that remain are for
+ * peers that do not ring.)
+ */
+#define QUIET_WHERE_RUNG (3u * QUIET_LOOKS)
+
+static inline void contd__quiet_where_rung(uint32_t *quiet)
+{
+	if (*quiet < QUIET_WHERE_RUNG)
+		*quiet = QUIET_WHERE_RUNG;
 }
 
 #endif

@@ -49,6 +49,17 @@ void contd__group_unpin_sig(struct contd_group *g)
 
 /* ------------------------------------------------------------------------------------------------------- telling --- */
 
+/*
+ * Make an eventfd(2) readable. Fails only when its counter is full, and then it is readable as it is. Not by write(3), a
+ * cancellation point: a thread that is to be cancelled would be, in the middle of a handler.
+ */
+void contd__poke_sig(int fd)
+{
+	uint64_t one = 1;
+
+	syscall(SYS_write, fd, &one, sizeof(one));
+}
+
 /* The daemon says that it sleeps before it looks for the last time; the caller has set what it looks for. */
 void contd__daemon_wake_sig(bool ready)
 {
@@ -68,13 +79,10 @@ void contd__daemon_wake_sig(bool ready)
 	if ((how = contd__xchg(word, DAEMON_AWAKE)) == DAEMON_AWAKE)
 		return;
 	saved = errno;
-	if (how == DAEMON_POLLS) {
-		uint64_t one = 1;
-
-		(void)!write(contd__load(&D.daemon_fd), &one, sizeof(one)); /* fails only when it is readable as it is */
-	} else {
+	if (how == DAEMON_POLLS)
+		contd__poke_sig(contd__load(&D.daemon_fd));
+	else
 		syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0); /* not the private kind: peers wake it too */
-	}
 	errno = saved;
 }
 
@@ -100,10 +108,8 @@ static void announce(uint32_t flags)
 		contd__daemon_wake_sig(true);
 	if (!(flags & CONTD_POLL_ONLY) && contd__load_seq(&D.fd_armed) && contd__xchg(&D.fd_armed, 0)) {
 		int saved = errno;
-		uint64_t one = 1;
 
-		/* Fails only when the counter is full, and then the descriptor is readable as it is: eventfd(2). */
-		(void)!write(contd__load(&D.fd), &one, sizeof(one));
+		contd__poke_sig(contd__load(&D.fd));
 		errno = saved;
 	}
 }

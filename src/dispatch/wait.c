@@ -150,13 +150,6 @@ int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
 
 /* ----------------------------------------------------------------------------------------------- poll and its fd --- */
 
-static void fd_raise(void)
-{
-	uint64_t one = 1;
-
-	(void)!write(contd__load(&D.fd), &one, sizeof(one)); /* fails only when it is readable as it is */
-}
-
 int contd_poll(uint32_t max)
 {
 	uint32_t ran;
@@ -176,7 +169,7 @@ int contd_poll(uint32_t max)
 	}
 	ran = contd__drive(NULL, max ? max : UINT32_MAX, false, true);
 	if (contd__load(&D.fd) >= 0 && contd__marked_sig(CLASSES_ALL))
-		fd_raise();
+		contd__poke_sig(contd__load(&D.fd));
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
 
@@ -197,7 +190,7 @@ int contd_fd(void)
 			contd__store_release(&D.fd, fd);
 			contd__store_seq(&D.fd_armed, 1);
 			if (contd__marked_sig(CLASSES_ALL))
-				fd_raise();
+				contd__poke_sig(contd__load(&D.fd));
 		}
 	}
 	pthread_mutex_unlock(&D.lock);

@@ -5,11 +5,11 @@
  * the tool, and what is to be done is done when the tool's call by the PMPI_ name comes here.
  */
 #include <dlfcn.h>
-#include <link.h>
 #include <sched.h>
 #include <stdio.h>
 
 #include "mpi/handles.h"
+#include "mpi/library.h"
 #include "mpi/portable.h"
 
 #define FEW_PENDING 64u /* so many are polled in every call about something else; more in every EVERYth */
@@ -28,32 +28,9 @@ static struct contd__next tool;
 
 static __thread uint32_t calls __attribute__((tls_model("initial-exec")));
 
-/* MPI's own library: calls from there are no program's, and may be made with its locks held. */
-static uintptr_t mpi_begin, mpi_end;
+static struct contd__library mpi_library;
 
 /* ------------------------------------------------------------------------------------------------ who is behind --- */
-
-static int find_mpi(struct dl_phdr_info *info, size_t size, void *data)
-{
-	uintptr_t address = *(uintptr_t *)data, begin = UINTPTR_MAX, end = 0;
-
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-
-		if (p->p_type != PT_LOAD)
-			continue;
-		if (info->dlpi_addr + p->p_vaddr < begin)
-			begin = info->dlpi_addr + p->p_vaddr;
-		if (info->dlpi_addr + p->p_vaddr + p->p_memsz > end)
-			end = info->dlpi_addr + p->p_vaddr + p->p_memsz;
-	}
-	if (address < begin || address >= end)
-		return 0;
-	mpi_begin = begin;
-	mpi_end = end;
-	return 1;
-}
 
 /*
  * The tools: what comes next by an MPI_ name, and is not what MPI's own library has, and what it needs. (MPI_ names may
@@ -90,7 +67,7 @@ __attribute__((constructor)) static void resolve(void)
 	address = (uintptr_t)contd__next_pmpi.Test;
 	if (!address)
 		return;
-	dl_iterate_phdr(find_mpi, &address);
+	contd__library_find(&mpi_library, address);
 	find_tool((void *)address);
 }
 
@@ -603,7 +580,7 @@ static inline bool passes(const void *caller)
 
 	/* With the native backend all is done below, but for what is asked inside a continuation. */
 	return now == MODE_OFF || (now == MODE_NATIVE && !contd__self.frame) ||
-	       (uintptr_t)caller - mpi_begin < mpi_end - mpi_begin;
+	       contd__library_has(&mpi_library, caller);
 }
 
 #define NAMES(name, parameters, arguments) \

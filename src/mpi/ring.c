@@ -15,6 +15,7 @@
 
 #include "mpi/ring.h"
 #include "rcu/atomic.h"
+#include "signal/bell.h"
 
 #define WAIT_FIRST_NS 1000000
 #define WAIT_MOST_NS 1000000000
@@ -39,15 +40,15 @@ static __thread struct {
 
 /* ------------------------------------------------------------------------------------------------------- the job --- */
 
-/* What is in a file of /proc, proc(5), as a text. Returns its length, 0 where there is none. */
-static size_t read_proc(int pid, const char *name, char *text, size_t room)
+/* The variables that a process was started with, proc(5). Returns the length, 0 where they can't be read. */
+static size_t read_environment(int pid, char *text, size_t room)
 {
 	size_t length = 0;
 	char path[48];
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && length < room - 1 && (n = read(fd, text + length, room - 1 - length)) > 0)
 		length += (size_t)n;
@@ -57,24 +58,12 @@ static size_t read_proc(int pid, const char *name, char *text, size_t room)
 	return length;
 }
 
-/* A field of /proc/pid/stat: 4 is the parent, 22 the start, for a number that another process may have had before. */
-static unsigned long long stat_field(int pid, int number)
-{
-	char text[1024], *at;
-
-	read_proc(pid, "stat", text, sizeof(text));
-	at = strrchr(text, ')'); /* the name before it may hold anything */
-	for (int field = 2; at && field < number; field++)
-		at = strchr(at + 1, ' ');
-	return at ? strtoull(at + 1, NULL, 10) : 0;
-}
-
 /* Was the process started with this variable, so set? */
 static bool has_variable(int pid, const char *name, const char *value)
 {
 	static const size_t room = 1 << 17;
 	char *text = malloc(room);
-	size_t length = text ? read_proc(pid, "environ", text, room) : 0, prefix = strlen(name);
+	size_t length = text ? read_environment(pid, text, room) : 0, prefix = strlen(name);
 	bool has = false;
 
 	for (size_t at = 0; at < length && !has; at += strlen(text + at) + 1)
@@ -98,7 +87,7 @@ static int starter(void)
 	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !rank; i++)
 		rank = getenv(names[i]);
 	while (rank && pid > 1 && has_variable(pid, names[i - 1], rank))
-		pid = (int)stat_field(pid, 4);
+		pid = (int)contd__process_field(pid, PROCESS_PARENT);
 	return pid;
 }
 
@@ -119,7 +108,8 @@ void contd__mpi_job(char job[CONTD_JOB_TEXT])
 		if (snprintf(job, CONTD_JOB_TEXT, "%s%s%s", first, *second ? "." : "", second) < CONTD_JOB_TEXT)
 			return;
 	}
-	snprintf(job, CONTD_JOB_TEXT, "by.%d.%llu", starter(), stat_field(starter(), 22));
+	snprintf(job, CONTD_JOB_TEXT, "by.%d.%llu", starter(),
+		 (unsigned long long)contd__process_field(starter(), PROCESS_START));
 }
 
 /* -------------------------------------------------------------------------------------------------- communicators --- */

@@ -15,10 +15,10 @@
  */
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "mpi/library.h"
 #include "ring/calls.h"
 #include "ring/made.h"
 #include "ring/owed.h"
@@ -53,41 +53,14 @@ CONTD_RING_CALLS(DECLARE_X, DECLARE_Y, DECLARE_Z, DECLARE_W)
 #endif
 #define RESOLVE_W(name, parameters, arguments, who) RESOLVE(, name)
 
-/* MPI's own library: calls from there are no program's, and may be made with its locks held. */
-static uintptr_t mpi_begin, mpi_end;
-
-static int find_mpi(struct dl_phdr_info *info, size_t size, void *data)
-{
-	uintptr_t address = *(uintptr_t *)data, begin = UINTPTR_MAX, end = 0;
-
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-
-		if (p->p_type != PT_LOAD)
-			continue;
-		if (info->dlpi_addr + p->p_vaddr < begin)
-			begin = info->dlpi_addr + p->p_vaddr;
-		if (info->dlpi_addr + p->p_vaddr + p->p_memsz > end)
-			end = info->dlpi_addr + p->p_vaddr + p->p_memsz;
-	}
-	if (address < begin || address >= end)
-		return 0;
-	mpi_begin = begin;
-	mpi_end = end;
-	return 1;
-}
+static struct contd__library mpi_library;
 
 /* Before main and before any MPI call of the program's. */
 __attribute__((constructor)) static void resolve(void)
 {
-	uintptr_t address;
-
 	CONTD_RING_CALLS(RESOLVE_X, RESOLVE_Y, RESOLVE_Z, RESOLVE_W)
 	/* Of MPI itself, whichever libraries stand between. */
-	address = (uintptr_t)dlsym(RTLD_NEXT, "PMPI_Get_library_version");
-	if (address)
-		dl_iterate_phdr(find_mpi, &address);
+	contd__library_find(&mpi_library, (uintptr_t)dlsym(RTLD_NEXT, "PMPI_Get_library_version"));
 }
 
 /* Between MPI_Init and MPI_Finalize. With MPI sessions alone there is no MPI_COMM_WORLD to know peers by. */
@@ -870,7 +843,7 @@ static int on_Finalize(void)
 
 INLINE bool from_mpi(const void *caller)
 {
-	return (uintptr_t)caller - mpi_begin < mpi_end - mpi_begin;
+	return contd__library_has(&mpi_library, caller);
 }
 
 #define NAMES(S, name, parameters, arguments) \

@@ -48,7 +48,6 @@ static struct contd__attached *record_take(void)
 		a->empty_ticks = 0;
 		a->useless = 0;
 		a->quiet = 0;
-		a->spent = 0;
 		a->tls = &contd__tls;
 		contd__purse_open(&a->purse, contd__ticks());
 		if (S.count < ATTACHED_MAX && a == S.record[S.count])
@@ -284,6 +283,18 @@ static bool is_default(const struct sigaction *action)
 	return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
 }
 
+/*
+ * A thread whose cancellation is asynchronous, as the C library makes it in pthread_cond_wait(3) and its kin, is ended by
+ * a signal that sigfillset(3) and sigaddset(3) leave out: 32, in glibc and in musl. Not in the middle of the handler.
+ */
+static void keep_cancellation_out(sigset_t *set)
+{
+	enum { CANCEL = 32, BITS = 8 * sizeof(unsigned long) };
+
+	sigemptyset(set);
+	((unsigned long *)(void *)set)[(CANCEL - 1) / BITS] |= 1ul << (CANCEL - 1) % BITS;
+}
+
 int contd__signal_start(const struct contd_config *config)
 {
 	static const struct contd__signal_ops ops = {
@@ -327,7 +338,7 @@ int contd__signal_start(const struct contd_config *config)
 	action.sa_sigaction = contd__handler;
 	/* Not SA_ONSTACK: RCU's read side is not allowed on an alternate stack. */
 	action.sa_flags = SA_SIGINFO | SA_RESTART;
-	sigemptyset(&action.sa_mask);
+	keep_cancellation_out(&action.sa_mask);
 	if (sigaction(config->signal_number, &action, NULL)) {
 		rc = contd__fail(-errno, "contd_init: the signal cannot be had");
 		contd__peers_end();

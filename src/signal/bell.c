@@ -14,8 +14,6 @@
 #include "signal/signal.h"
 
 #define D contd__dispatch
-#define ARMED_DOUBLINGS 3u /* ticks are so much rarer while the bell is armed: they are for peers that do not ring */
-
 #define DRAIN_AT 64u       /* peers in the queue */
 
 uint32_t contd__bell_no_thread_fds; /* pidfd_open(2) knows no threads here; tests set it */
@@ -45,15 +43,11 @@ bool contd__bell_arm_sig(struct contd__attached *me)
 	}
 	if (armed && (armed & ~BELL_WATCHED) != mine && contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED)))
 		return false; /* another thread is rung, and can do the same */
-	if (contd__ticks() < contd__load(&me->purse.enough_at))
-		me->spent = 1;
-	if (me->spent && !contd__purse_half_full_sig(&me->purse, contd__ticks())) {
-		/* Ringing would cost more than ticking: tick, until a burst can be paid for again. */
-		if (me->quiet && contd__load(&contd__signals.rung))
-			contd__quiet_sig(me, true);
+	if (!contd__purse_bears_sig(&me->purse, contd__ticks())) {
+		if (contd__load(&contd__signals.rung))
+			me->quiet = 0;
 		return false;
 	}
-	me->spent = 0;
 	contd__bell_drain_sig();
 	/* Store, then look again (the caller). Partner: contd_bell_ring(), which makes visible, then looks here. */
 	contd__store_seq(word, mine);
@@ -94,7 +88,7 @@ uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran)
 	if (contd__bell_arm_sig(me)) {
 		again = contd__react_sig(LOOK_LAST);
 		if (contd__load(&contd__signals.rung))
-			contd__quiet_at_least_sig(me, ARMED_DOUBLINGS);
+			contd__quiet_where_rung(&me->quiet);
 	}
 	/* What a callback calls (MPI_Send, say) may have taken more from descriptors than was looked at: the daemon knows. */
 	if ((ran || again) && contd__load(&D.daemon_mode) == CONTD_AGENT_BLOCK)
@@ -114,10 +108,9 @@ void contd__bell_rung_sig(void)
 	if (contd__load_seq(&D.page->armed.by.daemon) != DAEMON_AWAKE) {
 		contd__daemon_wake_sig(true);
 	} else if (fd >= 0 && contd__load(&D.daemon_mode) == CONTD_AGENT_BLOCK) {
-		uint64_t one = 1;
 		int saved = errno;
 
-		(void)!write(fd, &one, sizeof(one));
+		contd__poke_sig(fd);
 		errno = saved;
 	}
 }

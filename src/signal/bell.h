@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <contd/contd.h>
 
@@ -56,6 +57,13 @@ void contd__bell_rung_sig(void);
 
 /* peers.c: make the page that peers will map, where the settings want bells; at the start. 0 or -errno. */
 int contd__page_make(void);
+
+/*
+ * A field of /proc/pid/stat, proc(5); 0: there is no such process. With the number, the start, in clock ticks since the
+ * boot, names a process.
+ */
+enum { PROCESS_PARENT = 4, PROCESS_START = 22 };
+CONTD_INTERNAL_API uint64_t contd__process_field(pid_t pid, int number);
 
 /* The end of contd: peers do not find this process any more. Nobody of this process uses the page. */
 void contd__peers_end(void);

@@ -10,10 +10,6 @@
 #include "dispatch/group.h"
 #include "signal/signal.h"
 
-/* Ticks in a row that found nothing, after which the interval doubles, and for each further doubling. */
-#define QUIET_TICKS 64u
-#define DOUBLINGS_MAX 16u
-
 uint64_t contd__budget_interval_sig(uint64_t empty_ticks)
 {
 	const struct contd__dispatch *d = &contd__dispatch;
@@ -28,26 +24,8 @@ uint64_t contd__budget_interval_sig(uint64_t empty_ticks)
 
 uint64_t contd__quiet_interval_sig(const struct contd__attached *me)
 {
-	uint64_t ns = contd__budget_interval_sig(me->empty_ticks), most = contd__load(&contd__dispatch.tick_max);
-	uint32_t doublings = me->quiet / QUIET_TICKS;
-
-	if (doublings > DOUBLINGS_MAX)
-		doublings = DOUBLINGS_MAX;
-	return ns << doublings < most ? ns << doublings : most;
-}
-
-void contd__quiet_sig(struct contd__attached *me, bool found)
-{
-	if (found)
-		me->quiet = 0;
-	else if (me->quiet < QUIET_TICKS * DOUBLINGS_MAX)
-		me->quiet++;
-}
-
-void contd__quiet_at_least_sig(struct contd__attached *me, uint32_t doublings)
-{
-	if (me->quiet < doublings * QUIET_TICKS)
-		me->quiet = doublings * QUIET_TICKS;
+	return contd__quiet_interval(me->quiet, contd__budget_interval_sig(me->empty_ticks),
+				     contd__load(&contd__dispatch.tick_max));
 }
 
 /* A handler that lost its processor for a while says nothing of what an interruption costs. */

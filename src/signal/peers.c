@@ -44,8 +44,7 @@ static struct contd__page unshared; /* where nobody can ring: in the child of a 
 
 /* ------------------------------------------------------------------------------------------------------- our page --- */
 
-/* Field 22 of /proc/pid/stat, in clock ticks since the boot: with the number it names a process. 0: there is none. */
-static uint64_t start_time(pid_t pid)
+uint64_t contd__process_field(pid_t pid, int number)
 {
 	char path[32], text[1024], *at;
 	ssize_t n;
@@ -61,7 +60,7 @@ static uint64_t start_time(pid_t pid)
 		return 0;
 	text[n] = 0;
 	at = strrchr(text, ')'); /* the name before it may hold anything */
-	for (int field = 2; at && field < 22; field++)
+	for (int field = 2; at && field < number; field++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at, NULL, 10) : 0;
 }
@@ -89,7 +88,7 @@ static int make_page(void)
 	}
 	page->mark = (uintptr_t)&contd__signals.bell_mark;
 	page->pid = getpid();
-	page->start_time = start_time(page->pid);
+	page->start_time = contd__process_field(page->pid, PROCESS_START);
 	if (!page->start_time) { /* peers could not tell this process from a later one of its number */
 		munmap(page, PAGE_BYTES);
 		close(fd);
@@ -305,7 +304,7 @@ int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp)
 	}
 	peer->page = map_page(pid, peer->proof, sizeof(peer->proof));
 	/* The descriptor and the page are of the same process if that began when the page says, and has not ended. */
-	if (!peer->page || contd__load(&peer->page->start_time) != start_time(pid) ||
+	if (!peer->page || contd__load(&peer->page->start_time) != contd__process_field(pid, PROCESS_START) ||
 	    syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0)) {
 		contd_bell_close(&peer->bell);
 		return contd__fail(-EPROTO, "contd_bell_open: the peer has no page of this version of contd that can be opened");

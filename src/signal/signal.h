@@ -46,7 +46,6 @@ struct contd__attached {
 	uint64_t empty_ticks;  /* what an empty tick costs in the handler, a moving average, in clock ticks */
 	uint32_t useless;      /* ticks in a row that could serve nothing here */
 	uint32_t quiet;        /* ticks in a row that found nothing */
-	uint32_t spent;        /* rings have used up the purse: ticks until it is half full */
 	struct contd__purse purse;
 	uint64_t checkpoints_seen; /* the last checkpoint that looked, when a tick saw it */
 	uint32_t calibrating;  /* the handler only counts */
@@ -90,10 +89,6 @@ void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, b
 /* budget.c: the interval that the overhead budget allows; the same after so many quiet ticks. */
 uint64_t contd__budget_interval_sig(uint64_t empty_ticks);
 uint64_t contd__quiet_interval_sig(const struct contd__attached *me);
-
-/* A tick has found something, or not. Ticks count as quiet so much that the interval has doubled so often. */
-void contd__quiet_sig(struct contd__attached *me, bool found);
-void contd__quiet_at_least_sig(struct contd__attached *me, uint32_t doublings);
 
 /* An interruption took so long in the handler, callbacks apart; what the kernel takes comes on top. */
 enum contd__interruption { BY_TIMER, BY_NOTICE, BY_BELL };

@@ -135,7 +135,7 @@ void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, b
 		me->empty_ticks = (15 * me->empty_ticks + (cost < most ? cost : most)) / 16;
 	}
 	if (!guarded) {
-		contd__quiet_sig(me, ran);
+		contd__quiet_count(&me->quiet, ran);
 		contd__bell_settle_sig(me, ran);
 	}
 	want = contd__quiet_interval_sig(me);

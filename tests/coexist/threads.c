@@ -240,6 +240,91 @@ static void attached_over_starts_and_ends(void)
 	}
 }
 
+/* ------------------------------------------------------------------------------ cancelled in the middle of a handler --- */
+
+static atomic_int in_callback, cancel_sent, callback_over;
+static struct contd_event made_ready;
+
+static void is_cancelled_meanwhile(int status, void *data)
+{
+	uint64_t until;
+
+	(void)status;
+	(void)data;
+	atomic_store(&in_callback, 1);
+	while (!atomic_load(&cancel_sent))
+		;
+	MUST(contd_event_complete(&made_ready, 0)); /* raises the file descriptor of contd_fd() */
+	for (until = now_ns() + 20000000; now_ns() < until;)
+		;
+	atomic_store(&callback_over, 1);
+}
+
+static void nothing(int status, void *data)
+{
+	(void)status;
+	(void)data;
+}
+
+/* data: what pthread_setcanceltype(3) is told. Computes, without a cancellation point. */
+static void *computes_to_be_cancelled(void *data)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	MUST(contd_thread_attach(NULL));
+	pthread_setcanceltype(*(int *)data, NULL);
+	atomic_fetch_add(&ended, 1);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	while (!atomic_load(&callback_over))
+		;
+	pthread_testcancel();
+	return NULL;
+}
+
+static void *completes(void *data)
+{
+	MUST(contd_event_complete(data, 0));
+	return NULL;
+}
+
+static void cancelled_in_handler(void)
+{
+	int types[] = {PTHREAD_CANCEL_ASYNCHRONOUS, PTHREAD_CANCEL_DEFERRED};
+
+	MUST(contd_init(NULL));
+	CHECK(contd_fd() >= 0);
+	for (int i = 0; i < 2; i++) {
+		struct contd_group *safe = group_new(CONTD_ASYNC_SIGNAL_SAFE), *plain = group_new(0);
+		struct contd_event first, *es[] = {&first}, *made[] = {&made_ready};
+		pthread_t thread, completer;
+		void *result = NULL;
+
+		contd_event_init(&first);
+		contd_event_init(&made_ready);
+		atomic_store(&in_callback, 0);
+		atomic_store(&cancel_sent, 0);
+		atomic_store(&callback_over, 0);
+		atomic_store(&ended, 0);
+		MUST(contd_event_continue(1, made, nothing, NULL, plain, NULL));
+		MUST(contd_event_continue(1, es, is_cancelled_meanwhile, NULL, safe, NULL));
+		CHECK_EQ(contd_poll(0), 0); /* from here on the descriptor tells */
+		CHECK_EQ(pthread_create(&thread, NULL, computes_to_be_cancelled, &types[i]), 0);
+		AWAIT(atomic_load(&ended));
+		CHECK_EQ(pthread_create(&completer, NULL, completes, &first), 0);
+		AWAIT(atomic_load(&in_callback));
+		CHECK_EQ(pthread_cancel(thread), 0);
+		atomic_store(&cancel_sent, 1);
+		CHECK_EQ(pthread_join(thread, &result), 0);
+		CHECK_EQ(pthread_join(completer, NULL), 0);
+		CHECK(result == PTHREAD_CANCELED);
+		CHECK_EQ(atomic_load(&callback_over), 1);
+		CHECK_EQ(contd_group_outstanding(safe), 0);
+		CHECK_EQ(contd_poll(0), 1);
+		MUST(contd_group_destroy(safe));
+		MUST(contd_group_destroy(plain));
+	}
+	CHECK_EQ(contd_fini(), 0);
+}
+
 /* ctest reads one case a line */
 /* clang-format off */
 static const struct coexist_case cases[] = {
@@ -248,6 +333,7 @@ static const struct coexist_case cases[] = {
 	{"churn_attached", thousands_that_end_attached},
 	{"ends_while_notified", ends_while_notified},
 	{"cancelled", cancelled_while_attached},
+	{"cancelled_in_handler", cancelled_in_handler},
 	{"over_starts_and_ends", attached_over_starts_and_ends},
 };
 /* clang-format on */
