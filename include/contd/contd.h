@@ -338,7 +338,7 @@ static inline void contd_compute_begin(void)
 
 	__atomic_store_n(&tls->region, tls->region + 1, __ATOMIC_RELAXED); /* others ask which threads compute */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (__builtin_expect(tls->flags & CONTD__TLS_REARM, 0))
+	if (__builtin_expect(__atomic_load_n(&tls->flags, __ATOMIC_RELAXED) & CONTD__TLS_REARM, 0))
 		contd__region_rearm();
 }
 
@@ -367,7 +367,7 @@ static inline void contd_guard_end(void)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	tls->guard--;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (__builtin_expect(tls->flags & CONTD__TLS_MISSED, 0) && tls->guard == 0)
+	if (__builtin_expect(__atomic_load_n(&tls->flags, __ATOMIC_RELAXED) & CONTD__TLS_MISSED, 0) && tls->guard == 0)
 		contd__guard_pickup();
 }
 

@@ -8,6 +8,7 @@
  *    CONTD_RING_SENT        something goes to `dest`, and the call does not wait for it
  *    CONTD_RING_MADE        persistent requests: what MPI_Start will send to `dest`
  *    CONTD_RING_RMA         an operation on `target` of `win`
+ *    CONTD_RING_RMA_REQUEST the same, with a request to wait for
  *    CONTD_RING_OTHER, _SENDRECV, _PARTITIONED   each has a function of its own
  *  Y(suffix, name, nonblocking sibling, parameters, arguments)
  *    CONTD_RING_BLOCKING    something goes to `dest`, and the call may wait until `dest` makes progress
@@ -166,7 +167,9 @@
 	X(S, Get_accumulate, \
 	  (const void *origin, N count, MPI_Datatype type, void *result, N result_count, MPI_Datatype result_type, \
 	   int target, MPI_Aint target_disp, N target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win), \
-	  (origin, count, type, result, result_count, result_type, target, target_disp, target_count, target_type, op, win)) \
+	  (origin, count, type, result, result_count, result_type, target, target_disp, target_count, target_type, op, win))
+
+#define CONTD_RING_RMA_REQUEST(X, S, N) \
 	X(S, Rput, \
 	  (const void *origin, N count, MPI_Datatype type, int target, MPI_Aint target_disp, N target_count, \
 	   MPI_Datatype target_type, MPI_Win win, MPI_Request *request), \
@@ -300,6 +303,7 @@
 	CONTD_RING_COLLECTIVE_COUNTED(Z, S, N, V) \
 	CONTD_RING_MADE(X, S, N) \
 	CONTD_RING_RMA(X, S, N) \
+	CONTD_RING_RMA_REQUEST(X, S, N) \
 	CONTD_RING_OTHER_COUNTED(X, S, N) \
 	CONTD_RING_SENDRECV(X, S, N)
 #if CONTD_RING_LARGE_COUNTS

@@ -567,6 +567,23 @@ CONTD_RING_RMA(ON_RMA, , int)
 CONTD_RING_RMA(ON_RMA, _c, MPI_Count)
 #endif
 
+/* Who waits for the request needs the target to grant the lock first, and then to acknowledge. */
+#define ON_RMA_REQUEST(S, name, parameters, arguments) \
+	static int on_##name##S parameters \
+	{ \
+		struct contd__place *p; \
+		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments; \
+\
+		if (p) \
+			contd__owe(p, bytes_of(target_count, target_type)); \
+		operation_leave(slot, p, 0); \
+		return rc; \
+	}
+CONTD_RING_RMA_REQUEST(ON_RMA_REQUEST, , int)
+#if CONTD_RING_LARGE_COUNTS
+CONTD_RING_RMA_REQUEST(ON_RMA_REQUEST, _c, MPI_Count)
+#endif
+
 #define ON_RMA_ONE(S, name, parameters, arguments) \
 	static int on_##name##S parameters \
 	{ \

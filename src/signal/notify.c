@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reached from signal handlers: async-signal-safe code only. One signal to one attached thread. */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -132,8 +133,36 @@ static int interrupt_computing(const struct contd__attached *me, bool whatever)
 	return 0;
 }
 
+/* The next region of each of them arms the bell again. */
+static void rearm(const struct contd__attached *me)
+{
+	uint32_t n = contd__load_acquire(&contd__signals.count);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__attached *a = contd__signals.record[i];
+
+		if (a == me)
+			continue;
+		contd__add(&a->senders, 1); /* while this is not 0 the thread does not go */
+		if (contd__load_seq(&a->tid))
+			contd__or(&a->tls->flags, CONTD__TLS_REARM);
+		contd__sub(&a->senders, 1);
+	}
+}
+
 void contd__hand_on_sig(const struct contd__attached *me)
 {
+	int saved = errno;
+
+	if (interrupt_computing(me, true))
+		return;
+	rearm(me);
+	/*
+	 * Partner: contd_compute_begin(), which counts the region, then looks at the flag, with no fence of its own. One that
+	 * has missed the flag is seen to compute. (Where the kernel has no membarrier(2) a tick makes up for it.)
+	 */
+	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
+	errno = saved;
 	interrupt_computing(me, true);
 }
 

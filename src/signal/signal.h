@@ -39,7 +39,7 @@ struct contd__attached {
 	uint32_t inside;       /* its handler runs */
 	uint32_t resting;      /* outside regions, where ticks are no use for sources that need one */
 	timer_t timer;
-	const struct contd_tls *tls; /* of the thread; readable while tid is not 0 */
+	struct contd_tls *tls; /* of the thread; readable while tid is not 0 */
 
 	/* The thread's own, and its handler's. */
 	uint64_t interval_ns __attribute__((aligned(64))); /* in force; read by who arms */

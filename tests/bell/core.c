@@ -252,6 +252,54 @@ static void rung(void)
 	contd_bell_close(bell);
 }
 
+/* Is not attached, but may get the process's signals. */
+static void *bystander(void *arg)
+{
+	while (!__atomic_load_n((int *)arg, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	return NULL;
+}
+
+/* A ring that came to a thread which has no use for it, while nobody computed: the next region arms the bell again. */
+static void stray(void)
+{
+	uint32_t *word;
+	struct contd_bell *bell;
+	sigset_t set, before;
+	pthread_t thread;
+	int over = 0;
+
+	start(1);
+	word = &contd__dispatch.page->armed.by.thread;
+	CHECK(contd_thread_attach(NULL) == 0);
+	CHECK(pthread_create(&thread, NULL, bystander, &over) == 0);
+	pend();
+	contd_compute_begin();
+	contd_compute_end();
+	CHECK(contd__load_seq(word) == (uint32_t)gettid());
+	sigemptyset(&set);
+	sigaddset(&set, contd__signals.signal_number);
+	CHECK(pthread_sigmask(SIG_BLOCK, &set, &before) == 0);
+	bell = opened(1);
+	CHECK(contd_bell_ring(bell) == 1);
+	for (int i = 0; i < 5000 && !(contd__load_seq(&contd__tls.flags) & CONTD__TLS_REARM); i++)
+		usleep(1000);
+	CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+	CHECK(contd__load_seq(word) == 0);
+	contd_compute_begin();
+	CHECK(contd__load_seq(word) == (uint32_t)gettid());
+	__atomic_store_n(&shared[0], 1, __ATOMIC_SEQ_CST);
+	CHECK(contd_bell_ring(bell) == 1);
+	while (ran < 1)
+		;
+	contd_compute_end();
+	__atomic_store_n(&over, 1, __ATOMIC_SEQ_CST);
+	CHECK(pthread_join(thread, NULL) == 0);
+	contd_bell_close(bell);
+	CHECK(contd_group_destroy(group) == 0);
+	CHECK(contd_fini() == 0);
+}
+
 /* The page is a file without a name, for its user only. */
 static void nameless(void)
 {
@@ -933,6 +981,7 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	{"rung", rung},
+	{"stray", stray},
 	{"nameless", nameless},
 	{"nobody", nobody},
 	{"other_user", other_user},
