@@ -29,7 +29,7 @@ deps_missing() {
 	command -v pkg-config >/dev/null || have=0
 	local mpi=(ompi-c:libopenmpi-dev mpich:libmpich-dev)
 	[[ ${CONTD_CORE:-0} != 1 ]] || mpi=()
-	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev libuv:libuv1-dev "${mpi[@]}"; do
+	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev libuv:libuv1-dev libfabric:libfabric-dev "${mpi[@]}"; do
 		if ((!have)) || ! pkg-config --exists "${entry%%:*}"; then
 			echo "${entry#*:}"
 		fi

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * contd-fabric: continuations on libfabric operations. contd reads the completion queue, and an operation that completes
+ * completes a contd_event: whatever takes events takes fabric operations, alone or together with others.
+ *
+ *	struct contd_fabric_op op;
+ *
+ *	contd_fabric_begin(queue, &op);
+ *	contd_fabric_continue(&op, on_message, data, group);
+ *	rc = fi_recv(endpoint, buffer, size, NULL, FI_ADDR_UNSPEC, &op);
+ *	if (rc && rc != -FI_EAGAIN)
+ *		contd_fabric_withdraw(&op, rc);
+ *
+ * Calls return 0 or a negative errno value, whose text contd_error_text() has; contd_init() comes before them. What was
+ * completed tells its outcome in `status`: 0 or a negative FI_E* (fi_errno(3)), of which those below 256 are errno values.
+ */
+#ifndef CONTD_FABRIC_H
+#define CONTD_FABRIC_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
+
+#include <contd/contd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------------------------------------------------- queues --- */
+
+/* A completion queue that contd reads, and nobody else; a counter that it looks at. */
+struct contd_fabric;
+struct contd_fabric_counter;
+
+#define CONTD_FABRIC_TEXT 64 /* bytes of an error's text, the terminating 0 included; longer ones are cut */
+
+/* One completion, fi_cq(3). What the queue's format does not have is 0. */
+struct contd_fabric_entry {
+	void *context;      /* what the operation was given */
+	uint64_t flags;     /* FI_SEND, FI_RECV, FI_MULTI_RECV ... */
+	size_t length;      /* bytes received */
+	void *buffer;       /* of a multi-receive buffer: where the message is */
+	uint64_t data;      /* remote completion data */
+	uint64_t tag;
+	fi_addr_t source;   /* with CONTD_FABRIC_SOURCE, else FI_ADDR_NOTAVAIL */
+	size_t truncated;   /* bytes that did not fit: with -FI_ETRUNC */
+	int32_t status;     /* 0 or -FI_E* */
+	int32_t provider_error;
+	char text[CONTD_FABRIC_TEXT]; /* what the provider says of provider_error; "" where status is 0 */
+};
+
+/*
+ * A completion that is none of contd's operations, from a queue that others use as well; runs where contd reads it: in
+ * contd_poll() and its kin, in a compute region's handler, or on the daemon thread. It must not block, and may start
+ * operations.
+ */
+typedef void contd_fabric_foreign(const struct contd_fabric_entry *entry, void *data);
+
+enum contd_fabric_flags {
+	CONTD_FABRIC_SOURCE = 1, /* read with fi_cq_readfrom(3): the domain has FI_SOURCE */
+	CONTD_FABRIC_ALWAYS = 2, /* look even while no operation of contd's is under way: for foreign ones, which it can't count */
+};
+
+struct contd_fabric_attr {
+	size_t size;              /* sizeof(struct contd_fabric_attr) */
+	enum fi_cq_format format; /* of the queue; FI_CQ_FORMAT_UNSPEC is not allowed */
+	enum fi_wait_obj wait;    /* of the queue; with FI_WAIT_FD and `fabric` agent "block" sleeps, else it looks in turns */
+	struct fid_fabric *fabric; /* for fi_trywait(3); may be NULL */
+	/*
+	 * The domain's, fi_domain(3). FI_THREAD_SAFE: any thread reads. With the others only the thread that calls
+	 * contd_fabric_adopt() does (it polls, or computes in a region), unless there is a mutex which the program holds around
+	 * its own calls: contd then reads from any thread that gets it without waiting.
+	 */
+	enum fi_threading threading;
+	pthread_mutex_t *mutex;   /* may be NULL */
+	uint32_t flags;           /* enum contd_fabric_flags */
+	uint32_t operations;      /* under way at a time, 1 to 2^20; 0: 4096 */
+	contd_fabric_foreign *foreign; /* NULL: there are none, and one that comes is dropped */
+	void *data;               /* for it */
+};
+
+/*
+ * Have contd read a queue of the caller's; it stays the caller's, who reads it no more until contd_fabric_close().
+ * Context: any thread, not in a handler; may block. Errors: -EINVAL, -ENOMEM, -EPERM (contd is not initialized, or in a
+ * handler), -ECHILD; with FI_WAIT_FD what FI_GETWAIT says (fi_cq(3)).
+ */
+CONTD_API int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, struct contd_fabric **queuep)
+	CONTD_NOEXCEPT;
+
+/*
+ * Open a queue for contd: `cq` as for fi_cq_open(3) (NULL: data format, the provider's size), `attr` as above (NULL:
+ * FI_THREAD_SAFE), but that format and wait are the queue's. Where cq->wait_obj is FI_WAIT_UNSPEC it has a descriptor if the
+ * provider can do that, and no wait object else. Context and errors as above, and what fi_cq_open(3) says.
+ */
+CONTD_API int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, const struct contd_fabric_attr *attr,
+				struct contd_fabric **queuep) CONTD_NOEXCEPT;
+
+/* The queue itself: for fi_ep_bind(3). Any thread. NULL for NULL. */
+CONTD_API struct fid_cq *contd_fabric_cq(const struct contd_fabric *queue) CONTD_NOEXCEPT;
+
+/*
+ * contd reads it no more; one that contd has opened is closed (endpoints that are bound to it first: fi_close(3); where it refuses, the queue stays open, and the caller's).
+ * Operations under way complete with -FI_ECANCELED. Context: any thread, not in a handler, not in a callback of that queue's
+ * `foreign`; blocks while another thread reads. Errors: -EINVAL, -EPERM, -EDEADLK, what fi_close(3) says.
+ */
+CONTD_API int contd_fabric_close(struct contd_fabric *queue) CONTD_NOEXCEPT;
+
+/* How many operations are under way; a momentary figure. Any thread, handler. */
+CONTD_API uint32_t contd_fabric_pending(const struct contd_fabric *queue) CONTD_NOEXCEPT;
+
+/* ------------------------------------------------------------------------------------------------------- operations --- */
+
+/*
+ * The caller's, in place from contd_fabric_begin() until it is complete. It begins with the context that libfabric may
+ * write to, so that the operation itself is the context argument of fi_send(3) and all the others.
+ */
+struct contd_fabric_op {
+	struct fi_context2 context;
+	struct contd_event event;    /* completes with `status` */
+	struct contd_fabric *queue;
+	/* When it is complete: as in struct contd_fabric_entry. */
+	uint64_t flags;
+	size_t length;
+	void *buffer;
+	uint64_t data;
+	uint64_t tag;
+	fi_addr_t source;
+	size_t truncated;
+	int32_t status;
+	int32_t provider_error;
+	const char *text;            /* what the provider says of the error, "" without one; stays valid */
+	/* contd's, of a counter */
+	struct contd_fabric_counter *counter;
+	uint64_t threshold;
+	struct contd_fabric_op *next;
+};
+
+/*
+ * Make *op pending: before the call of libfabric's that starts it. One that never completes (the call failed, FI_INJECT or
+ * FI_SELECTIVE_COMPLETION suppress its completion, the endpoint was closed) is given back by contd_fabric_withdraw().
+ * Context: any thread, in a callback. Errors: -EINVAL, -EPERM, -ENOSPC (more than attr.operations are under way).
+ */
+CONTD_API int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op) CONTD_NOEXCEPT;
+
+/*
+ * The queue will not tell of it: complete it with this status (0 or negative). Context: any thread, in a callback. Errors:
+ * -EINVAL, -EALREADY (it is complete).
+ */
+CONTD_API int contd_fabric_withdraw(struct contd_fabric_op *op, int status) CONTD_NOEXCEPT;
+
+/* contd_event_continue() on this operation alone; the same context and errors. */
+static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callback *cb, void *data, struct contd_group *group)
+{
+	struct contd_event *event = &op->event;
+
+	return contd_event_continue(1, &event, cb, data, group, NULL);
+}
+
+/* ---------------------------------------------------------------------------------------------- many from one buffer --- */
+
+/*
+ * A multi-receive buffer (FI_MULTI_RECV, fi_msg(3)): one operation, many completions, up to the one whose flags have
+ * FI_MULTI_RECV. They wait here, at most `room`; while that is full contd leaves the queue alone. Prepared by
+ * contd_fabric_many_begin(); `op` is the context argument.
+ */
+struct contd_fabric_many {
+	struct contd_fabric_op op;
+	struct contd_fabric_entry *entry; /* room of them: the caller's memory */
+	uint32_t room;
+	uint32_t put, got;           /* contd's */
+	uint32_t armed;
+};
+
+/* As contd_fabric_begin(). Errors: besides, -EINVAL where room is 0. */
+CONTD_API int contd_fabric_many_begin(struct contd_fabric *queue, struct contd_fabric_many *many,
+				      struct contd_fabric_entry *entry, uint32_t room) CONTD_NOEXCEPT;
+
+/*
+ * Run cb(0, data) once, as soon as there is something to take: now, perhaps. Register again after taking. One thread at a
+ * time for each buffer. Context: any thread, in a callback. Errors: as contd_event_continue().
+ */
+CONTD_API int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *cb, void *data,
+					 struct contd_group *group) CONTD_NOEXCEPT;
+
+/* Take the oldest. 1; 0: there is none now. One thread at a time for each buffer; any thread, in a callback. */
+CONTD_API int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_entry *entry) CONTD_NOEXCEPT;
+
+/* --------------------------------------------------------------------------------------------------------- counters --- */
+
+/*
+ * Have contd look at a counter, fi_cntr(3). Of attr `wait`, `fabric`, `threading` and `mutex` matter, and are those of the counter. The counter stays the caller's.
+ * Context: any thread, not in a handler; may block. Errors: as contd_fabric_adopt().
+ */
+CONTD_API int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_attr *attr,
+					 struct contd_fabric_counter **counterp) CONTD_NOEXCEPT;
+
+/* What waits completes with -FI_ECANCELED. Context: as contd_fabric_close(). */
+CONTD_API int contd_fabric_counter_close(struct contd_fabric_counter *counter) CONTD_NOEXCEPT;
+
+/*
+ * *op completes when the counter's value is `threshold` or more: with 0. When its error value goes up before that, with
+ * -FI_EIO, and op->data is that error value: which operation failed a completion queue tells.
+ * Context: any thread, in a callback. Errors: -EINVAL, -EPERM.
+ */
+CONTD_API int contd_fabric_counter_begin(struct contd_fabric_counter *counter, uint64_t threshold,
+					 struct contd_fabric_op *op) CONTD_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

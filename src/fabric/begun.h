@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The operations of a queue that are under way, by address: whose completion this is, is found out without touching what
+ * the context points to, which may be somebody else's; and who takes an operation out is the one that completes it.
+ * Each address has two cache lines of eight places where it may stand; a quarter of the places are used at most.
+ *
+ *  operation                 thread  handler  progress
+ *  contd__begun_add            yes     yes    wait-free
+ *  contd__begun_take           yes     yes    wait-free
+ */
+#ifndef CONTD_FABRIC_BEGUN_H
+#define CONTD_FABRIC_BEGUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "rcu/atomic.h"
+#include "rcu/memory.h"
+
+#define BEGUN_LINE 8u
+
+struct contd__begun {
+	uintptr_t (*line)[BEGUN_LINE];
+	uint64_t mask; /* of lines: a power of two less 1 */
+};
+
+static inline bool contd__begun_make(struct contd__begun *b, uint32_t operations)
+{
+	uint64_t lines = 2;
+
+	while (lines * BEGUN_LINE < 4ull * operations)
+		lines *= 2;
+	b->mask = lines - 1;
+	b->line = contd__memalign(64, lines * sizeof(*b->line));
+	for (uint64_t i = 0; b->line && i < lines; i++)
+		for (unsigned k = 0; k < BEGUN_LINE; k++)
+			b->line[i][k] = 0;
+	return b->line != NULL;
+}
+
+static inline uintptr_t *contd__begun_line(const struct contd__begun *b, uintptr_t key, unsigned which)
+{
+	uint64_t h = (uint64_t)key * 0x9e3779b97f4a7c15ull;
+
+	return b->line[(which ? h >> 16 : h >> 40) & b->mask];
+}
+
+static inline bool contd__begun_add(struct contd__begun *b, uintptr_t key)
+{
+	for (unsigned which = 0; which < 2; which++) {
+		uintptr_t *line = contd__begun_line(b, key, which);
+
+		for (unsigned i = 0; i < BEGUN_LINE; i++) {
+			uintptr_t none = 0;
+
+			if (!contd__load(&line[i]) && contd__cas(&line[i], &none, key))
+				return true;
+		}
+	}
+	return false;
+}
+
+static inline uintptr_t *contd__begun_find(const struct contd__begun *b, uintptr_t key)
+{
+	for (unsigned which = 0; which < 2; which++) {
+		uintptr_t *line = contd__begun_line(b, key, which);
+
+		for (unsigned i = 0; i < BEGUN_LINE; i++)
+			if (contd__load(&line[i]) == key)
+				return &line[i];
+	}
+	return NULL;
+}
+
+/* true: it was there, and is the caller's now. */
+static inline bool contd__begun_take(struct contd__begun *b, uintptr_t key)
+{
+	uintptr_t *at = contd__begun_find(b, key);
+
+	return at && contd__cas(at, &key, 0);
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters: who waits for which value. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fabric/queue.h"
+
+struct contd_fabric_counter {
+	struct contd__fabric_object object; /* first */
+	struct fid_cntr *cntr;
+	pthread_mutex_t lock;          /* who waits; nobody calls anything under it */
+	struct contd_fabric_op *first; /* the lowest threshold first */
+	uint64_t errors;               /* that were seen */
+};
+
+/* Takes it out; false: it is not there. */
+static bool unlink_locked(struct contd_fabric_counter *c, struct contd_fabric_op *op)
+{
+	struct contd_fabric_op **at = &c->first;
+
+	while (*at && *at != op)
+		at = &(*at)->next;
+	if (!*at)
+		return false;
+	*at = op->next;
+	return true;
+}
+
+static void complete(struct contd_fabric_counter *c, struct contd_fabric_op *op, int status, uint64_t data, const char *text)
+{
+	op->status = status;
+	op->data = data;
+	op->text = text;
+	contd__fabric_ended(&c->object);
+	contd_event_complete(&op->event, status);
+}
+
+/* The first whose time has come, or, with `all`, any; taken out. */
+static struct contd_fabric_op *take(struct contd_fabric_counter *c, uint64_t value, bool all)
+{
+	struct contd_fabric_op *op;
+
+	pthread_mutex_lock(&c->lock);
+	op = c->first;
+	if (op && (all || op->threshold <= value))
+		c->first = op->next;
+	else
+		op = NULL;
+	pthread_mutex_unlock(&c->lock);
+	return op;
+}
+
+static void look(struct contd__fabric_object *o, bool last)
+{
+	struct contd_fabric_counter *c = (struct contd_fabric_counter *)o;
+	struct contd_fabric_op *op;
+	uint64_t value, errors;
+
+	(void)last;
+	if (contd__fabric_enter(o))
+		return;
+	value = fi_cntr_read(c->cntr);
+	errors = fi_cntr_readerr(c->cntr);
+	contd__fabric_leave(o);
+	while ((op = take(c, value, false)) != NULL)
+		complete(c, op, 0, 0, "");
+	if (errors == c->errors)
+		return;
+	c->errors = errors;
+	while ((op = take(c, value, true)) != NULL)
+		complete(c, op, -FI_EIO, errors, "the counter's error value has gone up");
+}
+
+int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_attr *attr,
+			       struct contd_fabric_counter **counterp)
+{
+	struct contd_fabric_counter *c;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!cntr || !attr || !counterp)
+		return contd__fail(-EINVAL, "contd_fabric_counter_adopt: the counter, attr and counterp must not be NULL");
+	if (attr->size != sizeof(*attr))
+		return contd__fail(-EINVAL, "contd_fabric: set attr->size to sizeof(struct contd_fabric_attr)");
+	c = contd__zalloc(sizeof(*c));
+	if (!c)
+		return contd__fail(-ENOMEM, "contd_fabric: out of memory");
+	c->object.look = look;
+	c->cntr = cntr;
+	pthread_mutex_init(&c->lock, NULL);
+	c->errors = fi_cntr_readerr(cntr);
+	rc = contd__fabric_object_open(&c->object, &cntr->fid, attr, 0);
+	if (rc)
+		free(c);
+	else
+		*counterp = c;
+	return rc;
+}
+
+int contd_fabric_counter_close(struct contd_fabric_counter *counter)
+{
+	struct contd_fabric_op *op;
+	int rc;
+
+	if (!counter)
+		return contd__fail(-EINVAL, "contd_fabric_counter_close: counter must not be NULL");
+	rc = contd__fabric_object_close(&counter->object);
+	if (rc)
+		return rc;
+	while ((op = take(counter, 0, true)) != NULL)
+		complete(counter, op, -FI_ECANCELED, 0, "contd does not look at the counter any more");
+	contd__fabric_object_closed(&counter->object);
+	pthread_mutex_destroy(&counter->lock);
+	free(counter);
+	return 0;
+}
+
+int contd_fabric_counter_begin(struct contd_fabric_counter *counter, uint64_t threshold, struct contd_fabric_op *op)
+{
+	struct contd_fabric_op **at;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!counter || !op)
+		return contd__fail(-EINVAL, "contd_fabric_counter_begin: counter and op must not be NULL");
+	contd_event_init(&op->event);
+	op->queue = NULL;
+	op->counter = counter;
+	op->threshold = threshold;
+	op->status = 0;
+	op->text = "";
+	contd__add(counter->object.pending, 1);
+	pthread_mutex_lock(&counter->lock);
+	for (at = &counter->first; *at && (*at)->threshold <= threshold; at = &(*at)->next)
+		;
+	op->next = *at;
+	*at = op;
+	pthread_mutex_unlock(&counter->lock);
+	contd__pending_sig(); /* after it was put there: it may be complete by now, and then no descriptor tells */
+	return 0;
+}
+
+int contd__fabric_counter_withdraw(struct contd_fabric_op *op, int status)
+{
+	struct contd_fabric_counter *c = op->counter;
+	bool there;
+
+	pthread_mutex_lock(&c->lock);
+	there = unlink_locked(c, op);
+	pthread_mutex_unlock(&c->lock);
+	if (!there)
+		return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
+	complete(c, op, status, 0, "withdrawn");
+	return 0;
+}

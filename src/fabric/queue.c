@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues: reading them, and the operations whose completions they tell of. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fabric/queue.h"
+
+#define BATCH 16u
+#define BATCHES 4u /* in a look that need not be the last */
+#define TEXTS 256u
+
+struct contd_fabric {
+	struct contd__fabric_object object; /* first */
+	struct fid_cq *cq;
+	bool own, from; /* contd opened it; it is read with fi_cq_readfrom */
+	uint32_t flags, operations, format_bytes;
+	int32_t failed; /* the queue is out of order: -FI_E* */
+	contd_fabric_foreign *foreign;
+	void *data;
+	struct contd__begun begun;
+	/* Entries of multi-receive buffers that had no room, in order. By who looks. */
+	struct contd_fabric_entry held[BATCH];
+	uint32_t held_first, held_count;
+};
+
+/* An operation that gives many completions stands among those that are begun with this bit. */
+#define MANY 1u
+
+/* ----------------------------------------------------------------------------------------------------- errors' texts --- */
+
+/* Texts are few, and stay: operations refer to them when their queue has gone. */
+static const char *text_of(const char *text)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static char known[TEXTS][CONTD_FABRIC_TEXT];
+	static uint32_t count;
+	const char *found = "one of too many different errors for their texts to be kept";
+	char wanted[CONTD_FABRIC_TEXT];
+	uint32_t i;
+
+	snprintf(wanted, sizeof(wanted), "%s", text ? text : "");
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < count && strcmp(known[i], wanted) != 0; i++)
+		;
+	if (i < TEXTS) {
+		if (i == count)
+			memcpy(known[count++], wanted, sizeof(wanted));
+		found = known[i];
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+/* ------------------------------------------------------------------------------------------------------- completing --- */
+
+static void complete(struct contd_fabric *q, struct contd_fabric_op *op)
+{
+	contd__fabric_ended(&q->object);
+	contd_event_complete(&op->event, op->status);
+}
+
+static void fill(struct contd_fabric_op *op, const struct contd_fabric_entry *e, const char *text)
+{
+	op->flags = e->flags;
+	op->length = e->length;
+	op->buffer = e->buffer;
+	op->data = e->data;
+	op->tag = e->tag;
+	op->source = e->source;
+	op->truncated = e->truncated;
+	op->status = e->status;
+	op->provider_error = e->provider_error;
+	op->text = text;
+}
+
+/* false: it is full. */
+static bool put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
+{
+	uint32_t at = contd__load(&m->put);
+
+	/* Acquire: pairs with the release of who has taken an entry out. */
+	if (at - contd__load_acquire(&m->got) == m->room)
+		return false;
+	m->entry[at % m->room] = *e;
+	contd__store_seq(&m->put, at + 1);
+	return true;
+}
+
+/* Dekker: put, then look whether somebody waits; contd_fabric_many_continue() says that it waits, then looks. */
+static void tell(struct contd_fabric_many *m)
+{
+	if (contd__load_seq(&m->armed) && contd__xchg(&m->armed, 0))
+		contd_event_complete(&m->op.event, 0);
+}
+
+/* true: nothing is left of the entry. */
+static bool deliver_many(struct contd_fabric *q, const struct contd_fabric_entry *e)
+{
+	struct contd_fabric_many *m = e->context;
+	bool over = e->flags & FI_MULTI_RECV || e->status;
+
+	if (!put(m, e))
+		return false;
+	if (over && contd__begun_take(&q->begun, (uintptr_t)m | MANY))
+		contd__fabric_ended(&q->object);
+	tell(m); /* after which it may be begun anew */
+	return true;
+}
+
+static void hold(struct contd_fabric *q, const struct contd_fabric_entry *e)
+{
+	q->held[q->held_count] = *e;
+	contd__store_seq(&q->held_count, q->held_count + 1);
+}
+
+static void deliver(struct contd_fabric *q, const struct contd_fabric_entry *e, const char *text)
+{
+	struct contd_fabric_op *op = e->context;
+
+	if (op && contd__begun_take(&q->begun, (uintptr_t)op)) {
+		fill(op, e, text);
+		complete(q, op);
+	} else if (op && contd__begun_find(&q->begun, (uintptr_t)op | MANY)) {
+		if (q->held_count || !deliver_many(q, e))
+			hold(q, e);
+	} else if (q->foreign) {
+		q->foreign(e, q->data);
+	}
+}
+
+/* What was held back; false: something still is. */
+static bool deliver_held(struct contd_fabric *q)
+{
+	while (q->held_count) {
+		const struct contd_fabric_entry *e = &q->held[q->held_first];
+
+		if (contd__begun_find(&q->begun, (uintptr_t)e->context | MANY) && !deliver_many(q, e))
+			return false;
+		q->held_first++;
+		contd__store_seq(&q->held_count, q->held_count - 1);
+	}
+	q->held_first = 0;
+	return true;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- reading --- */
+
+/* The first fields of struct fi_cq_tagged_entry are those of the shorter ones: fi_cq(3). */
+static void entry_of(struct contd_fabric_entry *e, const char *raw, uint32_t bytes, fi_addr_t source)
+{
+	struct fi_cq_tagged_entry t = {0};
+
+	memcpy(&t, raw, bytes);
+	e->context = t.op_context;
+	e->flags = t.flags;
+	e->length = t.len;
+	e->buffer = t.buf;
+	e->data = t.data;
+	e->tag = t.tag;
+	e->source = source;
+	e->truncated = 0;
+	e->status = 0;
+	e->provider_error = 0;
+	e->text[0] = 0;
+}
+
+/* Everything that is under way ends, with this status. */
+static void fail_all(struct contd_fabric *q, int32_t status, const char *text)
+{
+	struct contd_fabric_entry e = {.source = FI_ADDR_NOTAVAIL, .status = status};
+
+	snprintf(e.text, sizeof(e.text), "%s", text);
+	for (uint64_t i = 0; i <= q->begun.mask; i++)
+		for (unsigned k = 0; k < BEGUN_LINE; k++) {
+			uintptr_t key = contd__load(&q->begun.line[i][k]);
+			struct contd_fabric_many *m;
+
+			if (!key || !contd__cas(&q->begun.line[i][k], &key, 0))
+				continue;
+			e.context = (void *)(key & ~(uintptr_t)MANY);
+			if (!(key & MANY)) {
+				fill(e.context, &e, text);
+				complete(q, e.context);
+				continue;
+			}
+			m = e.context;
+			put(m, &e); /* where it is full the buffer's end goes unsaid until it has been emptied: op.status */
+			m->op.status = status;
+			contd__fabric_ended(&q->object);
+			tell(m);
+		}
+}
+
+/* The queue itself is out of order: an overrun, a device that has gone. */
+static void fail(struct contd_fabric *q, int32_t status, const char *text)
+{
+	contd__store(&q->failed, status);
+	fail_all(q, status, text);
+}
+
+/* -FI_EAVAIL. The caller is inside libfabric, and leaves. false: there was none after all. */
+static bool read_error(struct contd_fabric *q, struct contd_fabric_entry *e, const char **text)
+{
+	struct fi_cq_err_entry error;
+	char said[CONTD_FABRIC_TEXT] = "";
+	ssize_t rc;
+
+	memset(&error, 0, sizeof(error)); /* err_data_size 0: the provider's own buffer, fi_cq(3) */
+	rc = fi_cq_readerr(q->cq, &error, 0);
+	if (rc == -FI_EAGAIN)
+		return false;
+	if (rc < 0) {
+		error.op_context = NULL;
+		error.err = (int)-rc;
+	}
+	*text = text_of(fi_cq_strerror(q->cq, error.prov_errno, error.err_data, said, sizeof(said)));
+	*e = (struct contd_fabric_entry){.context = error.op_context,
+					 .flags = error.flags,
+					 .length = error.len,
+					 .buffer = error.buf,
+					 .data = error.data,
+					 .tag = error.tag,
+					 .source = FI_ADDR_NOTAVAIL,
+					 .truncated = error.olen,
+					 .status = -(error.err ? error.err : FI_EOTHER),
+					 .provider_error = error.prov_errno};
+	snprintf(e->text, sizeof(e->text), "%s", *text);
+	return true;
+}
+
+/* Returns how many entries there were, 0 at the end of them. */
+static ssize_t read_batch(struct contd_fabric *q)
+{
+	char raw[BATCH * sizeof(struct fi_cq_tagged_entry)] __attribute__((aligned(8)));
+	fi_addr_t from[BATCH];
+	struct contd_fabric_entry e;
+	const char *text = "";
+	bool error = false;
+	ssize_t n;
+
+	if (contd__fabric_enter(&q->object))
+		return 0;
+	n = q->from ? fi_cq_readfrom(q->cq, raw, BATCH, from) : fi_cq_read(q->cq, raw, BATCH);
+	if (n == -FI_EAVAIL)
+		error = read_error(q, &e, &text);
+	contd__fabric_leave(&q->object);
+	for (ssize_t i = 0; i < n; i++) {
+		entry_of(&e, raw + (size_t)i * q->format_bytes, q->format_bytes, q->from ? from[i] : FI_ADDR_NOTAVAIL);
+		deliver(q, &e, "");
+	}
+	if (n >= 0)
+		return n;
+	if (error && (e.context || e.status != -FI_EOVERRUN)) {
+		deliver(q, &e, text);
+		return 1;
+	}
+	if (error)
+		fail(q, e.status, text);
+	else if (n != -FI_EAGAIN && n != -FI_EINTR && n != -FI_EAVAIL)
+		fail(q, (int32_t)n, text_of(fi_strerror((int)-n)));
+	return 0;
+}
+
+static void look(struct contd__fabric_object *o, bool last)
+{
+	struct contd_fabric *q = (struct contd_fabric *)o;
+
+	if (contd__load(&q->failed)) {
+		fail_all(q, contd__load(&q->failed), "the completion queue is out of order");
+		return;
+	}
+	for (uint32_t i = 0; (last || i < BATCHES) && deliver_held(q); i++)
+		if (read_batch(q) <= 0)
+			return;
+}
+
+/* ----------------------------------------------------------------------------------------------------- opening, closing --- */
+
+static uint32_t format_bytes(enum fi_cq_format format)
+{
+	switch (format) {
+	case FI_CQ_FORMAT_CONTEXT:
+		return sizeof(struct fi_cq_entry);
+	case FI_CQ_FORMAT_MSG:
+		return sizeof(struct fi_cq_msg_entry);
+	case FI_CQ_FORMAT_DATA:
+		return sizeof(struct fi_cq_data_entry);
+	case FI_CQ_FORMAT_TAGGED:
+		return sizeof(struct fi_cq_tagged_entry);
+	default:
+		return 0;
+	}
+}
+
+static void free_queue(struct contd_fabric *q)
+{
+	free(q->begun.line);
+	free(q);
+}
+
+int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, struct contd_fabric **queuep)
+{
+	struct contd_fabric *q;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!cq || !attr || !queuep)
+		return contd__fail(-EINVAL, "contd_fabric_adopt: the queue, attr and queuep must not be NULL");
+	if (attr->size != sizeof(*attr))
+		return contd__fail(-EINVAL, "contd_fabric: set attr->size to sizeof(struct contd_fabric_attr)");
+	if (!format_bytes(attr->format))
+		return contd__fail(-EINVAL, "contd_fabric: set attr->format to that of the queue, context, msg, data or tagged");
+	if (attr->operations > 1u << 20)
+		return contd__fail(-EINVAL, "contd_fabric: attr->operations must be at most 2^20");
+	if (attr->flags & ~(uint32_t)(CONTD_FABRIC_SOURCE | CONTD_FABRIC_ALWAYS))
+		return contd__fail(-EINVAL, "contd_fabric: unknown flags");
+	if (attr->flags & CONTD_FABRIC_ALWAYS && !attr->foreign)
+		return contd__fail(-EINVAL, "contd_fabric: CONTD_FABRIC_ALWAYS is for queues with a foreign handler");
+	q = contd__zalloc(sizeof(*q));
+	if (!q)
+		return contd__fail(-ENOMEM, "contd_fabric: out of memory");
+	q->operations = attr->operations ? attr->operations : 4096;
+	if (!contd__begun_make(&q->begun, q->operations)) {
+		free(q);
+		return contd__fail(-ENOMEM, "contd_fabric: out of memory for the operations; attr->operations is how many");
+	}
+	q->object.look = look;
+	q->cq = cq;
+	q->from = attr->flags & CONTD_FABRIC_SOURCE;
+	q->flags = attr->flags;
+	q->format_bytes = format_bytes(attr->format);
+	q->foreign = attr->foreign;
+	q->data = attr->data;
+	rc = contd__fabric_object_open(&q->object, &cq->fid, attr, attr->flags & CONTD_FABRIC_ALWAYS ? 1 : 0);
+	if (rc)
+		free_queue(q);
+	else
+		*queuep = q;
+	return rc;
+}
+
+int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, const struct contd_fabric_attr *attr,
+		      struct contd_fabric **queuep)
+{
+	struct fi_cq_attr wanted = cq ? *cq : (struct fi_cq_attr){.format = FI_CQ_FORMAT_DATA};
+	struct contd_fabric_attr a = attr ? *attr : (struct contd_fabric_attr){.size = sizeof(a), .threading = FI_THREAD_SAFE};
+	bool any = wanted.wait_obj == FI_WAIT_UNSPEC || wanted.wait_obj == FI_WAIT_NONE;
+	struct fid_cq *made;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!domain || !queuep)
+		return contd__fail(-EINVAL, "contd_fabric_open: domain and queuep must not be NULL");
+	if (wanted.format == FI_CQ_FORMAT_UNSPEC)
+		wanted.format = FI_CQ_FORMAT_DATA;
+	any = wanted.wait_obj == FI_WAIT_UNSPEC;
+	if (any)
+		wanted.wait_obj = a.fabric ? FI_WAIT_FD : FI_WAIT_NONE;
+	rc = fi_cq_open(domain, &wanted, &made, NULL);
+	if (rc && any && wanted.wait_obj == FI_WAIT_FD) {
+		wanted.wait_obj = FI_WAIT_NONE;
+		rc = fi_cq_open(domain, &wanted, &made, NULL);
+	}
+	if (rc)
+		return contd__fail(rc, "contd_fabric_open: fi_cq_open refuses (FI_LOG_LEVEL=warn tells more)");
+	a.format = wanted.format;
+	a.wait = wanted.wait_obj == FI_WAIT_FD ? FI_WAIT_FD : FI_WAIT_NONE;
+	rc = contd_fabric_adopt(made, &a, queuep);
+	if (rc)
+		fi_close(&made->fid);
+	else
+		(*queuep)->own = true;
+	return rc;
+}
+
+struct fid_cq *contd_fabric_cq(const struct contd_fabric *queue)
+{
+	return queue ? queue->cq : NULL;
+}
+
+int contd_fabric_close(struct contd_fabric *queue)
+{
+	int rc;
+
+	if (!queue)
+		return contd__fail(-EINVAL, "contd_fabric_close: queue must not be NULL");
+	rc = contd__fabric_object_close(&queue->object);
+	if (rc)
+		return rc;
+	fail_all(queue, -FI_ECANCELED, "contd does not read the completion queue any more");
+	contd__fabric_object_closed(&queue->object);
+	if (queue->own && (rc = fi_close(&queue->cq->fid)) != 0)
+		rc = contd__fail(rc, "contd_fabric_close: fi_close refuses; close endpoints before their queue");
+	free_queue(queue);
+	return rc;
+}
+
+uint32_t contd_fabric_pending(const struct contd_fabric *queue)
+{
+	uint32_t always = queue && queue->flags & CONTD_FABRIC_ALWAYS ? 1 : 0;
+
+	return queue ? contd__load(queue->object.pending) - always : 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------- operations --- */
+
+static void prepare(struct contd_fabric *q, struct contd_fabric_op *op)
+{
+	contd_event_init(&op->event);
+	op->queue = q;
+	op->counter = NULL;
+	op->status = 0;
+	op->text = "";
+}
+
+static int begin(struct contd_fabric *q, uintptr_t key)
+{
+	uint32_t always = q->flags & CONTD_FABRIC_ALWAYS ? 1 : 0;
+
+	if (contd__load(q->object.pending) - always >= q->operations || !contd__begun_add(&q->begun, key))
+		return contd__fail(-ENOSPC, "contd_fabric_begin: too many operations under way; attr->operations says how many");
+	contd__fabric_begun(&q->object);
+	return 0;
+}
+
+int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op)
+{
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!queue || !op)
+		return contd__fail(-EINVAL, "contd_fabric_begin: queue and op must not be NULL");
+	prepare(queue, op);
+	return begin(queue, (uintptr_t)op);
+}
+
+int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
+{
+	struct contd_fabric *q;
+
+	if (!op || status > 0)
+		return contd__fail(-EINVAL, "contd_fabric_withdraw: op must not be NULL, status 0 or negative");
+	if (op->counter)
+		return contd__fabric_counter_withdraw(op, status);
+	q = op->queue;
+	if (!q)
+		return contd__fail(-EINVAL, "contd_fabric_withdraw: the operation was never begun");
+	if (contd__begun_take(&q->begun, (uintptr_t)op)) {
+		fill(op, &(struct contd_fabric_entry){.source = FI_ADDR_NOTAVAIL, .status = status}, "withdrawn");
+		complete(q, op);
+		return 0;
+	}
+	if (contd__begun_take(&q->begun, (uintptr_t)op | MANY)) {
+		contd__fabric_ended(&q->object);
+		return 0;
+	}
+	return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
+}
+
+/* ------------------------------------------------------------------------------------------- multi-receive buffers --- */
+
+int contd_fabric_many_begin(struct contd_fabric *queue, struct contd_fabric_many *many, struct contd_fabric_entry *entry,
+			    uint32_t room)
+{
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!queue || !many || !entry || !room)
+		return contd__fail(-EINVAL, "contd_fabric_many_begin: queue, many and entry must not be NULL, room not 0");
+	prepare(queue, &many->op);
+	many->entry = entry;
+	many->room = room;
+	many->put = many->got = 0;
+	contd__store(&many->armed, 0);
+	return begin(queue, (uintptr_t)many | MANY);
+}
+
+int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *cb, void *data, struct contd_group *group)
+{
+	int rc;
+
+	if (!many)
+		return contd__fail(-EINVAL, "contd_fabric_many_continue: many must not be NULL");
+	contd_event_init(&many->op.event);
+	rc = contd_fabric_continue(&many->op, cb, data, group);
+	if (rc)
+		return rc;
+	/* Say that it waits, then look. Partner: tell(). */
+	contd__store_seq(&many->armed, 1);
+	if (contd__load_seq(&many->put) != contd__load(&many->got))
+		tell(many);
+	return 0;
+}
+
+int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_entry *entry)
+{
+	uint32_t at;
+
+	if (!many || !entry)
+		return contd__fail(-EINVAL, "contd_fabric_many_take: many and entry must not be NULL");
+	at = contd__load(&many->got);
+	/* Acquire: pairs with the store in put(). */
+	if (contd__load_acquire(&many->put) == at)
+		return 0;
+	*entry = many->entry[at % many->room];
+	contd__store_seq(&many->got, at + 1);
+	/* Now there is room for what was held back, and no descriptor tells of that. */
+	if (contd__load_seq(&many->op.queue->held_count))
+		contd__pending_sig();
+	return 1;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What contd reads of libfabric's: completion queues, and counters. Both are `objects` of one of two sources: those that any
+ * thread may read, and those that only their own thread may (threading models below FI_THREAD_SAFE without a mutex).
+ */
+#ifndef CONTD_FABRIC_QUEUE_H
+#define CONTD_FABRIC_QUEUE_H
+
+#include <contd/fabric.h>
+
+#include "dispatch/group.h"
+#include "fabric/begun.h"
+
+enum { SHARED, OWNED, SOURCES };
+
+struct contd__fabric_object {
+	/* Look, at everything with `last`. Called by one thread at a time. */
+	void (*look)(struct contd__fabric_object *o, bool last);
+	struct fid *fid;
+	struct fid_fabric *fabric;
+	pthread_mutex_t *mutex;
+	const struct contd__self *owner; /* whose it is; NULL: anybody's */
+	int fd;                          /* readable when there is something to look at, after fi_trywait; -1: none */
+	int source;                      /* SHARED or OWNED */
+	uint32_t place;                  /* among that source's */
+	uint32_t *pending;               /* operations under way, and one more where it is to be looked at always */
+	uint32_t looking;                /* a thread looks */
+	uint32_t users;                  /* who holds a pointer to it outside a read-side section */
+	const struct contd__self *looker;
+};
+
+/* Check, fill and register, with so many operations under way. 0 or -errno; then nothing is left of it. */
+int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, const struct contd_fabric_attr *attr,
+			      uint32_t pending);
+
+/* Nobody looks at it any more when this returns. 0, -EPERM (in a handler), -EDEADLK (inside its own look). */
+int contd__fabric_object_close(struct contd__fabric_object *o);
+
+/* After that, when what was under way has ended: its place is free. */
+void contd__fabric_object_closed(struct contd__fabric_object *o);
+
+/* One more operation is under way, one less. Any context. */
+static inline void contd__fabric_begun(struct contd__fabric_object *o)
+{
+	if (contd__add(o->pending, 1) == 0)
+		contd__pending_sig();
+}
+
+static inline void contd__fabric_ended(struct contd__fabric_object *o)
+{
+	contd__sub(o->pending, 1);
+}
+
+/* contd_fabric_withdraw() of an operation that waits for a counter. */
+int contd__fabric_counter_withdraw(struct contd_fabric_op *op, int status);
+
+/* libfabric may be entered: 0, or it is another thread's turn. */
+static inline int contd__fabric_enter(struct contd__fabric_object *o)
+{
+	return o->mutex ? pthread_mutex_trylock(o->mutex) : 0;
+}
+
+static inline void contd__fabric_leave(struct contd__fabric_object *o)
+{
+	if (o->mutex)
+		pthread_mutex_unlock(o->mutex);
+}
+
+#endif
