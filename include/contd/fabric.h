@@ -37,7 +37,7 @@ extern "C" {
 struct contd_fabric;
 struct contd_fabric_counter;
 
-#define CONTD_FABRIC_TEXT 64 /* bytes of an error's text, the terminating 0 included; longer ones are cut */
+#define CONTD_FABRIC_TEXT 128 /* bytes of an error's text, the terminating 0 included; longer ones are cut */
 
 /* One completion, fi_cq(3). What the queue's format does not have is 0. */
 struct contd_fabric_entry {
@@ -51,7 +51,7 @@ struct contd_fabric_entry {
 	size_t truncated;   /* bytes that did not fit: with -FI_ETRUNC */
 	int32_t status;     /* 0 or -FI_E* */
 	int32_t provider_error;
-	char text[CONTD_FABRIC_TEXT]; /* what the provider says of provider_error; "" where status is 0 */
+	char text[CONTD_FABRIC_TEXT]; /* what fi_strerror(3) and the provider say of the error; "" where status is 0 */
 };
 
 /*
@@ -133,7 +133,7 @@ struct contd_fabric_op {
 	size_t truncated;
 	int32_t status;
 	int32_t provider_error;
-	const char *text;            /* what the provider says of the error, "" without one; stays valid */
+	const char *text;            /* of the error, "" without one; stays valid */
 	/* contd's, of a counter */
 	struct contd_fabric_counter *counter;
 	uint64_t threshold;

@@ -199,12 +199,24 @@ static void fail(struct contd_fabric *q, int32_t status, const char *text)
 	fail_all(q, status, text);
 }
 
+static const char *text_of_error(struct contd_fabric *q, const struct fi_cq_err_entry *error, int err)
+{
+	char said[CONTD_FABRIC_TEXT] = "", both[2 * CONTD_FABRIC_TEXT];
+	const char *provider = fi_cq_strerror(q->cq, error->prov_errno, error->err_data, said, sizeof(said));
+
+	if (!provider || !*provider || strcmp(provider, fi_strerror(err)) == 0)
+		return text_of(fi_strerror(err));
+	/* Whether it knows more, or something else, is the provider's matter. */
+	snprintf(both, sizeof(both), "%s (provider: %s, %d)", fi_strerror(err), provider, error->prov_errno);
+	return text_of(both);
+}
+
 /* -FI_EAVAIL. The caller is inside libfabric, and leaves. false: there was none after all. */
 static bool read_error(struct contd_fabric *q, struct contd_fabric_entry *e, const char **text)
 {
 	struct fi_cq_err_entry error;
-	char said[CONTD_FABRIC_TEXT] = "";
 	ssize_t rc;
+	int err;
 
 	memset(&error, 0, sizeof(error)); /* err_data_size 0: the provider's own buffer, fi_cq(3) */
 	rc = fi_cq_readerr(q->cq, &error, 0);
@@ -214,7 +226,8 @@ static bool read_error(struct contd_fabric *q, struct contd_fabric_entry *e, con
 		error.op_context = NULL;
 		error.err = (int)-rc;
 	}
-	*text = text_of(fi_cq_strerror(q->cq, error.prov_errno, error.err_data, said, sizeof(said)));
+	err = error.err > 0 ? error.err : error.err < 0 ? -error.err /* shm: libfabric 1.17 */ : FI_EOTHER;
+	*text = text_of_error(q, &error, err);
 	*e = (struct contd_fabric_entry){.context = error.op_context,
 					 .flags = error.flags,
 					 .length = error.len,
@@ -223,7 +236,7 @@ static bool read_error(struct contd_fabric *q, struct contd_fabric_entry *e, con
 					 .tag = error.tag,
 					 .source = FI_ADDR_NOTAVAIL,
 					 .truncated = error.olen,
-					 .status = -(error.err ? error.err : FI_EOTHER),
+					 .status = -err,
 					 .provider_error = error.prov_errno};
 	snprintf(e->text, sizeof(e->text), "%s", *text);
 	return true;
