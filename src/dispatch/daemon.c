@@ -134,6 +134,10 @@ static void measure(void)
 /* It is about to sleep, in this way, and may be woken. */
 static void arm(uint32_t how)
 {
+	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+
+	if (ops)
+		ops->drain();
 	contd__store(&D.daemon_called, 0);
 	contd__store_seq(&D.page->armed.by.daemon, how);
 }

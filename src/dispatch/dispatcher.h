@@ -66,6 +66,7 @@ struct contd__signal_ops {
 	void (*arm)(void);        /* something that ticks can serve became pending; any context */
 	int (*notify)(void);      /* interrupt one attached thread; any context; 1 if one will look */
 	bool (*listens)(void);    /* can peers ring this process */
+	void (*drain)(void);      /* of peers that have asked who listens, now and then; any context */
 	bool (*computing)(int32_t tid); /* does that thread compute in a region */
 	int (*notify_region)(void); /* the same for one that computes in a region; 1 if there is one */
 	void (*ring)(int32_t tid); /* interrupt that one, on the sources' behalf */
