@@ -245,6 +245,7 @@ static int descriptors(int *fds, uint64_t *ns)
 		if (!(source->where & where) || !source->pending())
 			continue;
 		more = source->sleep_on ? source->sleep_on(fds + count, FDS_MAX - count, &most) : 0;
+		contd__store(&source->slept_on, more > 0);
 		if (more == -EAGAIN)
 			return source->where & WHERE_DAEMON ? -EAGAIN : -EBUSY;
 		if (more <= 0)
@@ -609,6 +610,8 @@ int contd_daemon_stop(void)
 	else if (--S.users == 0 && !S.by_settings)
 		end_locked();
 	pthread_mutex_unlock(&S.lock);
+	if (!rc)
+		contd__pending_sig(); /* who sleeps in a wait for the daemon to look may have to look now */
 	return rc;
 }
 

@@ -58,6 +58,8 @@ struct contd__source {
 	 * thread only.
 	 */
 	int (*sleep_on)(int *fds, int room, uint64_t *ns);
+	bool tells;         /* the descriptors tell of everything: threads that wait may leave it to the daemon */
+	uint32_t slept_on;  /* the daemon has got descriptors, the last time that it asked */
 };
 #define SOURCES_MAX 8u
 

@@ -84,6 +84,24 @@ static int64_t now_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+/* Is there something pending that only this thread's looks find, now and then at least? */
+static bool must_look(void)
+{
+	uint32_t n = contd__load_acquire(&D.source_count), here = where_here();
+	bool blocks = contd__load_seq(&D.daemon_mode) == CONTD_AGENT_BLOCK;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct contd__source *s = D.source[i];
+
+		/* What the daemon finds as soon as a descriptor tells of it, it wakes us for. */
+		if (blocks && s->where & WHERE_DAEMON && s->tells && contd__load(&s->slept_on))
+			continue;
+		if (s->where & here && s->pending())
+			return true;
+	}
+	return false;
+}
+
 /* Sleep until something is ready or complete, for ns at most (< 0: no limit). Arm, look again, sleep. */
 static void doze(struct contd_group *g, int64_t ns, bool naps)
 {
@@ -95,7 +113,7 @@ static void doze(struct contd_group *g, int64_t ns, bool naps)
 	seen = contd__load_seq(&D.wake);
 	if (contd__group_outstanding_sig(g) != 0 && !contd__marked_sig(classes_here()) &&
 	    (!may_run_here(g) || contd__load_seq(&g->table.top) == 0) &&
-	    (naps || (!contd__load_seq(&D.words_pending) && !contd__sources_pending_sig(where_here()))))
+	    (naps || (!contd__load_seq(&D.words_pending) && !must_look())))
 		syscall(SYS_futex, &D.wake, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
 	contd__sub(&D.sleepers, 1);
 }
@@ -118,8 +136,8 @@ static int wait_for(struct contd_group *group, int64_t timeout_ns)
 			nap = NAP_MIN_NS;
 			continue;
 		}
-		if (contd__sources_pending_sig(where_here())) {
-			sched_yield(); /* a source that only this thread may drive cannot wake it */
+		if (must_look()) {
+			sched_yield(); /* a source that nobody else drives cannot wake it */
 		} else if (contd__load_seq(&D.words_pending)) {
 			doze(group, left >= 0 && left < nap ? left : nap, true);
 			nap = nap * 2 > NAP_MAX_NS ? NAP_MAX_NS : nap * 2;
