@@ -58,6 +58,16 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 	return ran;
 }
 
+void contd__look_beside(const struct contd__source *mine)
+{
+	uint32_t n = contd__load_acquire(&D.source_count), here = where_here();
+
+	contd__words_look_sig(UINT32_MAX);
+	for (uint32_t i = 0; i < n; i++)
+		if (D.source[i] != mine && D.source[i]->where & here && D.source[i]->pending())
+			D.source[i]->progress((enum contd__where)here, false);
+}
+
 int contd_group_test(struct contd_group *group, int *completep)
 {
 	uint32_t ran;
