@@ -43,7 +43,7 @@ static struct fi_info *info_of(const char *provider)
 bool fabric_open(struct fabric_end *end, const char *provider, bool contd, bool descriptor)
 {
 	struct fi_av_attr av = {.type = FI_AV_MAP};
-	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = descriptor ? FI_WAIT_FD : FI_WAIT_NONE};
+	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = descriptor ? FI_WAIT_UNSPEC : FI_WAIT_NONE};
 	struct contd_fabric_attr attr = {.size = sizeof(attr), .threading = FI_THREAD_SAFE};
 
 	memset(end, 0, sizeof(*end));

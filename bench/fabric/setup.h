@@ -33,7 +33,10 @@ struct fabric_end {
 extern const char *const fabric_providers[];
 extern const unsigned fabric_provider_count;
 
-/* false: this machine does not have that provider. Anything else that fails ends the program. */
+/*
+ * descriptor: contd's queue has one where the provider can do that. false: this machine does not have that provider; anything
+ * else that fails ends the program.
+ */
 bool fabric_open(struct fabric_end *end, const char *provider, bool contd, bool descriptor);
 
 fi_addr_t fabric_insert(struct fabric_end *end, const void *name);
