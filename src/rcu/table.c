@@ -160,6 +160,17 @@ struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos
 	uint32_t from = *pos; /* the first index that counts; the rest of it below a level is 0 once that level moved on */
 	uint64_t v;
 
+	/* In the midst of a leaf, which is there: the next one of it, whatever the levels above say. */
+	if (from & 63) {
+		struct contd__branch *b = contd__load_acquire(&t->branch[from >> 18]);
+		struct contd__chunk *c = contd__load_acquire(&b->chunk[from >> 12 & 63]);
+		struct contd__slot *s = claim_leaf(c, from >> 6 & 63, at_or_after(from & 63));
+
+		if (s) {
+			*pos = s->index + 1;
+			return s;
+		}
+	}
 	while (from >> 18 < 64 && (v = contd__load_seq(&t->top) & at_or_after(from >> 18)) != 0) {
 		unsigned bi = (unsigned)__builtin_ctzll(v);
 		struct contd__branch *b = contd__load_acquire(&t->branch[bi]);
