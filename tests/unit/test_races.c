@@ -71,6 +71,7 @@ static struct point points[] = {
 	{"claim_running"},
 	{"scan_pinned"},
 	{"event_attached"},
+	{"event_attached_alone"},
 	{"event_before_release"},
 	{"event_before_exchange"},
 	{"event_exchanged"},
@@ -507,8 +508,19 @@ Test(races, completed_while_it_is_registered)
 {
 	begin();
 	hook_at("event_attached", complete_e1, 1);
-	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
 	cr_assert_eq(runs(&t1), 1, "inside the call");
+	end(1, 0, 0);
+}
+
+/* One event and no handle: the call has nothing more to do with it once it is attached. */
+Test(races, completed_while_it_is_registered_alone)
+{
+	begin();
+	hook_at("event_attached_alone", complete_e1, 1);
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	cr_assert_eq(runs(&t1), 0, "it is ready, and not the call's to run");
+	cr_assert_eq(contd_poll(0), 1);
 	end(1, 0, 0);
 }
 
