@@ -176,43 +176,60 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 	return 0;
 }
 
+/* 1: *wp is what waited for it, whose event is to be counted; 0: nothing; -EALREADY. Between enter and leave. */
+static int end_event(struct contd_event *event, int status, uint64_t *wp)
+{
+	uint64_t w = contd__load_acquire(&event->word);
+
+	do {
+		if (w & WORD_DONE)
+			return -EALREADY;
+		CONTD_TESTPOINT("event_before_exchange");
+	} while (!contd__cas(&event->word, &w, done_word(status)));
+	CONTD_TESTPOINT("event_exchanged");
+	*wp = w;
+	return w != 0;
+}
+
 int contd_event_complete(struct contd_event *event, int status)
 {
+	uint32_t flags = CONTD_POLL_ONLY;
 	bool reader;
 	uint64_t w;
+	int rc;
 
 	if (!event)
 		return contd__fail(-EINVAL, "contd_event_complete: event must not be NULL");
 	reader = contd__enter_sig();
-	w = contd__load_acquire(&event->word);
-	for (;;) {
-		struct contd_group *g;
-		struct contd__slot *s;
-		uint32_t flags;
+	rc = end_event(event, status, &w);
+	if (rc > 0) {
+		struct contd__slot *s = contd__word_slot(w);
+		struct contd_group *g = s->group;
 
-		if (w & WORD_DONE) {
-			contd__leave_sig(reader);
-			return contd__fail(-EALREADY, "contd_event_complete: complete already; contd_event_init() starts anew");
-		}
-		CONTD_TESTPOINT("event_before_exchange");
-		if (!contd__cas(&event->word, &w, done_word(status)))
-			continue;
-		CONTD_TESTPOINT("event_exchanged");
-		if (w == 0)
-			break;
-		s = contd__word_slot(w);
-		g = s->group;
 		keep_status(s, status);
-		if (contd__slot_event_done_rcu(s, contd__word_generation(w), 1)) {
-			/* After it was counted: a poll-only group whose handle is given back meanwhile is none any more, and
-			 * either this or contd_group_destroy() sees both. */
+		/* After it was counted: a poll-only group whose handle is given back meanwhile is none any more, and either this
+		 * or contd_group_destroy() sees both. */
+		if (contd__slot_event_done_rcu(s, contd__word_generation(w), 1))
 			flags = contd__load_seq(&g->flags);
-			contd__leave_sig(reader);
-			contd__kick_sig(flags);
-			return 0;
-		}
-		break;
 	}
 	contd__leave_sig(reader);
+	if (rc < 0)
+		return contd__fail(rc, "contd_event_complete: complete already; contd_event_init() starts anew");
+	contd__kick_sig(flags);
 	return 0;
+}
+
+void contd__events_complete_sig(struct contd_event *const event[], uint32_t n)
+{
+	uint32_t waiting = 0, flags = CONTD_POLL_ONLY;
+	uint64_t w, word[EVENTS_TOGETHER];
+	bool reader = contd__enter_sig();
+
+	for (uint32_t i = 0; i < n; i++)
+		if (end_event(event[i], 0, &w) > 0)
+			word[waiting++] = w;
+	if (waiting && (waiting > 1 || !contd__word_take_rcu(word[0])))
+		flags = contd__words_done_rcu(word, waiting);
+	contd__leave_sig(reader);
+	contd__kick_sig(flags);
 }

@@ -314,7 +314,8 @@ int contd__slot_fire_sig(struct contd__slot *s, uint32_t generation)
 	return 0;
 }
 
-int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint32_t n)
+/* To be announced where it is 1. */
+static int event_done(struct contd__slot *s, uint32_t generation, uint32_t n)
 {
 	struct contd_group *g = s->group;
 	int ready = count_events(s, generation, n, SLOT_READY);
@@ -323,9 +324,54 @@ int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint3
 	if (ready) {
 		contd__table_mark_sig(&g->table, s->index);
 		CONTD_TESTPOINT("complete_marked");
-		contd__announce_sig(g);
 	}
 	return ready;
+}
+
+int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint32_t n)
+{
+	struct contd_group *g = s->group;
+	int ready = event_done(s, generation, n);
+
+	if (ready)
+		contd__announce_sig(g);
+	return ready;
+}
+
+uint32_t contd__words_done_rcu(const uint64_t word[], uint32_t n)
+{
+	uint32_t flags = CONTD_POLL_ONLY;
+	bool ready = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__slot *s = contd__word_slot(word[i]);
+		struct contd_group *g = s->group;
+		uint32_t f;
+
+		if (!event_done(s, contd__word_generation(word[i]), 1))
+			continue;
+		ready = true;
+		/* After it was counted, as in contd_event_complete(). */
+		f = contd__load_seq(&g->flags);
+		if (!(f & CONTD_POLL_ONLY))
+			flags = (flags & ~CONTD_POLL_ONLY) | f;
+	}
+	if (ready)
+		announce(flags);
+	return flags;
+}
+
+bool contd__word_take_rcu(uint64_t word)
+{
+	struct contd__slot **take = contd__self.take, *s = contd__word_slot(word);
+	struct contd_group *g = s->group;
+
+	if (!take || *take || contd__self.context != CONTEXT_THREAD || contd__marked_sig(CLASSES_ALL) || g->max_poll >= 0 ||
+	    contd__load_seq(&g->flags) & CONTD_POLL_ONLY)
+		return false;
+	if (contd__slot_take_sig(s, contd__word_generation(word), 1))
+		*take = s;
+	return true;
 }
 
 int contd__slot_event_done_sig(struct contd__slot *s, uint32_t generation, uint32_t n)

@@ -32,6 +32,19 @@ static enum contd__where where_here(void)
 	return contd__self.context == CONTEXT_DAEMON ? WHERE_DAEMON : WHERE_THREAD;
 }
 
+/* Returns how many ran: 0 or 1. */
+static uint32_t drive_sources(void)
+{
+	struct contd__slot *taken = NULL, **outer = contd__self.take;
+
+	contd__self.take = &taken;
+	contd__sources_drive_sig(where_here(), false);
+	contd__self.take = outer;
+	if (taken)
+		contd__slot_run_taken(taken);
+	return taken != NULL;
+}
+
 uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources)
 {
 	struct contd__budget budget = {.count = most};
@@ -45,8 +58,10 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 		contd__self.testing = &testing;
 	}
 	contd__words_look_sig(UINT32_MAX);
-	if (sources)
-		contd__sources_drive_sig(where_here(), false);
+	if (sources) {
+		budget.ran = ran = drive_sources();
+		budget.count -= ran; /* most is 1 at least */
+	}
 	if (g && may_run_here(g))
 		ran += contd__scan_group_sig(g, &budget);
 	if (contd__marked_sig(classes_here()))

@@ -9,6 +9,7 @@
 #define BATCH 16u
 #define BATCHES 4u /* in a look that need not be the last */
 #define TEXTS 256u
+_Static_assert(BATCH <= EVENTS_TOGETHER, "completed together");
 
 struct contd_fabric {
 	struct contd__fabric_object object; /* first */
@@ -286,8 +287,9 @@ static bool read_error(struct contd_fabric *q, struct contd_fabric_entry *e, con
 static void deliver_batch(struct contd_fabric *q, const char *raw, const fi_addr_t *from, uint32_t n)
 {
 	struct contd_fabric_op *op[BATCH];
+	struct contd_event *event[BATCH];
 	struct contd_fabric_entry e;
-	uint32_t taken = 0;
+	uint32_t taken = 0, count = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		op[i] = context_of(raw + i * q->format_bytes);
@@ -304,12 +306,14 @@ static void deliver_batch(struct contd_fabric *q, const char *raw, const fi_addr
 
 		if (op[i]) {
 			fill_raw(op[i], raw, q->format_bytes, source);
-			contd_event_complete(&op[i]->event, 0);
+			event[count++] = &op[i]->event;
 		} else {
 			entry_of(&e, raw, q->format_bytes, source);
 			deliver(q, &e, "");
 		}
 	}
+	if (count)
+		contd__events_complete_sig(event, count);
 }
 
 /* Returns how many entries there were, 0 at the end of them; BATCH where there may be more. */
