@@ -31,7 +31,7 @@ static void complete(struct contd_fabric_counter *c, struct contd_fabric_op *op,
 	op->status = status;
 	op->data = data;
 	op->text = text;
-	contd__fabric_ended(&c->object);
+	contd__fabric_ended(&c->object, 1);
 	contd_event_complete(&op->event, status);
 }
 

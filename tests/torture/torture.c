@@ -753,9 +753,9 @@ static void recent_cancel(struct self *m, uint32_t which)
 /* Ordinary code could call contd_poll() and contd_cancel() there: no lock of contd's is held, and no read-side section is under way. */
 static bool may_poll_at(const char *name)
 {
-	static const char *const allowed[] = {"publish_pending", "event_attached",   "event_before_release",
-					      "claim_running",   "cancel_withdrawn", "chain_waiting",
-					      "scan_pinned",     "word_before_live"};
+	static const char *const allowed[] = {"publish_pending",      "event_attached", "event_attached_alone",
+					      "event_before_release", "claim_running",  "cancel_withdrawn",
+					      "chain_waiting",        "scan_pinned",    "word_before_live"};
 
 	for (unsigned i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		if (strcmp(name, allowed[i]) == 0)
