@@ -116,14 +116,22 @@ static void hold(struct contd_fabric *q, const struct contd_fabric_entry *e)
 	contd__store_seq(&q->held_count, q->held_count + 1);
 }
 
+/* Foreign contexts may be anything: an address with that bit set is no operation's. */
+static bool may_be_ours(const void *context)
+{
+	return context && !((uintptr_t)context & MANY);
+}
+
 static void deliver(struct contd_fabric *q, const struct contd_fabric_entry *e, const char *text)
 {
 	struct contd_fabric_op *op = e->context;
 
-	if (op && contd__begun_take(&q->begun, (uintptr_t)op)) {
+	bool ours = may_be_ours(op);
+
+	if (ours && contd__begun_take(&q->begun, (uintptr_t)op)) {
 		fill(op, e, text);
 		complete(q, op);
-	} else if (op && contd__begun_find(&q->begun, (uintptr_t)op | MANY)) {
+	} else if (ours && contd__begun_find(&q->begun, (uintptr_t)op | MANY)) {
 		if (q->held_count || !deliver_many(q, e))
 			hold(q, e);
 	} else if (q->foreign) {
@@ -293,7 +301,7 @@ static void deliver_batch(struct contd_fabric *q, const char *raw, const fi_addr
 
 	for (uint32_t i = 0; i < n; i++) {
 		op[i] = context_of(raw + i * q->format_bytes);
-		if (op[i] && contd__begun_take(&q->begun, (uintptr_t)op[i]))
+		if (may_be_ours(op[i]) && contd__begun_take(&q->begun, (uintptr_t)op[i]))
 			taken++;
 		else
 			op[i] = NULL;
