@@ -46,7 +46,8 @@ static ssize_t stub_read(struct fid_cq *cq, void *buffer, size_t count)
 	size_t n = 0;
 
 	for (; n < count && s->got != s->put; n++)
-		e[n] = (struct fi_cq_tagged_entry){.op_context = s->context[s->got++ % (2 * DEPTH_MOST)], .flags = FI_SEND};
+		e[n] = (struct fi_cq_tagged_entry){.op_context = s->context[s->got++ % (2 * DEPTH_MOST)],
+						   .flags = FI_SEND};
 	return n ? (ssize_t)n : -FI_EAGAIN;
 }
 

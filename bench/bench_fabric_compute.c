@@ -199,7 +199,8 @@ static uint64_t compute_until(uint64_t until, unsigned poll_units)
 /* Units of work a nanosecond of this thread's; *others: processor time of the others, as a share. */
 static double window(const struct mode *m, bool messages, double *others)
 {
-	uint64_t begin = bench_now(), thread = cpu_time(CLOCK_THREAD_CPUTIME_ID), process = cpu_time(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t begin = bench_now(), thread = cpu_time(CLOCK_THREAD_CPUTIME_ID),
+		 process = cpu_time(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t units;
 
 	if (messages && m->region)
@@ -253,10 +254,14 @@ static void receiver(const struct mode *m, const char *provider, int fd, unsigne
 	order(fd, 'e');
 	snprintf(name, sizeof(name), "%s, %s", m->name, provider);
 	median = bench_median(latency, latencies) / 1000;
-	bench_print(&(struct bench_line){
-			    .bench = "bench_fabric_compute", .name = name, .figure = median, .unit = "us", .direction = "max"},
-		    "\"p99_us\":%.1f,\"lost_percent\":%.2f,\"daemon_percent\":%.2f", bench_quantile(latency, latencies, 0.99) / 1000,
-		    100 * (1 - bench_pairs_ratio(&p)), 100 * bench_median(share, windows));
+	bench_print(&(struct bench_line){.bench = "bench_fabric_compute",
+					 .name = name,
+					 .figure = median,
+					 .unit = "us",
+					 .direction = "max"},
+		    "\"p99_us\":%.1f,\"lost_percent\":%.2f,\"daemon_percent\":%.2f",
+		    bench_quantile(latency, latencies, 0.99) / 1000, 100 * (1 - bench_pairs_ratio(&p)),
+		    100 * bench_median(share, windows));
 	free(share);
 	bench_pairs_fini(&p);
 }

@@ -263,7 +263,8 @@ static bool open_both(const char *provider)
 
 	memset(&contd_way, 0, sizeof(contd_way));
 	memset(&bare_way, 0, sizeof(bare_way));
-	if (!fabric_open(&contd_way.end, provider, true, false) || !fabric_open(&bare_way.end, provider, false, false)) {
+	if (!fabric_open(&contd_way.end, provider, true, false) ||
+	    !fabric_open(&bare_way.end, provider, false, false)) {
 		if (number == 0)
 			fprintf(stderr, "bench_fabric_pingpong: no provider %s here\n", provider);
 		return false;
