@@ -100,7 +100,7 @@ static inline double fabric_now(void)
 		} \
 	} while (0)
 
-/* Start an operation: again while the provider has no room, which polling makes. */
+/* Start an operation: again (the call is evaluated again) while the provider has no room, which polling makes. */
 #define POST(call) \
 	do { \
 		double until_ = fabric_now() + FABRIC_SECONDS; \
