@@ -28,6 +28,14 @@ struct contd_fabric {
 /* An operation that gives many completions stands among those that are begun with this bit. */
 #define MANY 1u
 
+/* What it has in op.threshold, where others have 0. When it has ended its queue may have gone, and can't be asked. */
+#define UNDER_WAY 1u
+#define OVER 2u
+
+/* struct contd_fabric_many, `armed` */
+#define WAITS 1u /* somebody wants to be told */
+#define FULL 2u  /* an entry is kept back */
+
 /* ----------------------------------------------------------------------------------------------------- errors' texts --- */
 
 /* Texts are few, and stay: operations refer to them when their queue has gone. */
@@ -76,23 +84,25 @@ static void fill(struct contd_fabric_op *op, const struct contd_fabric_entry *e,
 	op->text = text;
 }
 
-/* false: it is full. */
-static bool put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
+static bool has_room(const struct contd_fabric_many *m)
+{
+	/* Pairs with the store of who has taken an entry out. */
+	return contd__load(&m->put) - contd__load_seq(&m->got) < m->room;
+}
+
+/* There is room, which only this thread fills. */
+static void put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
 {
 	uint32_t at = contd__load(&m->put);
 
-	/* Acquire: pairs with the release of who has taken an entry out. */
-	if (at - contd__load_acquire(&m->got) == m->room)
-		return false;
 	m->entry[at % m->room] = *e;
 	contd__store_seq(&m->put, at + 1);
-	return true;
 }
 
 /* Dekker: put, then look whether somebody waits; contd_fabric_many_continue() says that it waits, then looks. */
 static void tell(struct contd_fabric_many *m)
 {
-	if (contd__load_seq(&m->armed) && contd__xchg(&m->armed, 0))
+	if (contd__load_seq(&m->armed) & WAITS && contd__and(&m->armed, ~WAITS) & WAITS)
 		contd_event_complete(&m->op.event, 0);
 }
 
@@ -102,18 +112,25 @@ static bool deliver_many(struct contd_fabric *q, const struct contd_fabric_entry
 	struct contd_fabric_many *m = e->context;
 	bool over = e->flags & FI_MULTI_RECV || e->status;
 
-	if (!put(m, e))
-		return false;
-	if (over && contd__begun_take(&q->begun, (uintptr_t)m | MANY))
+	if (!has_room(m)) {
+		/* Dekker: say that it is full, then look again; contd_fabric_many_take() makes room, then looks who waits for it. */
+		contd__or(&m->armed, FULL);
+		if (!has_room(m))
+			return false;
+	}
+	/* Before the entry is there to be taken: who has taken it may begin anew. */
+	if (over && contd__begun_take(&q->begun, (uintptr_t)m | MANY)) {
+		contd__store(&m->op.threshold, OVER);
 		contd__fabric_ended(&q->object, 1);
-	tell(m); /* after which it may be begun anew */
+	}
+	put(m, e);
+	tell(m);
 	return true;
 }
 
 static void hold(struct contd_fabric *q, const struct contd_fabric_entry *e)
 {
-	q->held[q->held_count] = *e;
-	contd__store_seq(&q->held_count, q->held_count + 1);
+	q->held[q->held_count++] = *e;
 }
 
 /* Foreign contexts may be anything: an address with that bit set is no operation's. */
@@ -125,7 +142,6 @@ static bool may_be_ours(const void *context)
 static void deliver(struct contd_fabric *q, const struct contd_fabric_entry *e, const char *text)
 {
 	struct contd_fabric_op *op = e->context;
-
 	bool ours = may_be_ours(op);
 
 	if (ours && contd__begun_take(&q->begun, (uintptr_t)op)) {
@@ -148,7 +164,7 @@ static bool deliver_held(struct contd_fabric *q)
 		if (contd__begun_find(&q->begun, (uintptr_t)e->context | MANY) && !deliver_many(q, e))
 			return false;
 		q->held_first++;
-		contd__store_seq(&q->held_count, q->held_count - 1);
+		q->held_count--;
 	}
 	q->held_first = 0;
 	return true;
@@ -234,8 +250,10 @@ static void fail_all(struct contd_fabric *q, int32_t status, const char *text)
 				continue;
 			}
 			m = e.context;
-			put(m, &e); /* where it is full the buffer's end goes unsaid until it has been emptied: op.status */
 			m->op.status = status;
+			contd__store(&m->op.threshold, OVER);
+			if (has_room(m)) /* else the buffer's end goes unsaid, but for op.status */
+				put(m, &e);
 			contd__fabric_ended(&q->object, 1);
 			tell(m);
 		}
@@ -507,6 +525,7 @@ static void prepare(struct contd_fabric *q, struct contd_fabric_op *op)
 	contd_event_init(&op->event);
 	op->queue = q;
 	op->counter = NULL;
+	op->threshold = 0;
 	op->status = 0;
 	op->text = "";
 }
@@ -539,17 +558,22 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 
 	if (!op || status > 0)
 		return contd__fail(-EINVAL, "contd_fabric_withdraw: op must not be NULL, status 0 or negative");
+	if (!op->queue && !op->counter)
+		return contd__fail(-EINVAL, "contd_fabric_withdraw: the operation was never begun");
+	/* Before its queue or counter is touched, which may have gone. The event of a multi-receive buffer says nothing. */
+	if (op->counter || !contd__load(&op->threshold) ? contd_event_is_complete(&op->event) :
+							  contd__load(&op->threshold) == OVER)
+		return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
 	if (op->counter)
 		return contd__fabric_counter_withdraw(op, status);
 	q = op->queue;
-	if (!q)
-		return contd__fail(-EINVAL, "contd_fabric_withdraw: the operation was never begun");
 	if (contd__begun_take(&q->begun, (uintptr_t)op)) {
 		fill(op, &(struct contd_fabric_entry){.source = FI_ADDR_NOTAVAIL, .status = status}, "withdrawn");
 		complete(q, op);
 		return 0;
 	}
 	if (contd__begun_take(&q->begun, (uintptr_t)op | MANY)) {
+		contd__store(&op->threshold, OVER);
 		contd__fabric_ended(&q->object, 1);
 		return 0;
 	}
@@ -568,6 +592,7 @@ int contd_fabric_many_begin(struct contd_fabric *queue, struct contd_fabric_many
 	if (!queue || !many || !entry || !room)
 		return contd__fail(-EINVAL, "contd_fabric_many_begin: queue, many and entry must not be NULL, room not 0");
 	prepare(queue, &many->op);
+	many->op.threshold = UNDER_WAY;
 	many->entry = entry;
 	many->room = room;
 	many->put = many->got = 0;
@@ -586,7 +611,7 @@ int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *c
 	if (rc)
 		return rc;
 	/* Say that it waits, then look. Partner: tell(). */
-	contd__store_seq(&many->armed, 1);
+	contd__or(&many->armed, WAITS);
 	if (contd__load_seq(&many->put) != contd__load(&many->got))
 		tell(many);
 	return 0;
@@ -604,8 +629,8 @@ int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_e
 		return 0;
 	*entry = many->entry[at % many->room];
 	contd__store_seq(&many->got, at + 1);
-	/* Now there is room for what was held back, and no descriptor tells of that. */
-	if (contd__load_seq(&many->op.queue->held_count))
+	/* Now there is room for what was kept back, and no descriptor tells of that. Partner: deliver_many(). */
+	if (contd__load_seq(&many->armed) & FULL && contd__and(&many->armed, ~FULL) & FULL)
 		contd__pending_sig();
 	return 1;
 }
