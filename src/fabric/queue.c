@@ -278,8 +278,8 @@ static const char *text_of_error(struct contd_fabric *q, const struct fi_cq_err_
 	return text_of(both);
 }
 
-/* -FI_EAVAIL. The caller is inside libfabric, and leaves. false: there was none after all. */
-static bool read_error(struct contd_fabric *q, struct contd_fabric_entry *e, const char **text)
+/* -FI_EAVAIL. The caller is inside libfabric, and leaves. 1; 0: there was none after all; or the queue's error. */
+static ssize_t read_error(struct contd_fabric *q, struct contd_fabric_entry *e, const char **text)
 {
 	struct fi_cq_err_entry error;
 	ssize_t rc;
@@ -287,12 +287,8 @@ static bool read_error(struct contd_fabric *q, struct contd_fabric_entry *e, con
 
 	memset(&error, 0, sizeof(error)); /* err_data_size 0: the provider's own buffer, fi_cq(3) */
 	rc = fi_cq_readerr(q->cq, &error, 0);
-	if (rc == -FI_EAGAIN)
-		return false;
-	if (rc < 0) {
-		error.op_context = NULL;
-		error.err = (int)-rc;
-	}
+	if (rc < 0)
+		return rc == -FI_EAGAIN || rc == -FI_EINTR ? 0 : rc;
 	err = error.err > 0 ? error.err : error.err < 0 ? -error.err /* shm: libfabric 1.17 */ : FI_EOTHER;
 	*text = text_of_error(q, &error, err);
 	*e = (struct contd_fabric_entry){.context = error.op_context,
@@ -306,7 +302,7 @@ static bool read_error(struct contd_fabric *q, struct contd_fabric_entry *e, con
 					 .status = -err,
 					 .provider_error = error.prov_errno};
 	snprintf(e->text, sizeof(e->text), "%s", *text);
-	return true;
+	return 1;
 }
 
 /* What was read without error. An operation is filled from its entry right away, without a contd_fabric_entry in between. */
@@ -349,8 +345,7 @@ static ssize_t read_batch(struct contd_fabric *q)
 	fi_addr_t from[BATCH];
 	struct contd_fabric_entry e;
 	const char *text = "";
-	bool error = false;
-	ssize_t n;
+	ssize_t n, error = 0;
 
 	if (contd__fabric_enter(&q->object))
 		return 0;
@@ -362,13 +357,15 @@ static ssize_t read_batch(struct contd_fabric *q)
 		deliver_batch(q, raw, from, (uint32_t)n);
 		return n;
 	}
-	if (error && (e.context || e.status != -FI_EOVERRUN)) {
+	if (error > 0 && (e.context || e.status != -FI_EOVERRUN)) {
 		deliver(q, &e, text);
 		return BATCH;
 	}
-	if (error)
+	if (n == -FI_EAVAIL)
+		n = error < 0 ? error : -FI_EAGAIN;
+	if (error > 0)
 		fail(q, e.status, text);
-	else if (n != -FI_EAGAIN && n != -FI_EINTR && n != -FI_EAVAIL)
+	else if (n != -FI_EAGAIN && n != -FI_EINTR)
 		fail(q, (int32_t)n, text_of(fi_strerror((int)-n)));
 	return 0;
 }
