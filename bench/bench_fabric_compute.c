@@ -10,6 +10,8 @@
  * latency: from before the send to the callback, both by CLOCK_MONOTONIC; median and 99th percentile.
  * lost:    work done in a window with messages, by processor time of the thread, beside one without and without anything
  *          that looks. In turns, median of the ratios. By processor time, for other programs take the processor as well.
+ * quiet:   how many pairs of windows no other program has taken the processor in for more than 3 %: only those count, unless they
+ *          are too few.
  * daemon:  processor time of the process' other threads, as a share of the windows: a core of its own, or it is lost too.
  */
 #include <signal.h>
@@ -32,7 +34,8 @@
 #define WINDOW_NS 20000000u
 #define MESSAGES 8u
 #define LAST_NS 18000000u
-#define LATENCIES (MESSAGES * 400u)
+#define WINDOWS 40u
+#define LATENCIES (MESSAGES * WINDOWS)
 
 struct mode {
 	const char *name;
@@ -129,15 +132,20 @@ static struct fabric_end end;
 static struct contd_group *group;
 static struct receive receives[MESSAGES];
 static uint32_t arrived; /* in this window */
-static double latency[LATENCIES];
-static size_t latencies;
+static double latency[LATENCIES], quiet_latency[LATENCIES];
+static size_t latencies, quiet_latencies;
 static bool measuring;
 
+/* On this thread, on the daemon, or on both at once. */
 static void note(const struct receive *r)
 {
-	if (measuring && latencies < LATENCIES)
-		latency[latencies++] = (double)(bench_now() - r->sent);
-	__atomic_store_n(&arrived, arrived + 1, __ATOMIC_RELEASE);
+	double us = (double)(bench_now() - r->sent) / 1000;
+	size_t at;
+
+	if (measuring && (at = __atomic_fetch_add(&latencies, 1, __ATOMIC_RELAXED)) < LATENCIES)
+		latency[at] = us;
+	/* Release: pairs with the acquire in finish(). */
+	__atomic_fetch_add(&arrived, 1, __ATOMIC_RELEASE);
 }
 
 static void on_message(int status, void *data)
@@ -196,8 +204,9 @@ static uint64_t compute_until(uint64_t until, unsigned poll_units)
 	return units;
 }
 
-/* Units of work a nanosecond of this thread's; *others: processor time of the others, as a share. */
-static double window(const struct mode *m, bool messages, double *others)
+/* Units of work a nanosecond of this thread's; *others: processor time of the others, as a share; *quiet: left as it is, or
+ * false. */
+static double window(const struct mode *m, bool messages, double *others, bool *quiet)
 {
 	uint64_t begin = bench_now(), thread = cpu_time(CLOCK_THREAD_CPUTIME_ID),
 		 process = cpu_time(CLOCK_PROCESS_CPUTIME_ID);
@@ -210,6 +219,8 @@ static double window(const struct mode *m, bool messages, double *others)
 		contd_compute_end();
 	thread = cpu_time(CLOCK_THREAD_CPUTIME_ID) - thread;
 	process = cpu_time(CLOCK_PROCESS_CPUTIME_ID) - process;
+	if ((double)(bench_now() - begin) * 0.97 > (double)thread)
+		*quiet = false;
 	*others = process > thread ? (double)(process - thread) / WINDOW_NS : 0;
 	return (double)units / (double)thread;
 }
@@ -232,38 +243,56 @@ static void connect_both(const struct mode *m, int fd)
 	finish(m);
 }
 
-static void receiver(const struct mode *m, const char *provider, int fd, unsigned windows)
+static void print(const struct mode *m, const char *provider, const struct bench_pairs *p, double *latencies_us,
+		  size_t n, double *share, size_t windows, size_t quiet)
 {
-	struct bench_pairs p;
-	double others, *share = malloc(windows * sizeof(*share)), median;
 	char name[64];
 
-	bench_pairs_init(&p, windows);
+	snprintf(name, sizeof(name), "%s, %s", m->name, provider);
+	bench_print(&(struct bench_line){.bench = "bench_fabric_compute",
+					 .name = name,
+					 .figure = bench_median(latencies_us, n),
+					 .unit = "us",
+					 .direction = "max"},
+		    "\"p99_us\":%.1f,\"lost_percent\":%.2f,\"daemon_percent\":%.2f,\"quiet\":%zu,\"windows\":%zu",
+		    bench_quantile(latencies_us, n, 0.99), 100 * (1 - bench_pairs_ratio(p)),
+		    100 * bench_median(share, windows), quiet, windows);
+}
+
+static void receiver(const struct mode *m, const char *provider, int fd, unsigned windows)
+{
+	struct bench_pairs all, quiet_ones;
+	double others, *share = malloc(windows * sizeof(*share));
+
+	bench_pairs_init(&all, windows);
+	bench_pairs_init(&quiet_ones, windows);
 	connect_both(m, fd);
 	measuring = true;
 	for (unsigned i = 0; i < windows && share; i++) {
-		double with, without = window(m, false, &others);
+		bool quiet = true;
+		double with, without = window(m, false, &others, &quiet);
+		size_t before = latencies;
 
 		arrived = 0;
 		post(m);
 		order(fd, 'w');
-		with = window(m, true, &share[i]);
+		with = window(m, true, &share[i], &quiet);
 		finish(m);
-		bench_pairs_add(&p, with, without);
+		bench_pairs_add(&all, with, without);
+		if (!quiet)
+			continue;
+		bench_pairs_add(&quiet_ones, with, without);
+		for (; before < latencies; before++)
+			quiet_latency[quiet_latencies++] = latency[before];
 	}
 	order(fd, 'e');
-	snprintf(name, sizeof(name), "%s, %s", m->name, provider);
-	median = bench_median(latency, latencies) / 1000;
-	bench_print(&(struct bench_line){.bench = "bench_fabric_compute",
-					 .name = name,
-					 .figure = median,
-					 .unit = "us",
-					 .direction = "max"},
-		    "\"p99_us\":%.1f,\"lost_percent\":%.2f,\"daemon_percent\":%.2f",
-		    bench_quantile(latency, latencies, 0.99) / 1000, 100 * (1 - bench_pairs_ratio(&p)),
-		    100 * bench_median(share, windows));
+	if (quiet_ones.n >= windows / 4 && quiet_ones.n)
+		print(m, provider, &quiet_ones, quiet_latency, quiet_latencies, share, windows, quiet_ones.n);
+	else
+		print(m, provider, &all, latency, latencies, share, windows, quiet_ones.n);
 	free(share);
-	bench_pairs_fini(&p);
+	bench_pairs_fini(&all);
+	bench_pairs_fini(&quiet_ones);
 }
 
 /* Processes of their own for each mode: a sender, and a receiver. */
@@ -340,7 +369,7 @@ int main(int argc, char **argv)
 			if (o.mode && strcmp(o.mode, modes[i].name) != 0)
 				continue;
 			found = true;
-			rc |= run_mode(&modes[i], fabric_providers[p], o.quick ? 3 : 40);
+			rc |= run_mode(&modes[i], fabric_providers[p], o.quick ? 3 : WINDOWS);
 		}
 	if (!found)
 		fprintf(stderr, "bench_fabric_compute: no mode %s\n", o.mode);
