@@ -263,6 +263,7 @@ static inline struct fabric_child fabric_fork(void (*work)(int fd))
 	if (c.pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
+		fabric_tidy(getpid());
 		work(pair[1]);
 		fflush(NULL);
 		_exit(0);
@@ -348,6 +349,7 @@ static inline int fabric_main(int argc, char **argv, const struct fabric_case *c
 		} else if (strcmp(cases[i].name, argv[2]) == 0) {
 			fabric_provider_name = argv[1];
 			fabric_case_name = argv[2];
+			fabric_tidy(getpid()); /* of an earlier process with this number */
 			cases[i].run(argv[1]);
 			return 0;
 		}
