@@ -162,6 +162,9 @@ bool contd__sources_here_sig(uint32_t where);
 /* Let every such source make progress; `where` is the place this is. */
 void contd__sources_drive_sig(enum contd__where where, bool last);
 
+/* A thread that drives `mine` itself looks at everything else: words, and other sources. */
+CONTD_INTERNAL_API void contd__look_beside(const struct contd__source *mine);
+
 /* Free dead groups, when there are many or when told so. Ordinary threads, outside read-side sections; may block. */
 void contd__reap(bool all);
 

@@ -38,7 +38,7 @@ static void complete(struct contd_fabric_counter *c, struct contd_fabric_op *op,
 	op->status = status;
 	op->provider_error = 0;
 	op->text = text;
-	contd__fabric_ended(&c->object);
+	contd__fabric_ended(&c->object, 1);
 	contd_event_complete(&op->event, status);
 }
 

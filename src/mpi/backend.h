@@ -105,6 +105,7 @@ extern const struct contd__mpi_backend contd__mpi_portable;
 
 /* The backend in use, from the first start on; and whether it is started: not before, and not after MPI_Finalize. */
 extern const struct contd__mpi_backend *contd__mpi;
+extern struct contd__source contd__mpi_source;
 extern uint32_t contd__mpi_open;
 
 extern MPI_Status contd__status_empty; /* MPI 4.1, 3.7.3; MPI_ERROR is MPI_SUCCESS */

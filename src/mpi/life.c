@@ -83,7 +83,7 @@ static uint32_t pending(void)
 	return contd__mpi->pending();
 }
 
-static struct contd__source source = {
+struct contd__source contd__mpi_source = {
 	.name = "MPI", .progress = drive, .pending = pending, .here = contd__mpi_thread_may, .sleep_on = contd__mpi_sockets};
 
 /*
@@ -204,8 +204,8 @@ static int start_locked(void)
 	contd__put_off_start();
 	contd__store_release(&contd__mpi, backend);
 	rc = backend->start(thread_level);
-	source.where = WHERE_THREAD | WHERE_REGION | (thread_level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
-	if (!rc && contd__source_register(&source))
+	contd__mpi_source.where = WHERE_THREAD | WHERE_REGION | (thread_level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
+	if (!rc && contd__source_register(&contd__mpi_source))
 		rc = MPI_ERR_OTHER;
 	if (!rc)
 		rc = watch_finalize();
