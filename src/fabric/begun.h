@@ -2,7 +2,8 @@
 /*
  * The operations of a queue that are under way, by address: whose completion this is, is found out without touching what
  * the context points to, which may be somebody else's; and who takes an operation out is the one that completes it.
- * Each address has two cache lines of eight places where it may stand; a quarter of the places are used at most.
+ * Each address has three cache lines of eight places where it may stand; a quarter of the places are used at most. With two,
+ * one queue in a hundred had no place for one of its operations.
  *
  *  operation                 thread  handler  progress
  *  contd__begun_add            yes     yes    wait-free
@@ -19,6 +20,8 @@
 #include "rcu/memory.h"
 
 #define BEGUN_LINE 8u
+#define BEGUN_LINES 3u
+#define BEGUN_BITS 20u /* of the hash for each: 2^20 operations have 2^19 lines */
 
 struct contd__begun {
 	uintptr_t (*line)[BEGUN_LINE];
@@ -41,14 +44,18 @@ static inline bool contd__begun_make(struct contd__begun *b, uint32_t operations
 
 static inline uintptr_t *contd__begun_line(const struct contd__begun *b, uintptr_t key, unsigned which)
 {
-	uint64_t h = (uint64_t)key * 0x9e3779b97f4a7c15ull;
+	/* The end of splitmix64: operations often stand at equal distances, which a multiplication alone keeps. */
+	uint64_t h = key;
 
-	return b->line[(which ? h >> 16 : h >> 40) & b->mask];
+	h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9ull;
+	h = (h ^ h >> 27) * 0x94d049bb133111ebull;
+	h ^= h >> 31;
+	return b->line[h >> BEGUN_BITS * which & b->mask];
 }
 
 static inline bool contd__begun_add(struct contd__begun *b, uintptr_t key)
 {
-	for (unsigned which = 0; which < 2; which++) {
+	for (unsigned which = 0; which < BEGUN_LINES; which++) {
 		uintptr_t *line = contd__begun_line(b, key, which);
 
 		for (unsigned i = 0; i < BEGUN_LINE; i++) {
@@ -63,7 +70,7 @@ static inline bool contd__begun_add(struct contd__begun *b, uintptr_t key)
 
 static inline uintptr_t *contd__begun_find(const struct contd__begun *b, uintptr_t key)
 {
-	for (unsigned which = 0; which < 2; which++) {
+	for (unsigned which = 0; which < BEGUN_LINES; which++) {
 		uintptr_t *line = contd__begun_line(b, key, which);
 
 		for (unsigned i = 0; i < BEGUN_LINE; i++)

@@ -82,7 +82,7 @@ int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_
 			       struct contd_fabric_counter **counterp)
 {
 	struct contd_fabric_counter *c;
-	int rc = contd__check_live();
+	int rc = contd__fabric_here();
 
 	if (rc)
 		return rc;

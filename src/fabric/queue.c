@@ -412,7 +412,7 @@ static void free_queue(struct contd_fabric *q)
 int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, struct contd_fabric **queuep)
 {
 	struct contd_fabric *q;
-	int rc = contd__check_live();
+	int rc = contd__fabric_here();
 
 	if (rc)
 		return rc;
@@ -458,7 +458,7 @@ int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, co
 	struct contd_fabric_attr a = attr ? *attr : (struct contd_fabric_attr){.size = sizeof(a), .threading = FI_THREAD_SAFE};
 	bool any = wanted.wait_obj == FI_WAIT_UNSPEC || wanted.wait_obj == FI_WAIT_NONE;
 	struct fid_cq *made;
-	int rc = contd__check_live();
+	int rc = contd__fabric_here();
 
 	if (rc)
 		return rc;

@@ -29,6 +29,9 @@ struct contd__fabric_object {
 	const struct contd__self *looker;
 };
 
+/* Before memory or libfabric is asked for anything: 0, -EPERM (contd is not initialized, or in a handler), -ECHILD. */
+int contd__fabric_here(void);
+
 /* Check, fill and register, with so many operations under way. 0 or -errno; then nothing is left of it. */
 int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, const struct contd_fabric_attr *attr,
 			      uint32_t pending);

@@ -171,14 +171,17 @@ static int register_locked(int which)
 	return contd__source_register(&sources[which]);
 }
 
-static int check(const struct contd_fabric_attr *attr)
+int contd__fabric_here(void)
 {
 	int rc = contd__check_live();
 
 	if (rc)
 		return rc;
-	if (contd__in_handler())
-		return contd__fail(-EPERM, "contd_fabric: not in a signal handler");
+	return contd__in_handler() ? contd__fail(-EPERM, "contd_fabric: not in a signal handler") : 0;
+}
+
+static int check(const struct contd_fabric_attr *attr)
+{
 	if (attr->wait == FI_WAIT_FD && !attr->fabric)
 		return contd__fail(-EINVAL, "contd_fabric: with FI_WAIT_FD set attr->fabric, which fi_trywait(3) needs");
 	return 0;

@@ -49,6 +49,17 @@
 
 static const char *fabric_provider_name, *fabric_case_name; /* for messages */
 
+/* Memory that shm leaves when a process ends without closing its endpoints. */
+static inline void fabric_tidy(pid_t pid)
+{
+	char name[64];
+
+	for (int i = 0; i < 16; i++) {
+		snprintf(name, sizeof(name), "/dev/shm/%d:%d:%d", (int)pid, i / 4, i % 4);
+		unlink(name);
+	}
+}
+
 #define CHECK(cond) fabric_check((cond) != 0, #cond, __FILE__, __LINE__)
 #define CHECK_RC(call, want) fabric_check_rc((long)(call), (want), #call, __FILE__, __LINE__)
 #define OK(call) CHECK_RC(call, 0)
@@ -60,6 +71,7 @@ static inline void fabric_check(bool good, const char *what, const char *file, i
 	fprintf(stderr, "%s:%d: %s %s: CHECK(%s) failed in process %d (errno %d, \"%s\")\n", file, line,
 		fabric_case_name ? fabric_case_name : "", fabric_provider_name ? fabric_provider_name : "", what,
 		(int)getpid(), errno, contd_error_text());
+	fabric_tidy(getpid());
 	_exit(1);
 }
 
@@ -70,6 +82,7 @@ static inline void fabric_check_rc(long rc, long want, const char *what, const c
 	fprintf(stderr, "%s:%d: %s %s: %s gives %ld (%s), not %ld, in process %d (\"%s\")\n", file, line,
 		fabric_case_name ? fabric_case_name : "", fabric_provider_name ? fabric_provider_name : "", what, rc,
 		rc < 0 ? fi_strerror((int)-rc) : "", want, (int)getpid(), contd_error_text());
+	fabric_tidy(getpid());
 	_exit(1);
 }
 
@@ -77,6 +90,7 @@ static inline void fabric_skip(const char *why)
 {
 	printf("skipped: %s: %s\n", fabric_provider_name ? fabric_provider_name : "", why);
 	fflush(stdout);
+	fabric_tidy(getpid());
 	_exit(FABRIC_SKIPPED);
 }
 
@@ -249,6 +263,7 @@ static inline struct fabric_child fabric_fork(void (*work)(int fd))
 	if (c.pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
+		fabric_tidy(getpid());
 		work(pair[1]);
 		fflush(NULL);
 		_exit(0);
@@ -334,6 +349,7 @@ static inline int fabric_main(int argc, char **argv, const struct fabric_case *c
 		} else if (strcmp(cases[i].name, argv[2]) == 0) {
 			fabric_provider_name = argv[1];
 			fabric_case_name = argv[2];
+			fabric_tidy(getpid()); /* of an earlier process with this number */
 			cases[i].run(argv[1]);
 			return 0;
 		}
