@@ -23,3 +23,14 @@ agents_program(agents)
 agents_test(agents poll test wait region nothing block connect pair spin switching daemon idle PROVIDERS rxm shm sockets)
 agents_test(agents poll nothing region block connect PROVIDERS rxd net)
 agents_test(agents wakeups two_queues idle PROVIDERS fake)
+
+agents_program(agents_faults)
+agents_test(agents_faults interrupted errors overrun broken broken_error broken_always withdraw_late PROVIDERS fake)
+agents_test(agents_faults storm killed PROVIDERS rxm shm sockets)
+
+agents_program(agents_races)
+agents_test(agents_races owned mutex withdraw close many many_again many_withdraw many_slow many_again_slow
+  many_withdraw_slow many_close counter PROVIDERS fake)
+
+agents_program(agents_load)
+agents_test(agents_load 1 4 PROVIDERS fake rxm shm)

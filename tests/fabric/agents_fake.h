@@ -32,7 +32,7 @@ struct fake {
 	pid_t only;            /* must be the one who enters */
 
 	/* Noted. */
-	uint32_t reads, strangers, after_end, inside, twice, ended;
+	uint32_t attempts, reads, strangers, after_end, inside, twice, ended;
 };
 
 static inline void fake_enter(struct fake *f)
@@ -79,7 +79,7 @@ static inline ssize_t fake_read(struct fid_cq *cq, void *buf, size_t count)
 	fake_enter(f);
 	if (LOAD(f->broken))
 		rc = LOAD(f->broken);
-	else if (f->interrupted && LOAD(f->reads) % f->interrupted == 0)
+	else if (f->interrupted && ADD(f->attempts, 1) % f->interrupted == 0)
 		rc = -FI_EINTR;
 	else
 		rc = fake_take(f, buf, count);
