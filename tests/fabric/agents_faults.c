@@ -350,8 +350,7 @@ static void killed(int agent)
 			CHECK_OK(kill(child, SIGKILL));
 	}
 	check(sent >= 200, "the stream was under way", __FILE__, __LINE__, "");
-	CHECK_OK(fi_close(&node.ep->fid));
-	CHECK_OK(contd_fabric_close(node.queue));
+	node_close(&node);
 	CHECK_OK(contd_group_wait(any, (int64_t)PATIENCE_NS));
 	CHECK_IS(LOAD(ran), count);
 	AWAIT((got = waitpid(child, &status, 0)) >= 0 || errno != EINTR, (void)0);
@@ -359,10 +358,6 @@ static void killed(int agent)
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	printf("agent %d: %u rounds, the last status %d %s\n", agent, sent, out[sent % 16].op.status,
 	       out[sent % 16].op.text);
-	CHECK_OK(fi_close(&node.av->fid));
-	CHECK_OK(fi_close(&node.domain->fid));
-	CHECK_OK(fi_close(&node.fabric->fid));
-	fi_freeinfo(node.info);
 	end();
 }
 
