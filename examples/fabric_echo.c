@@ -200,15 +200,19 @@ static int open_queue(void)
 {
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
 	struct contd_fabric_attr attr = {.size = sizeof(attr), .threading = FI_THREAD_SAFE, .fabric = echo.fabric};
-	int rc = fi_cq_open(echo.domain, &cq, &echo.cq, NULL);
+	int rc;
 
-	if (rc) {
-		cq.wait_obj = FI_WAIT_NONE;
-		rc = fi_cq_open(echo.domain, &cq, &echo.cq, NULL);
-	}
 	attr.format = cq.format;
-	attr.wait = cq.wait_obj;
-	return rc ? rc : contd_fabric_adopt(echo.cq, &attr, &echo.queue);
+	for (;;) {
+		attr.wait = cq.wait_obj;
+		rc = fi_cq_open(echo.domain, &cq, &echo.cq, NULL);
+		/* Some providers open such a queue, and then have no descriptor. */
+		if (!rc && (rc = contd_fabric_adopt(echo.cq, &attr, &echo.queue)) != 0)
+			fi_close(&echo.cq->fid);
+		if (!rc || cq.wait_obj == FI_WAIT_NONE)
+			return rc;
+		cq.wait_obj = FI_WAIT_NONE;
+	}
 }
 
 bool echo_begin(const char *provider, uint32_t messages, bool *no_provider)

@@ -197,16 +197,18 @@ static inline void node_open(struct node *n, const char *provider, enum fi_wait_
 	CHECK_OK(fi_domain(n->fabric, n->info, &n->domain, NULL));
 	CHECK_OK(fi_av_open(n->domain, &av, &n->av, NULL));
 	attr.fabric = n->fabric;
-	rc = fi_cq_open(n->domain, &cq, &n->cq, NULL);
-	if (rc && wait == FI_WAIT_FD) {
-		cq.wait_obj = FI_WAIT_NONE;
+	attr.format = cq.format;
+	for (;;) {
 		rc = fi_cq_open(n->domain, &cq, &n->cq, NULL);
+		attr.wait = cq.wait_obj;
+		if (!rc && (rc = contd_fabric_adopt(n->cq, &attr, &n->queue)) != 0)
+			CHECK_OK(fi_close(&n->cq->fid)); /* rxd opens one with a descriptor, and then has none */
+		if (!rc || cq.wait_obj == FI_WAIT_NONE)
+			break;
+		cq.wait_obj = FI_WAIT_NONE;
 	}
 	CHECK_OK(rc);
 	n->has_fd = cq.wait_obj == FI_WAIT_FD;
-	attr.format = cq.format;
-	attr.wait = cq.wait_obj;
-	CHECK_OK(contd_fabric_adopt(n->cq, &attr, &n->queue));
 	CHECK_OK(fi_endpoint(n->domain, n->info, &n->ep, NULL));
 	CHECK_OK(fi_ep_bind(n->ep, &n->cq->fid, FI_SEND | FI_RECV));
 	CHECK_OK(fi_ep_bind(n->ep, &n->av->fid, 0));
