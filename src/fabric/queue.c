@@ -487,19 +487,23 @@ int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, co
 	any = wanted.wait_obj == FI_WAIT_UNSPEC;
 	if (any)
 		wanted.wait_obj = a.fabric ? FI_WAIT_FD : FI_WAIT_NONE;
-	rc = fi_cq_open(domain, &wanted, &made, NULL);
-	if (rc && any && wanted.wait_obj == FI_WAIT_FD) {
-		wanted.wait_obj = FI_WAIT_NONE;
-		rc = fi_cq_open(domain, &wanted, &made, NULL);
-	}
-	if (rc)
-		return contd__fail(rc, "contd_fabric_open: fi_cq_open refuses (FI_LOG_LEVEL=warn tells more)");
 	a.format = wanted.format;
-	a.wait = wanted.wait_obj == FI_WAIT_FD ? FI_WAIT_FD : FI_WAIT_NONE;
-	rc = contd_fabric_adopt(made, &a, queuep);
-	if (rc)
-		fi_close(&made->fid);
-	else
+	for (;;) {
+		rc = fi_cq_open(domain, &wanted, &made, NULL);
+		if (rc) {
+			contd__fail(rc, "contd_fabric_open: fi_cq_open refuses (FI_LOG_LEVEL=warn tells more)");
+		} else {
+			a.wait = wanted.wait_obj == FI_WAIT_FD ? FI_WAIT_FD : FI_WAIT_NONE;
+			rc = contd_fabric_adopt(made, &a, queuep);
+			if (rc)
+				fi_close(&made->fid);
+		}
+		/* udp;ofi_rxd (libfabric 1.17) opens one with a descriptor, and then has none. */
+		if (!rc || !any || wanted.wait_obj != FI_WAIT_FD)
+			break;
+		wanted.wait_obj = FI_WAIT_NONE;
+	}
+	if (!rc)
 		(*queuep)->own = true;
 	return rc;
 }

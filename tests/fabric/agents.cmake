@@ -29,6 +29,7 @@ agents_test(agents wakeups two_queues idle PROVIDERS fake)
 
 agents_program(agents_faults)
 agents_test(agents_faults interrupted errors overrun broken broken_error broken_always withdraw_late PROVIDERS fake)
+agents_test(agents_faults open PROVIDERS rxm rxd shm sockets net)
 agents_test(agents_faults storm PROVIDERS rxm shm sockets)
 # Not on shm: its locks are in memory that is shared, and a process that is killed may hold one.
 agents_test(agents_faults killed PROVIDERS rxm sockets)
