@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completion queues: reading them, and the operations whose completions they tell of. */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,6 +36,7 @@ struct contd_fabric {
 /* struct contd_fabric_many, `armed` */
 #define WAITS 1u /* somebody wants to be told */
 #define FULL 2u  /* an entry is kept back */
+#define PUTTING 4u /* who takes the newest entry out waits for this to go: until then the buffer is in use here */
 
 /* ----------------------------------------------------------------------------------------------------- errors' texts --- */
 
@@ -90,20 +92,33 @@ static bool has_room(const struct contd_fabric_many *m)
 	return contd__load(&m->put) - contd__load_seq(&m->got) < m->room;
 }
 
-/* There is room, which only this thread fills. */
+/* Whoever is told, is told once; and nothing is being put in any more. */
+static void tell(struct contd_fabric_many *m)
+{
+	if (contd__and(&m->armed, ~(WAITS | PUTTING)) & WAITS)
+		contd_event_complete(&m->op.event, 0);
+}
+
+/*
+ * There is room, which only this thread fills; PUTTING is set. Dekker: put, then look whether somebody waits;
+ * contd_fabric_many_continue() says that it waits, then looks. That look is the last access, for who takes the entry may
+ * free the buffer: but not while a continuation waits for it.
+ */
 static void put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
 {
 	uint32_t at = contd__load(&m->put);
 
 	m->entry[at % m->room] = *e;
 	contd__store_seq(&m->put, at + 1);
+	CONTD_TESTPOINT("many_put");
+	tell(m);
 }
 
-/* Dekker: put, then look whether somebody waits; contd_fabric_many_continue() says that it waits, then looks. */
-static void tell(struct contd_fabric_many *m)
+/* Acquire: pairs with tell(). */
+static void await_put(const struct contd_fabric_many *m)
 {
-	if (contd__load_seq(&m->armed) & WAITS && contd__and(&m->armed, ~WAITS) & WAITS)
-		contd_event_complete(&m->op.event, 0);
+	while (contd__load_acquire(&m->armed) & PUTTING)
+		sched_yield();
 }
 
 /* true: nothing is left of the entry. */
@@ -118,13 +133,13 @@ static bool deliver_many(struct contd_fabric *q, const struct contd_fabric_entry
 		if (!has_room(m))
 			return false;
 	}
+	contd__or(&m->armed, PUTTING);
 	/* Before the entry is there to be taken: who has taken it may begin anew. */
 	if (over && contd__begun_take(&q->begun, (uintptr_t)m | MANY)) {
 		contd__store(&m->op.threshold, OVER);
 		contd__fabric_ended(&q->object, 1);
 	}
 	put(m, e);
-	tell(m);
 	return true;
 }
 
@@ -148,6 +163,7 @@ static void deliver(struct contd_fabric *q, const struct contd_fabric_entry *e, 
 		fill(op, e, text);
 		complete(q, op);
 	} else if (ours && contd__begun_find(&q->begun, (uintptr_t)op | MANY)) {
+		CONTD_TESTPOINT("many_found");
 		if (q->held_count || !deliver_many(q, e))
 			hold(q, e);
 	} else if (q->foreign) {
@@ -250,12 +266,14 @@ static void fail_all(struct contd_fabric *q, int32_t status, const char *text)
 				continue;
 			}
 			m = e.context;
+			contd__or(&m->armed, PUTTING);
 			m->op.status = status;
 			contd__store(&m->op.threshold, OVER);
-			if (has_room(m)) /* else the buffer's end goes unsaid, but for op.status */
-				put(m, &e);
 			contd__fabric_ended(&q->object, 1);
-			tell(m);
+			if (has_room(m))
+				put(m, &e);
+			else
+				tell(m); /* the buffer's end goes unsaid, but for op.status */
 		}
 }
 
@@ -469,19 +487,23 @@ int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, co
 	any = wanted.wait_obj == FI_WAIT_UNSPEC;
 	if (any)
 		wanted.wait_obj = a.fabric ? FI_WAIT_FD : FI_WAIT_NONE;
-	rc = fi_cq_open(domain, &wanted, &made, NULL);
-	if (rc && any && wanted.wait_obj == FI_WAIT_FD) {
-		wanted.wait_obj = FI_WAIT_NONE;
-		rc = fi_cq_open(domain, &wanted, &made, NULL);
-	}
-	if (rc)
-		return contd__fail(rc, "contd_fabric_open: fi_cq_open refuses (FI_LOG_LEVEL=warn tells more)");
 	a.format = wanted.format;
-	a.wait = wanted.wait_obj == FI_WAIT_FD ? FI_WAIT_FD : FI_WAIT_NONE;
-	rc = contd_fabric_adopt(made, &a, queuep);
-	if (rc)
-		fi_close(&made->fid);
-	else
+	for (;;) {
+		rc = fi_cq_open(domain, &wanted, &made, NULL);
+		if (rc) {
+			contd__fail(rc, "contd_fabric_open: fi_cq_open refuses (FI_LOG_LEVEL=warn tells more)");
+		} else {
+			a.wait = wanted.wait_obj == FI_WAIT_FD ? FI_WAIT_FD : FI_WAIT_NONE;
+			rc = contd_fabric_adopt(made, &a, queuep);
+			if (rc)
+				fi_close(&made->fid);
+		}
+		/* udp;ofi_rxd (libfabric 1.17) opens one with a descriptor, and then has none. */
+		if (!rc || !any || wanted.wait_obj != FI_WAIT_FD)
+			break;
+		wanted.wait_obj = FI_WAIT_NONE;
+	}
+	if (!rc)
 		(*queuep)->own = true;
 	return rc;
 }
@@ -531,10 +553,19 @@ static int begin(struct contd_fabric *q, uintptr_t key)
 {
 	uint32_t always = q->flags & CONTD_FABRIC_ALWAYS ? 1 : 0;
 
-	if (contd__load(q->object.pending) - always >= q->operations || !contd__begun_add(&q->begun, key))
-		return contd__fail(-ENOSPC, "contd_fabric_begin: too many operations under way; attr->operations says how many");
-	contd__fabric_begun(&q->object);
-	return 0;
+	if (contd__load(q->object.pending) - always < q->operations) {
+		/* Counted first: whoever takes it out subtracts. */
+		bool first = contd__add(q->object.pending, 1) == 0;
+
+		if (contd__begun_add(&q->begun, key)) {
+			/* Of a queue that is out of order no descriptor tells. */
+			if (first || contd__load(&q->failed))
+				contd__pending_sig();
+			return 0;
+		}
+		contd__fabric_ended(&q->object, 1);
+	}
+	return contd__fail(-ENOSPC, "contd_fabric_begin: too many operations under way; attr->operations says how many");
 }
 
 int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op)
@@ -559,8 +590,11 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 		return contd__fail(-EINVAL, "contd_fabric_withdraw: the operation was never begun");
 	/* Before its queue or counter is touched, which may have gone. The event of a multi-receive buffer says nothing. */
 	if (op->counter || !contd__load(&op->threshold) ? contd_event_is_complete(&op->event) :
-							  contd__load(&op->threshold) == OVER)
+							  contd__load(&op->threshold) == OVER) {
+		if (!op->counter && contd__load(&op->threshold))
+			await_put((struct contd_fabric_many *)op);
 		return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
+	}
 	if (op->counter)
 		return contd__fabric_counter_withdraw(op, status);
 	q = op->queue;
@@ -572,6 +606,9 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 	if (contd__begun_take(&q->begun, (uintptr_t)op | MANY)) {
 		contd__store(&op->threshold, OVER);
 		contd__fabric_ended(&q->object, 1);
+		/* Another thread may be putting something in: the buffer is the caller's when that look is over. */
+		while (contd__load_acquire(&q->object.looking) && contd__load(&q->object.looker) != &contd__self)
+			sched_yield();
 		return 0;
 	}
 	return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
@@ -607,10 +644,10 @@ int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *c
 	rc = contd_fabric_continue(&many->op, cb, data, group);
 	if (rc)
 		return rc;
-	/* Say that it waits, then look. Partner: tell(). */
+	/* Say that it waits, then look. Partner: put(). */
 	contd__or(&many->armed, WAITS);
-	if (contd__load_seq(&many->put) != contd__load(&many->got))
-		tell(many);
+	if (contd__load_seq(&many->put) != contd__load(&many->got) && contd__and(&many->armed, ~WAITS) & WAITS)
+		contd_event_complete(&many->op.event, 0);
 	return 0;
 }
 
@@ -629,5 +666,8 @@ int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_e
 	/* Now there is room for what was kept back, and no descriptor tells of that. Partner: deliver_many(). */
 	if (contd__load_seq(&many->armed) & FULL && contd__and(&many->armed, ~FULL) & FULL)
 		contd__pending_sig();
+	/* Empty now: who registers next is not to be told of what was taken, and after its last entry the buffer may be freed. */
+	if (contd__load_seq(&many->put) == at + 1)
+		await_put(many);
 	return 1;
 }

@@ -42,13 +42,7 @@ int contd__fabric_object_close(struct contd__fabric_object *o);
 /* After that, when what was under way has ended: its place is free. */
 void contd__fabric_object_closed(struct contd__fabric_object *o);
 
-/* One more operation is under way, n less. Any context. */
-static inline void contd__fabric_begun(struct contd__fabric_object *o)
-{
-	if (contd__add(o->pending, 1) == 0)
-		contd__pending_sig();
-}
-
+/* n operations less are under way. Any context. */
 static inline void contd__fabric_ended(struct contd__fabric_object *o, uint32_t n)
 {
 	contd__sub(o->pending, n);

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# agents*.c: who looks, on which thread, with what going wrong. Included by CMakeLists.txt here.
+
+# agents_program(<name>): built from <name>.c
+function(agents_program name)
+  add_executable(fabric_${name} ${CMAKE_CURRENT_SOURCE_DIR}/${name}.c)
+  target_compile_definitions(fabric_${name} PRIVATE _GNU_SOURCE)
+  target_link_libraries(fabric_${name} PRIVATE contd_flags contd-fabric_tp Threads::Threads)
+endfunction()
+
+# agents_test(<program> <case>... PROVIDERS <name>...): rxm is tcp;ofi_rxm, rxd is udp;ofi_rxd
+function(agents_test program)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "PROVIDERS")
+  foreach(provider IN LISTS arg_PROVIDERS)
+    foreach(case IN LISTS arg_UNPARSED_ARGUMENTS)
+      contd_test(fabric.${program}.${provider}.${case} TIMEOUT 180 LABELS fabric
+        COMMAND ${launcher} $<TARGET_FILE:fabric_${program}> ${provider} ${case})
+    endforeach()
+  endforeach()
+endfunction()
+
+agents_program(agents)
+agents_test(agents poll test wait region nothing block connect spin switching daemon idle PROVIDERS rxm shm sockets)
+agents_test(agents pair PROVIDERS rxm sockets)
+agents_test(agents poll nothing region block connect PROVIDERS rxd)
+# Not block: a queue of net's (libfabric 1.17) does not always make its descriptor readable, and ticks have to help.
+agents_test(agents poll nothing region connect PROVIDERS net)
+agents_test(agents wakeups two_queues idle PROVIDERS fake)
+
+agents_program(agents_faults)
+agents_test(agents_faults interrupted errors overrun broken broken_error broken_always withdraw_late PROVIDERS fake)
+agents_test(agents_faults open PROVIDERS rxm rxd shm sockets net)
+agents_test(agents_faults storm PROVIDERS rxm shm sockets)
+# Not on shm: its locks are in memory that is shared, and a process that is killed may hold one.
+agents_test(agents_faults killed PROVIDERS rxm sockets)
+
+agents_program(agents_races)
+agents_test(agents_races owned mutex withdraw close many many_again many_withdraw many_slow many_again_slow
+  many_withdraw_slow many_close counter PROVIDERS fake)
+
+agents_program(agents_load)
+agents_test(agents_load 1 4 PROVIDERS fake rxm shm)
+
+# The examples with event loops, run to their end; with each way of the daemon's of making the descriptor readable.
+set(loops fabric_epoll)
+if(LIBUV_FOUND)
+  list(APPEND loops fabric_libuv)
+endif()
+foreach(loop IN LISTS loops)
+  add_executable(${loop} "${PROJECT_SOURCE_DIR}/examples/${loop}.c" "${PROJECT_SOURCE_DIR}/examples/fabric_echo.c")
+  set_target_properties(${loop} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
+  target_link_libraries(${loop} PRIVATE contd_flags contd::contd-fabric Threads::Threads)
+  if(loop STREQUAL "fabric_libuv")
+    target_link_libraries(${loop} PRIVATE PkgConfig::LIBUV)
+  endif()
+  foreach(agent IN ITEMS tick block spin)
+    contd_test(fabric.${loop}.shm.${agent} TIMEOUT 60 LABELS fabric
+      ENVIRONMENT CONTD_AGENT=${agent} COMMAND ${launcher} $<TARGET_FILE:${loop}> shm)
+    contd_test(fabric.${loop}.sockets.${agent} TIMEOUT 60 LABELS fabric
+      ENVIRONMENT CONTD_AGENT=${agent} COMMAND ${launcher} $<TARGET_FILE:${loop}> sockets)
+    contd_test(fabric.${loop}.rxm.${agent} TIMEOUT 60 LABELS fabric
+      ENVIRONMENT CONTD_AGENT=${agent} COMMAND ${launcher} $<TARGET_FILE:${loop}>)
+  endforeach()
+endforeach()

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * agents_races fake CASE: who may read a queue, and calls that meet each other. All on queues of the test's own, so that
+ * sanitizers see everything. CONTD_FABRIC_ROUNDS: how often.
+ */
+#include <sys/mman.h>
+
+#include "agents_fake.h"
+
+static struct fake fake;
+static struct contd_group *any, *plain;
+static uint32_t ran, cancelled, foreign_count, stop;
+static uint32_t rounds = 20000;
+
+static void ran_cb(int status, void *data)
+{
+	if (status == -FI_ECANCELED)
+		ADD(cancelled, 1);
+	if (data)
+		ADD(*(uint32_t *)data, 1);
+	ADD(ran, 1);
+}
+
+static void foreign_cb(const struct contd_fabric_entry *entry, void *data)
+{
+	ADD(foreign_count, 1);
+}
+
+static void begin(int agent)
+{
+	begin_contd(agent, 0, 0);
+	any = new_group(CONTD_THREAD_ANY);
+	plain = new_group(0);
+}
+
+static void end(void)
+{
+	CHECK_OK(contd_group_destroy(any));
+	CHECK_OK(contd_group_destroy(plain));
+	CHECK_IS(contd_fini(), 0);
+}
+
+/* Threads that do nothing but look, each as another kind of caller. */
+static void *look_on(void *arg)
+{
+	uintptr_t kind = (uintptr_t)arg;
+
+	CHECK_OK(contd_thread_attach(NULL));
+	while (!LOAD(stop)) {
+		if (kind % 2) {
+			uint64_t until = now_ns() + 1000000;
+
+			contd_compute_begin();
+			while (now_ns() < until)
+				;
+			contd_compute_end();
+		}
+		CHECK(contd_poll(0) >= 0);
+		if (kind % 2 == 0)
+			sched_yield();
+	}
+	CHECK_OK(contd_thread_detach());
+	return NULL;
+}
+
+static pthread_t looker[4];
+
+static void start_lookers(unsigned count)
+{
+	STORE(stop, 0);
+	for (uintptr_t i = 0; i < count; i++)
+		CHECK_OK(pthread_create(&looker[i], NULL, look_on, (void *)i));
+}
+
+static void stop_lookers(unsigned count)
+{
+	STORE(stop, 1);
+	for (unsigned i = 0; i < count; i++)
+		pthread_join(looker[i], NULL);
+}
+
+/* ------------------------------------------------------------------------------------------------------ who reads it --- */
+
+static const int agents[] = {CONTD_AGENT_REGION, CONTD_AGENT_TICK, CONTD_AGENT_BLOCK, CONTD_AGENT_SPIN};
+
+/* Only the thread that has adopted the queue, whoever else looks; it polls, and computes. */
+static void case_owned(void)
+{
+	enum { OPERATIONS = 32 };
+	static struct contd_fabric_op op[OPERATIONS];
+	static const enum fi_threading threading[] = {FI_THREAD_DOMAIN, FI_THREAD_COMPLETION};
+
+	for (unsigned a = 0; a < 8; a++) {
+		begin(agents[a % 4]);
+		fake_open(&fake, a % 2, &(struct contd_fabric_attr){.threading = threading[a / 4]});
+		start_lookers(2);
+		for (uint32_t round = 1; round <= 60; round++) {
+			uint32_t before = LOAD(ran), reads;
+
+			for (unsigned i = 0; i < OPERATIONS; i++) {
+				CHECK_OK(contd_fabric_begin(fake.queue, &op[i]));
+				CHECK_OK(contd_fabric_continue(&op[i], ran_cb, NULL, round % 2 ? any : plain));
+				fake_put(&fake, &op[i], FI_RECV, i);
+			}
+			reads = LOAD(fake.reads);
+			if (round % 20 == 0) {
+				/* All the others look, for a while; none of them at this. (Ticks outside regions never do.) */
+				nap_ns(10000000);
+				CHECK_IS(LOAD(fake.reads), reads);
+				CHECK_IS(fake_waiting(&fake), OPERATIONS);
+			}
+			if (round % 3) {
+				contd_compute_begin();
+				AWAIT(LOAD(ran) == before + OPERATIONS, spin_for(100));
+				contd_compute_end();
+			} else {
+				AWAIT(LOAD(ran) == before + OPERATIONS, contd_poll(0));
+			}
+			fake_check(&fake);
+		}
+		stop_lookers(2);
+		fake_close(&fake);
+		end();
+	}
+}
+
+/* With a mutex anybody, but never without it; the program holds it around its own calls. */
+static void case_mutex(void)
+{
+	enum { OPERATIONS = 32 };
+	static struct contd_fabric_op op[OPERATIONS];
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	uint32_t on_others = 0;
+
+	for (unsigned a = 0; a < 4; a++) {
+		begin(agents[a]);
+		fake_open(&fake, true, &(struct contd_fabric_attr){.threading = FI_THREAD_DOMAIN, .mutex = &mutex});
+		start_lookers(2);
+		for (uint32_t round = 1; round <= 60; round++) {
+			uint32_t before = LOAD(ran), reads;
+
+			for (unsigned i = 0; i < OPERATIONS; i++) {
+				CHECK_OK(contd_fabric_begin(fake.queue, &op[i]));
+				CHECK_OK(contd_fabric_continue(&op[i], ran_cb, NULL, any));
+				pthread_mutex_lock(&mutex);
+				CHECK_IS(LOAD(fake.inside), 0);
+				fake_put(&fake, &op[i], FI_RECV, i);
+				spin_for(500);
+				CHECK_IS(LOAD(fake.inside), 0);
+				pthread_mutex_unlock(&mutex);
+			}
+			AWAIT(LOAD(ran) == before + OPERATIONS, nap_ns(20000));
+			on_others++;
+			/* While the program is inside nobody enters, and nobody waits: polling returns. */
+			CHECK_OK(contd_fabric_begin(fake.queue, &op[0]));
+			CHECK_OK(contd_fabric_continue(&op[0], ran_cb, NULL, any));
+			pthread_mutex_lock(&mutex);
+			reads = LOAD(fake.reads);
+			fake_put(&fake, &op[0], FI_RECV, 0);
+			CHECK(contd_poll(0) >= 0);
+			CHECK_IS(LOAD(fake.reads), reads);
+			pthread_mutex_unlock(&mutex);
+			AWAIT(LOAD(ran) == before + OPERATIONS + 1, nap_ns(20000));
+		}
+		stop_lookers(2);
+		fake_close(&fake);
+		end();
+	}
+	CHECK(on_others > 0);
+}
+
+/* ------------------------------------------------------------------------------------------------- calls that meet --- */
+
+static struct contd_fabric_op *ops;
+static uint32_t *ran_of, turn, withdrawn;
+
+static void *complete_all(void *arg)
+{
+	for (uint32_t i = 0; i < rounds; i++) {
+		AWAIT(LOAD(turn) > i, sched_yield());
+		fake_put(&fake, &ops[i], FI_RECV, 1);
+	}
+	return NULL;
+}
+
+static void *withdraw_all(void *arg)
+{
+	uint64_t seed = 521288629ull;
+
+	for (uint32_t i = 0; i < rounds; i++) {
+		AWAIT(LOAD(turn) > i, sched_yield());
+		spin_for(any_number(&seed) % 2048);
+		if (contd_fabric_withdraw(&ops[i], -FI_ECANCELED) == 0)
+			ADD(withdrawn, 1);
+	}
+	return NULL;
+}
+
+/* What is withdrawn and what the queue tells of: one of the two, once. A withdrawn one's completion is nobody's. */
+static void case_withdraw(void)
+{
+	pthread_t completer, withdrawer;
+
+	begin(CONTD_AGENT_TICK);
+	fake_open(&fake, true, &(struct contd_fabric_attr){.threading = FI_THREAD_SAFE, .foreign = foreign_cb});
+	ops = calloc(rounds, sizeof(*ops));
+	ran_of = calloc(rounds, sizeof(*ran_of));
+	CHECK(ops && ran_of);
+	start_lookers(2);
+	CHECK_OK(pthread_create(&completer, NULL, complete_all, NULL));
+	CHECK_OK(pthread_create(&withdrawer, NULL, withdraw_all, NULL));
+	for (uint32_t i = 0; i < rounds; i++) {
+		AWAIT(i - LOAD(ran) < 16, sched_yield());
+		CHECK_OK(contd_fabric_begin(fake.queue, &ops[i]));
+		CHECK_OK(contd_fabric_continue(&ops[i], ran_cb, &ran_of[i], any));
+		STORE(turn, i + 1);
+	}
+	pthread_join(completer, NULL);
+	pthread_join(withdrawer, NULL);
+	AWAIT(LOAD(ran) == rounds, sched_yield());
+	/* Leftovers are read when something is under way again. */
+	memset(&ops[0], 0, sizeof(ops[0]));
+	CHECK_OK(contd_fabric_begin(fake.queue, &ops[0]));
+	AWAIT(LOAD(foreign_count) == LOAD(withdrawn), sched_yield());
+	CHECK_OK(contd_fabric_withdraw(&ops[0], 0));
+	stop_lookers(2);
+	for (uint32_t i = 0; i < rounds; i++)
+		CHECK_IS(ran_of[i], 1);
+	CHECK_IS(cancelled, withdrawn);
+	CHECK_IS(contd_fabric_pending(fake.queue), 0);
+	printf("%u of %u withdrawn\n", withdrawn, rounds);
+	CHECK(withdrawn > 0 && withdrawn < rounds);
+	fake_close(&fake);
+	free(ops);
+	free(ran_of);
+	end();
+}
+
+/* A queue is closed while everybody looks: what was under way ends once, and nobody reads it any more. */
+static void case_close(void)
+{
+	enum { OPERATIONS = 16 };
+	static struct contd_fabric_op op[OPERATIONS];
+	uint32_t number[OPERATIONS];
+	uint64_t seed = 88675123ull;
+
+	begin(CONTD_AGENT_SPIN);
+	start_lookers(2);
+	for (uint32_t round = 0; round < rounds / 40; round++) {
+		fake_open(&fake, round % 2, NULL);
+		for (unsigned i = 0; i < OPERATIONS; i++) {
+			STORE(number[i], 0);
+			CHECK_OK(contd_fabric_begin(fake.queue, &op[i]));
+			CHECK_OK(contd_fabric_continue(&op[i], ran_cb, &number[i], any));
+		}
+		for (unsigned i = 0; i < any_number(&seed) % OPERATIONS; i++)
+			fake_put(&fake, &op[i], FI_RECV, 1);
+		spin_for(any_number(&seed) % 8192);
+		fake_close(&fake);
+		fake.cq.ops = NULL; /* who reads it now is seen */
+		AWAIT(contd_group_outstanding(any) == 0, sched_yield());
+		for (unsigned i = 0; i < OPERATIONS; i++)
+			CHECK_IS(LOAD(number[i]), 1);
+	}
+	stop_lookers(2);
+	CHECK(cancelled > 0 && cancelled < LOAD(ran));
+	printf("%u of %u cancelled\n", cancelled, ran);
+	end();
+}
+
+/* ---------------------------------------------------------------------------------------------- multi-receive buffers --- */
+
+struct many {
+	struct contd_fabric_many many;
+	struct contd_fabric_entry entry[4];
+};
+
+static uint32_t told;
+
+static void told_cb(int status, void *data)
+{
+	ADD(told, 1);
+}
+
+static struct many *many_new(void)
+{
+	struct many *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(m != MAP_FAILED);
+	return m;
+}
+
+/*
+ * Messages are put while they are taken, with room for four; who has taken the last gives the buffer's memory back to the
+ * kernel at once: who touches it after that is seen.
+ */
+static void case_many(void)
+{
+	struct contd_fabric_entry e;
+
+	begin(CONTD_AGENT_SPIN);
+	start_lookers(1);
+	for (uint32_t round = 0; round < rounds / 20; round++) {
+		uint32_t messages = round % 11 + 1, next = 0, registered = 0;
+		struct many *m = many_new();
+
+		if (round % 100 == 0) {
+			if (round)
+				fake_close(&fake);
+			fake_open(&fake, round % 1000 == 0,
+				  &(struct contd_fabric_attr){.threading = FI_THREAD_SAFE, .foreign = foreign_cb});
+		}
+		CHECK_OK(contd_fabric_many_begin(fake.queue, &m->many, m->entry, 4));
+		STORE(told, 0);
+		for (uint32_t i = 0; i < messages; i++)
+			fake_put(&fake, m, i + 1 == messages ? FI_RECV | FI_MULTI_RECV : FI_RECV, i);
+		while (next < messages) {
+			if (round % 3) {
+				/* Told each time that there is something. */
+				CHECK_OK(contd_fabric_many_continue(&m->many, told_cb, NULL, any));
+				registered++;
+				AWAIT(LOAD(told) == registered, sched_yield());
+				CHECK_IS(contd_fabric_many_take(&m->many, &e), 1);
+			} else {
+				AWAIT(contd_fabric_many_take(&m->many, &e) == 1, spin_for(10));
+			}
+			do {
+				CHECK(e.context == m);
+				CHECK_IS(e.length, next);
+				next++;
+				CHECK_IS((e.flags & FI_MULTI_RECV) != 0, next == messages);
+			} while (next < messages && contd_fabric_many_take(&m->many, &e));
+		}
+		CHECK_OK(munmap(m, sizeof(*m)));
+	}
+	fake_close(&fake);
+	stop_lookers(1);
+	CHECK_IS(foreign_count, 0);
+	end();
+}
+
+/* The same memory is begun anew at once: nothing of the buffer before is seen in the next. */
+static void case_many_again(void)
+{
+	struct contd_fabric_entry e;
+	struct many *m = many_new();
+
+	begin(CONTD_AGENT_SPIN);
+	start_lookers(1);
+	fake_open(&fake, true, &(struct contd_fabric_attr){.threading = FI_THREAD_SAFE, .foreign = foreign_cb});
+	for (uint32_t round = 0; round < rounds / 4; round++) {
+		STORE(told, 0);
+		CHECK_OK(contd_fabric_many_begin(fake.queue, &m->many, m->entry, 4));
+		CHECK_OK(contd_fabric_many_continue(&m->many, told_cb, NULL, any));
+		CHECK_IS(LOAD(told), 0);
+		spin_for(round % 200);
+		CHECK_IS(LOAD(told), 0);
+		fake_put(&fake, m, FI_RECV | FI_MULTI_RECV, round);
+		AWAIT(LOAD(told), spin_for(10));
+		CHECK_IS(contd_fabric_many_take(&m->many, &e), 1);
+		CHECK_IS(e.length, round);
+		CHECK_IS(contd_group_wait(any, (int64_t)PATIENCE_NS), 0);
+	}
+	AWAIT(contd_fabric_pending(fake.queue) == 0, sched_yield());
+	fake_close(&fake);
+	stop_lookers(1);
+	CHECK_IS(foreign_count, 0);
+	munmap(m, sizeof(*m));
+	end();
+}
+
+/* Who looks stops for a while at each place where the other side may be quicker. */
+extern void (*contd__testpoint_hook)(const char *name);
+
+static void linger(const char *name)
+{
+	if (strncmp(name, "many_", 5) == 0)
+		nap_ns(500000);
+}
+
+static void case_many_slow(void)
+{
+	STORE(contd__testpoint_hook, linger);
+	rounds = rounds / 10 + 1;
+	case_many();
+}
+
+static void case_many_again_slow(void)
+{
+	STORE(contd__testpoint_hook, linger);
+	rounds = rounds / 10 + 1;
+	case_many_again();
+}
+
+static void case_many_withdraw(void);
+
+static void case_many_withdraw_slow(void)
+{
+	STORE(contd__testpoint_hook, linger);
+	rounds = rounds / 10 + 1;
+	case_many_withdraw();
+}
+
+/* Withdrawn while messages come in; the memory goes at once. */
+static void case_many_withdraw(void)
+{
+	uint64_t seed = 5783321ull;
+
+	begin(CONTD_AGENT_SPIN);
+	start_lookers(1);
+	for (uint32_t round = 0; round < rounds / 10; round++) {
+		struct many *m = many_new();
+
+		fake_open(&fake, true, &(struct contd_fabric_attr){.threading = FI_THREAD_SAFE, .foreign = foreign_cb});
+		CHECK_OK(contd_fabric_many_begin(fake.queue, &m->many, m->entry, 4));
+		for (uint32_t i = 0; i < 3; i++)
+			fake_put(&fake, m, FI_RECV, i);
+		spin_for(any_number(&seed) % 2048);
+		CHECK_OK(contd_fabric_withdraw(&m->many.op, 0));
+		CHECK_OK(munmap(m, sizeof(*m)));
+		fake_close(&fake);
+	}
+	stop_lookers(1);
+	end();
+}
+
+/* The queue's end is the buffer's: it says so, can be taken after the queue has gone, and is complete. */
+static void case_many_close(void)
+{
+	struct contd_fabric_entry e;
+	struct many *m = many_new();
+
+	begin(CONTD_AGENT_CALLER);
+	fake_open(&fake, false, NULL);
+	CHECK_OK(contd_fabric_many_begin(fake.queue, &m->many, m->entry, 4));
+	CHECK_OK(contd_fabric_many_continue(&m->many, told_cb, NULL, plain));
+	fake_close(&fake);
+	CHECK_OK(contd_group_wait(plain, (int64_t)PATIENCE_NS));
+	CHECK_IS(told, 1);
+	CHECK_IS(contd_fabric_many_take(&m->many, &e), 1);
+	CHECK_IS(e.status, -FI_ECANCELED);
+	CHECK_IS(contd_fabric_many_take(&m->many, &e), 0);
+	CHECK_IS(contd_fabric_withdraw(&m->many.op, 0), -EALREADY);
+	munmap(m, sizeof(*m));
+	end();
+}
+
+/* --------------------------------------------------------------------------------------------------------- counters --- */
+
+static struct fid_cntr cntr;
+static uint64_t counter_value, counter_errors;
+
+static uint64_t counter_read(struct fid_cntr *c)
+{
+	return LOAD(counter_value);
+}
+
+static uint64_t counter_readerr(struct fid_cntr *c)
+{
+	return LOAD(counter_errors);
+}
+
+static struct contd_fabric_counter *counter;
+
+static void *count_on(void *arg)
+{
+	struct contd_fabric_op op;
+	uint32_t number, once = 0;
+	uint64_t seed = 77 + (uintptr_t)arg;
+
+	for (uint32_t i = 0; i < rounds / 4; i++) {
+		uint64_t threshold = LOAD(counter_value) + any_number(&seed) % 4;
+		bool withdraw = any_number(&seed) % 8 == 0;
+
+		STORE(number, 0);
+		CHECK_OK(contd_fabric_counter_begin(counter, threshold, &op));
+		CHECK_OK(contd_fabric_continue(&op, ran_cb, &number, any));
+		for (unsigned k = any_number(&seed) % 4; k > 0; k--)
+			ADD(counter_value, 1);
+		if (withdraw && contd_fabric_withdraw(&op, -FI_ECANCELED) == 0) {
+			ADD(withdrawn, 1);
+			once = 1;
+		} else {
+			AWAIT(LOAD(number), (ADD(counter_value, 1), sched_yield()));
+			CHECK_IS(op.status, 0);
+			CHECK(LOAD(counter_value) >= threshold);
+		}
+		AWAIT(LOAD(number) == 1, sched_yield());
+	}
+	(void)once;
+	return NULL;
+}
+
+/* Four threads wait for values that go up meanwhile. */
+static void case_counter(void)
+{
+	static struct fi_ops fid_ops = {.size = sizeof(fid_ops)};
+	static struct fi_ops_cntr cntr_ops = {
+		.size = sizeof(cntr_ops), .read = counter_read, .readerr = counter_readerr};
+	struct contd_fabric_attr attr = {.size = sizeof(attr), .threading = FI_THREAD_SAFE};
+	pthread_t thread[4];
+
+	begin(CONTD_AGENT_TICK);
+	cntr.fid.fclass = FI_CLASS_CNTR;
+	cntr.fid.ops = &fid_ops;
+	cntr.ops = &cntr_ops;
+	CHECK_OK(contd_fabric_counter_adopt(&cntr, &attr, &counter));
+	start_lookers(1);
+	for (uintptr_t i = 0; i < 4; i++)
+		CHECK_OK(pthread_create(&thread[i], NULL, count_on, (void *)i));
+	for (unsigned i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	stop_lookers(1);
+	CHECK_IS(ran, rounds / 4 * 4);
+	CHECK_IS(cancelled, withdrawn);
+	CHECK_OK(contd_fabric_counter_close(counter));
+	end();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} cases[] = {{"owned", case_owned},
+		     {"mutex", case_mutex},
+		     {"withdraw", case_withdraw},
+		     {"close", case_close},
+		     {"many", case_many},
+		     {"many_again", case_many_again},
+		     {"many_withdraw", case_many_withdraw},
+		     {"many_slow", case_many_slow},
+		     {"many_again_slow", case_many_again_slow},
+		     {"many_withdraw_slow", case_many_withdraw_slow},
+		     {"many_close", case_many_close},
+		     {"counter", case_counter}};
+
+	if (argc != 3)
+		return 2;
+	if (getenv("CONTD_FABRIC_ROUNDS"))
+		rounds = (uint32_t)strtoul(getenv("CONTD_FABRIC_ROUNDS"), NULL, 10);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (strcmp(argv[2], cases[i].name) == 0) {
+			cases[i].run();
+			return 0;
+		}
+	return 2;
+}
