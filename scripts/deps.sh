@@ -13,7 +13,7 @@ Otherwise prints which packages are missing and exits with 1. If nothing is miss
 
   --check   only look, install nothing
 
-Environment: CONTD_CORE=1, nothing of MPI is needed.
+Environment: CONTD_CORE=1, nothing of MPI or libfabric is needed.
 
 Sets (when sourced): MPIRUN, Open MPI's mpirun; the OMPI_* variables that let root run it and share cores.
 EOF
@@ -27,9 +27,9 @@ deps_missing() {
 		command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
 	done
 	command -v pkg-config >/dev/null || have=0
-	local mpi=(ompi-c:libopenmpi-dev mpich:libmpich-dev)
-	[[ ${CONTD_CORE:-0} != 1 ]] || mpi=()
-	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev libuv:libuv1-dev libfabric:libfabric-dev "${mpi[@]}"; do
+	local more=(ompi-c:libopenmpi-dev mpich:libmpich-dev libfabric:libfabric-dev)
+	[[ ${CONTD_CORE:-0} != 1 ]] || more=()
+	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev libuv:libuv1-dev "${more[@]}"; do
 		if ((!have)) || ! pkg-config --exists "${entry%%:*}"; then
 			echo "${entry#*:}"
 		fi

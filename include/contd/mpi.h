@@ -76,6 +76,23 @@ CONTD_API int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI
 CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb,
 			       void *cb_data, MPI_Status *array_of_statuses, MPI_Request cont_req);
 
+/* -------------------------------------------------------------------------------- together with what else there is --- */
+
+/*
+ * The operation completes *event, with status 0 or its MPI error class: so that one continuation, contd_event_continue(),
+ * waits for MPI operations and others (events of the program's, fabric operations). *event is made pending here; *request
+ * is treated as by MPI_Continue, and *status (MPI_STATUS_IGNORE is allowed) is set before the event completes.
+ * Context: as MPI_Continue. Errors: MPI error classes, as there; then *event may be pending and nobody completes it.
+ */
+CONTD_API int contd_mpi_event(MPI_Request *request, MPI_Status *status, struct contd_event *event);
+
+/*
+ * The group behind a continuation request: what is registered with it (events, memory words, fabric operations) is
+ * outstanding for the request too, which completes when all is done. It lasts as long as the request; not to be destroyed.
+ * NULL: it is no continuation request. Context: any thread, in a callback.
+ */
+CONTD_API struct contd_group *contd_mpi_group(MPI_Request cont_req);
+
 /* ------------------------------------------------------------------------------------------------------ doorbells --- */
 
 /*

@@ -134,6 +134,10 @@ static void measure(void)
 /* It is about to sleep, in this way, and may be woken. */
 static void arm(uint32_t how)
 {
+	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+
+	if (ops)
+		ops->drain();
 	contd__store(&D.daemon_called, 0);
 	contd__store_seq(&D.page->armed.by.daemon, how);
 }
@@ -241,6 +245,7 @@ static int descriptors(int *fds, uint64_t *ns)
 		if (!(source->where & where) || !source->pending())
 			continue;
 		more = source->sleep_on ? source->sleep_on(fds + count, FDS_MAX - count, &most) : 0;
+		contd__store(&source->slept_on, more > 0);
 		if (more == -EAGAIN)
 			return source->where & WHERE_DAEMON ? -EAGAIN : -EBUSY;
 		if (more <= 0)
@@ -605,6 +610,8 @@ int contd_daemon_stop(void)
 	else if (--S.users == 0 && !S.by_settings)
 		end_locked();
 	pthread_mutex_unlock(&S.lock);
+	if (!rc)
+		contd__pending_sig(); /* who sleeps in a wait for the daemon to look may have to look now */
 	return rc;
 }
 

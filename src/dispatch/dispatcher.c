@@ -178,6 +178,7 @@ int contd_configure(const struct contd_config *cfg)
 		if (rc)
 			settle(&before);
 		D.signal_ops->configured();
+		contd__pending_sig(); /* who sleeps in a wait for the daemon to look may have to look now */
 	}
 	pthread_mutex_unlock(&life_lock);
 	return rc;

@@ -58,6 +58,8 @@ struct contd__source {
 	 * thread only.
 	 */
 	int (*sleep_on)(int *fds, int room, uint64_t *ns);
+	bool tells;         /* the descriptors tell of everything: threads that wait may leave it to the daemon */
+	uint32_t slept_on;  /* the daemon has got descriptors, the last time that it asked */
 };
 #define SOURCES_MAX 8u
 
@@ -66,6 +68,7 @@ struct contd__signal_ops {
 	void (*arm)(void);        /* something that ticks can serve became pending; any context */
 	int (*notify)(void);      /* interrupt one attached thread; any context; 1 if one will look */
 	bool (*listens)(void);    /* can peers ring this process */
+	void (*drain)(void);      /* of peers that have asked who listens, now and then; any context */
 	bool (*computing)(int32_t tid); /* does that thread compute in a region */
 	int (*notify_region)(void); /* the same for one that computes in a region; 1 if there is one */
 	void (*ring)(int32_t tid); /* interrupt that one, on the sources' behalf */
@@ -158,6 +161,9 @@ bool contd__sources_here_sig(uint32_t where);
 
 /* Let every such source make progress; `where` is the place this is. */
 void contd__sources_drive_sig(enum contd__where where, bool last);
+
+/* A thread that drives `mine` itself looks at everything else: words, and other sources. */
+CONTD_INTERNAL_API void contd__look_beside(const struct contd__source *mine);
 
 /* Free dead groups, when there are many or when told so. Ordinary threads, outside read-side sections; may block. */
 void contd__reap(bool all);

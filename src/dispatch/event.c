@@ -54,16 +54,20 @@ static void keep_status(struct contd__slot *s, int32_t status)
 		contd__cas(&s->out.status, &none, status);
 }
 
+/* In a slot's source: it waits for this event alone, whose `next` is not its. */
+#define SOURCE_ALONE ((uintptr_t)4)
+_Static_assert(_Alignof(struct contd_event) >= 8, "an event's address has 3 bits free");
+
 uint32_t contd__events_detach_sig(struct contd__slot *s, uint32_t generation)
 {
-	struct contd_event *e = (struct contd_event *)(s->source & ~(uintptr_t)3);
+	struct contd_event *e = (struct contd_event *)(s->source & ~(uintptr_t)7);
 	struct contd_event *next;
 	uint32_t taken = 0;
 
 	for (; e; e = next) {
 		uint64_t w = attached_word(s, generation);
 
-		next = e->next;
+		next = s->source & SOURCE_ALONE ? NULL : e->next;
 		taken += contd__cas(&e->word, &w, 0);
 	}
 	return taken;
@@ -95,11 +99,49 @@ static int back_out(struct contd__slot *s, uint32_t generation, uint32_t never)
 	return contd__fail(-EBUSY, "an event has a continuation already: one continuation an event at a time");
 }
 
+/*
+ * One event, and no handle to be given: no hold is needed while others are attached, and once the event knows of the slot,
+ * 0, that is out of this call's hands. 1: it was complete already. -EBUSY.
+ */
+static int attach_alone(struct contd_event *e, struct contd__slot *s, uint32_t *generationp)
+{
+	uint64_t w = 0;
+
+	s->source = (uintptr_t)e | KIND_EVENT | SOURCE_ALONE;
+	*generationp = contd__slot_publish_sig(s, 1);
+	if (contd__cas(&e->word, &w, attached_word(s, *generationp))) {
+		CONTD_TESTPOINT("event_attached_alone");
+		return 0;
+	}
+	if (!(w & WORD_DONE))
+		return back_out(s, *generationp, 1);
+	keep_status(s, (int32_t)(w >> 32));
+	return 1;
+}
+
+/* All of them, and this call's own hold, so that it becomes ready at the end of it at the earliest. How many are to be counted
+ * then: the hold, and those that were complete already; or -EBUSY. */
+static int attach_all(size_t n, struct contd_event *const events[], struct contd__slot *s, uint32_t *generationp)
+{
+	uint32_t done = 1;
+
+	s->source = KIND_EVENT;
+	*generationp = contd__slot_publish_sig(s, (uint32_t)n + 1);
+	for (size_t i = 0; i < n; i++) {
+		int rc = attach(events[i], s, *generationp);
+
+		if (rc < 0)
+			return back_out(s, *generationp, done + (uint32_t)(n - i));
+		done += (uint32_t)rc;
+	}
+	return (int)done;
+}
+
 int contd_event_continue(size_t n, struct contd_event *const events[], contd_callback *cb, void *data,
 			 struct contd_group *group, struct contd_handle *handlep)
 {
 	struct contd__slot *s;
-	uint32_t generation, flags, done = 1; /* 1: this call's own hold, so that it becomes ready at the end of it at the earliest */
+	uint32_t generation, flags;
 	int rc = contd__check_live();
 
 	if (rc)
@@ -119,63 +161,75 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 	s->cb.user = cb;
 	s->data = data;
 	contd__store(&s->out.status, 0);
-	s->source = KIND_EVENT;
-	generation = contd__slot_publish_sig(s, (uint32_t)n + 1);
-	for (size_t i = 0; i < n; i++) {
-		rc = attach(events[i], s, generation);
-		if (rc < 0)
-			return back_out(s, generation, done + (uint32_t)(n - i));
-		done += (uint32_t)rc;
-	}
+	rc = n == 1 && !handlep ? attach_alone(events[0], s, &generation) : attach_all(n, events, s, &generation);
+	if (rc <= 0)
+		return rc;
 	if (handlep) {
 		handlep->slot = s;
 		handlep->generation = generation;
 	}
 	CONTD_TESTPOINT("event_before_release");
 	if (contd__may_run_inline(group))
-		contd__slot_run_inline(s, generation, done);
-	else if (contd__slot_event_done_sig(s, generation, done))
+		contd__slot_run_inline(s, generation, (uint32_t)rc);
+	else if (contd__slot_event_done_sig(s, generation, (uint32_t)rc))
 		contd__kick_sig(flags);
 	return 0;
 }
 
+/* 1: *wp is what waited for it, whose event is to be counted; 0: nothing; -EALREADY. Between enter and leave. */
+static int end_event(struct contd_event *event, int status, uint64_t *wp)
+{
+	uint64_t w = contd__load_acquire(&event->word);
+
+	do {
+		if (w & WORD_DONE)
+			return -EALREADY;
+		CONTD_TESTPOINT("event_before_exchange");
+	} while (!contd__cas(&event->word, &w, done_word(status)));
+	CONTD_TESTPOINT("event_exchanged");
+	*wp = w;
+	return w != 0;
+}
+
 int contd_event_complete(struct contd_event *event, int status)
 {
+	uint32_t flags = CONTD_POLL_ONLY;
 	bool reader;
 	uint64_t w;
+	int rc;
 
 	if (!event)
 		return contd__fail(-EINVAL, "contd_event_complete: event must not be NULL");
 	reader = contd__enter_sig();
-	w = contd__load_acquire(&event->word);
-	for (;;) {
-		struct contd_group *g;
-		struct contd__slot *s;
-		uint32_t flags;
+	rc = end_event(event, status, &w);
+	if (rc > 0) {
+		struct contd__slot *s = contd__word_slot(w);
+		struct contd_group *g = s->group;
 
-		if (w & WORD_DONE) {
-			contd__leave_sig(reader);
-			return contd__fail(-EALREADY, "contd_event_complete: complete already; contd_event_init() starts anew");
-		}
-		CONTD_TESTPOINT("event_before_exchange");
-		if (!contd__cas(&event->word, &w, done_word(status)))
-			continue;
-		CONTD_TESTPOINT("event_exchanged");
-		if (w == 0)
-			break;
-		s = contd__word_slot(w);
-		g = s->group;
 		keep_status(s, status);
-		if (contd__slot_event_done_rcu(s, contd__word_generation(w), 1)) {
-			/* After it was counted: a poll-only group whose handle is given back meanwhile is none any more, and
-			 * either this or contd_group_destroy() sees both. */
+		/* After it was counted: a poll-only group whose handle is given back meanwhile is none any more, and either this
+		 * or contd_group_destroy() sees both. */
+		if (contd__slot_event_done_rcu(s, contd__word_generation(w), 1))
 			flags = contd__load_seq(&g->flags);
-			contd__leave_sig(reader);
-			contd__kick_sig(flags);
-			return 0;
-		}
-		break;
 	}
 	contd__leave_sig(reader);
+	if (rc < 0)
+		return contd__fail(rc, "contd_event_complete: complete already; contd_event_init() starts anew");
+	contd__kick_sig(flags);
 	return 0;
+}
+
+void contd__events_complete_sig(struct contd_event *const event[], uint32_t n)
+{
+	uint32_t waiting = 0, flags = CONTD_POLL_ONLY;
+	uint64_t w, word[EVENTS_TOGETHER];
+	bool reader = contd__enter_sig();
+
+	for (uint32_t i = 0; i < n; i++)
+		if (end_event(event[i], 0, &w) > 0)
+			word[waiting++] = w;
+	if (waiting && (waiting > 1 || !contd__word_take_rcu(word[0])))
+		flags = contd__words_done_rcu(word, waiting);
+	contd__leave_sig(reader);
+	contd__kick_sig(flags);
 }

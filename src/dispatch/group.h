@@ -108,6 +108,23 @@ static inline uint32_t contd__word_generation(uint64_t w)
 }
 
 /*
+ * The same with one event of each of n (contd__slot_word), announced together. Returns the flags that contd__kick_sig() is to
+ * be given. Between enter and leave.
+ */
+uint32_t contd__words_done_rcu(const uint64_t word[], uint32_t n);
+
+/*
+ * The same with one event of one that sources which are driven on this thread have completed alone, while nothing else is ready:
+ * contd__drive() runs it when they are through, without a bit being set and found again. At most one, for what is taken nobody
+ * else can run, and callbacks may wait for each other. false: nothing was counted.
+ */
+bool contd__word_take_rcu(uint64_t word);
+
+/* dispatch/event.c: complete so many events with 0, those that are not complete already. Any context. */
+#define EVENTS_TOGETHER 16u
+CONTD_INTERNAL_API void contd__events_complete_sig(struct contd_event *const event[], uint32_t n);
+
+/*
  * Make it ready although events are missing; those count nothing when they come. The caller holds a pin, and so does
  * whoever counts one of them later. 1 if it became ready. 0 also where somebody looks at it (SLOT_LOOKED_AT), who calls
  * this afterwards.

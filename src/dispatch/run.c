@@ -328,6 +328,67 @@ int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint3
 	return ready;
 }
 
+/* Ready ones of one leaf of a group's, whose bits are not set yet. */
+struct marks {
+	struct contd_group *group; /* NULL: there are none */
+	uint32_t leaf;
+	uint64_t bits;
+};
+
+/* Returns the flags that this adds to those of `flags` to be announced. */
+static uint32_t mark_all(const struct marks *m, uint32_t flags)
+{
+	uint32_t f;
+
+	if (!m->group)
+		return flags;
+	contd__table_mark_leaf_sig(&m->group->table, m->leaf << 6, m->bits);
+	CONTD_TESTPOINT("complete_leaf_marked");
+	/* After they were counted, as in contd_event_complete(). */
+	f = contd__load_seq(&m->group->flags);
+	return f & CONTD_POLL_ONLY ? flags : (flags & ~CONTD_POLL_ONLY) | f;
+}
+
+uint32_t contd__words_done_rcu(const uint64_t word[], uint32_t n)
+{
+	uint32_t flags = CONTD_POLL_ONLY;
+	struct marks m = {0};
+	bool ready = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__slot *s = contd__word_slot(word[i]);
+		struct contd_group *g = s->group;
+
+		if (!count_events(s, contd__word_generation(word[i]), 1, SLOT_READY))
+			continue;
+		/* From here to its bit nobody finds it; a group that something of is outstanding lives. */
+		CONTD_TESTPOINT("complete_counted");
+		ready = true;
+		if (g != m.group || s->index >> 6 != m.leaf) {
+			flags = mark_all(&m, flags);
+			m = (struct marks){g, s->index >> 6, 0};
+		}
+		m.bits |= 1ull << (s->index & 63);
+	}
+	flags = mark_all(&m, flags);
+	if (ready)
+		announce(flags);
+	return flags;
+}
+
+bool contd__word_take_rcu(uint64_t word)
+{
+	struct contd__slot **take = contd__self.take, *s = contd__word_slot(word);
+	struct contd_group *g = s->group;
+
+	if (!take || *take || contd__self.context != CONTEXT_THREAD || contd__marked_sig(CLASSES_ALL) || g->max_poll >= 0 ||
+	    contd__load_seq(&g->flags) & CONTD_POLL_ONLY)
+		return false;
+	if (contd__slot_take_sig(s, contd__word_generation(word), 1))
+		*take = s;
+	return true;
+}
+
 int contd__slot_event_done_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
 {
 	bool reader = contd__enter_sig();

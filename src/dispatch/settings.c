@@ -84,17 +84,34 @@ static bool read_number(const char *text, uint64_t *valuep)
 	return *text >= '0' && *text <= '9' && !*end && !errno;
 }
 
+/* 2 or 0.25. Not strtod(3): that takes blanks, hexadecimals and infinities, and the locale's decimal point for a point. */
+static bool read_real(const char *text, double *valuep)
+{
+	double value = 0, scale = 1;
+	bool digits = false;
+
+	for (; *text >= '0' && *text <= '9'; text++, digits = true)
+		value = 10 * value + (*text - '0');
+	if (digits && *text == '.') {
+		digits = false;
+		for (text++; *text >= '0' && *text <= '9'; text++, digits = true) {
+			value = 10 * value + (*text - '0');
+			scale *= 10;
+		}
+	}
+	*valuep = value / scale;
+	return digits && !*text;
+}
+
 static int read_text(const struct setting *s, const char *text, struct contd_config *c)
 {
 	uint64_t v = 0;
 	double real = 0;
-	char *end;
 	int named = 0;
 
 	switch (s->type) {
 	case TYPE_REAL:
-		real = strtod(text, &end);
-		if (end == text || *end || !(real >= s->min && real <= s->max))
+		if (!read_real(text, &real) || real < s->min || real > s->max)
 			return contd__fail(-EINVAL, s->wrong);
 		*(double *)field_of(s, c) = real;
 		return 0;

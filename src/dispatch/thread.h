@@ -43,6 +43,8 @@ struct contd__testing {
 	struct contd__testing *outer;
 };
 
+struct contd__slot;
+
 struct contd__self {
 	uint8_t registered; /* RCU reader, listed */
 	uint8_t context;    /* enum contd__context */
@@ -55,6 +57,7 @@ struct contd__self {
 	uint64_t checkpoint_at, checkpoint_due, checkpoint_cost;
 	struct contd__frame *frame;
 	struct contd__testing *testing;
+	struct contd__slot **take; /* where sources are driven on this thread: the one continuation taken (contd__word_take_rcu) */
 	struct contd__counters counters;
 	const char *error;
 	const void *site; /* of the continuation that runs, where the watchdog is on; NULL: none */

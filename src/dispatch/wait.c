@@ -15,6 +15,7 @@
 
 #define NAP_MIN_NS 10000   /* sleeping while a memory word is watched: first and longest nap */
 #define NAP_MAX_NS 1000000
+#define SPIN_NS 20000      /* looking at sources without giving the processor away, when nothing is found */
 
 /* What a call may run on this thread: a continuation on the daemon may call test, wait and poll, too. */
 static uint32_t classes_here(void)
@@ -32,6 +33,19 @@ static enum contd__where where_here(void)
 	return contd__self.context == CONTEXT_DAEMON ? WHERE_DAEMON : WHERE_THREAD;
 }
 
+/* Returns how many ran: 0 or 1. */
+static uint32_t drive_sources(void)
+{
+	struct contd__slot *taken = NULL, **outer = contd__self.take;
+
+	contd__self.take = &taken;
+	contd__sources_drive_sig(where_here(), false);
+	contd__self.take = outer;
+	if (taken)
+		contd__slot_run_taken(taken);
+	return taken != NULL;
+}
+
 uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources)
 {
 	struct contd__budget budget = {.count = most};
@@ -45,8 +59,10 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 		contd__self.testing = &testing;
 	}
 	contd__words_look_sig(UINT32_MAX);
-	if (sources)
-		contd__sources_drive_sig(where_here(), false);
+	if (sources) {
+		budget.ran = ran = drive_sources();
+		budget.count -= ran; /* most is 1 at least */
+	}
 	if (g && may_run_here(g))
 		ran += contd__scan_group_sig(g, &budget);
 	if (contd__marked_sig(classes_here()))
@@ -56,6 +72,16 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
 		contd__guard_pickup();
 	return ran;
+}
+
+void contd__look_beside(const struct contd__source *mine)
+{
+	uint32_t n = contd__load_acquire(&D.source_count), here = where_here();
+
+	contd__words_look_sig(UINT32_MAX);
+	for (uint32_t i = 0; i < n; i++)
+		if (D.source[i] != mine && D.source[i]->where & here && D.source[i]->pending())
+			D.source[i]->progress((enum contd__where)here, false);
 }
 
 int contd_group_test(struct contd_group *group, int *completep)
@@ -84,6 +110,24 @@ static int64_t now_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+/* Is there something pending that only this thread's looks find, now and then at least? */
+static bool must_look(void)
+{
+	uint32_t n = contd__load_acquire(&D.source_count), here = where_here();
+	bool blocks = contd__load_seq(&D.daemon_mode) == CONTD_AGENT_BLOCK;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct contd__source *s = D.source[i];
+
+		/* What the daemon finds as soon as a descriptor tells of it, it wakes us for. */
+		if (blocks && s->where & WHERE_DAEMON && s->tells && contd__load(&s->slept_on))
+			continue;
+		if (s->where & here && s->pending())
+			return true;
+	}
+	return false;
+}
+
 /* Sleep until something is ready or complete, for ns at most (< 0: no limit). Arm, look again, sleep. */
 static void doze(struct contd_group *g, int64_t ns, bool naps)
 {
@@ -95,7 +139,7 @@ static void doze(struct contd_group *g, int64_t ns, bool naps)
 	seen = contd__load_seq(&D.wake);
 	if (contd__group_outstanding_sig(g) != 0 && !contd__marked_sig(classes_here()) &&
 	    (!may_run_here(g) || contd__load_seq(&g->table.top) == 0) &&
-	    (naps || (!contd__load_seq(&D.words_pending) && !contd__sources_pending_sig(where_here()))))
+	    (naps || (!contd__load_seq(&D.words_pending) && !must_look())))
 		syscall(SYS_futex, &D.wake, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
 	contd__sub(&D.sleepers, 1);
 }
@@ -104,6 +148,7 @@ static void doze(struct contd_group *g, int64_t ns, bool naps)
 static int wait_for(struct contd_group *group, int64_t timeout_ns)
 {
 	int64_t until = 0, left = -1, nap = NAP_MIN_NS;
+	uint64_t spin = (uint64_t)(SPIN_NS * D.ticks_per_ns), idle = 0; /* since when nothing was found, in clock ticks; 0: it was */
 
 	if (timeout_ns >= 0 && __builtin_add_overflow(now_ns(), timeout_ns, &until))
 		timeout_ns = -1; /* some 200 years */
@@ -116,10 +161,18 @@ static int wait_for(struct contd_group *group, int64_t timeout_ns)
 			return contd__fail(-ETIMEDOUT, "contd_group_wait: continuations are still outstanding");
 		if (ran) {
 			nap = NAP_MIN_NS;
+			idle = 0;
 			continue;
 		}
-		if (contd__sources_pending_sig(where_here())) {
-			sched_yield(); /* a source that only this thread may drive cannot wake it */
+		if (must_look()) {
+			/* A source that nobody else drives cannot wake it. Where other programs want the processor, too, a thread
+			 * that gives it away comes back milliseconds later. */
+			if (!idle)
+				idle = contd__ticks();
+			if (contd__ticks() - idle < spin)
+				CONTD_RELAX();
+			else
+				sched_yield();
 		} else if (contd__load_seq(&D.words_pending)) {
 			doze(group, left >= 0 && left < nap ? left : nap, true);
 			nap = nap * 2 > NAP_MAX_NS ? NAP_MAX_NS : nap * 2;

@@ -9,6 +9,7 @@
 #define BATCH 16u
 #define BATCHES 4u /* in a look that need not be the last */
 #define TEXTS 256u
+_Static_assert(BATCH <= EVENTS_TOGETHER, "completed together");
 
 struct contd_fabric {
 	struct contd__fabric_object object; /* first */
@@ -26,6 +27,14 @@ struct contd_fabric {
 
 /* An operation that gives many completions stands among those that are begun with this bit. */
 #define MANY 1u
+
+/* What it has in op.threshold, where others have 0. When it has ended its queue may have gone, and can't be asked. */
+#define UNDER_WAY 1u
+#define OVER 2u
+
+/* struct contd_fabric_many, `armed` */
+#define WAITS 1u /* somebody wants to be told */
+#define FULL 2u  /* an entry is kept back */
 
 /* ----------------------------------------------------------------------------------------------------- errors' texts --- */
 
@@ -54,9 +63,10 @@ static const char *text_of(const char *text)
 
 /* ------------------------------------------------------------------------------------------------------- completing --- */
 
+/* It is not among those that are begun any more. */
 static void complete(struct contd_fabric *q, struct contd_fabric_op *op)
 {
-	contd__fabric_ended(&q->object);
+	contd__fabric_ended(&q->object, 1);
 	contd_event_complete(&op->event, op->status);
 }
 
@@ -74,23 +84,25 @@ static void fill(struct contd_fabric_op *op, const struct contd_fabric_entry *e,
 	op->text = text;
 }
 
-/* false: it is full. */
-static bool put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
+static bool has_room(const struct contd_fabric_many *m)
+{
+	/* Pairs with the store of who has taken an entry out. */
+	return contd__load(&m->put) - contd__load_seq(&m->got) < m->room;
+}
+
+/* There is room, which only this thread fills. */
+static void put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
 {
 	uint32_t at = contd__load(&m->put);
 
-	/* Acquire: pairs with the release of who has taken an entry out. */
-	if (at - contd__load_acquire(&m->got) == m->room)
-		return false;
 	m->entry[at % m->room] = *e;
 	contd__store_seq(&m->put, at + 1);
-	return true;
 }
 
 /* Dekker: put, then look whether somebody waits; contd_fabric_many_continue() says that it waits, then looks. */
 static void tell(struct contd_fabric_many *m)
 {
-	if (contd__load_seq(&m->armed) && contd__xchg(&m->armed, 0))
+	if (contd__load_seq(&m->armed) & WAITS && contd__and(&m->armed, ~WAITS) & WAITS)
 		contd_event_complete(&m->op.event, 0);
 }
 
@@ -100,28 +112,42 @@ static bool deliver_many(struct contd_fabric *q, const struct contd_fabric_entry
 	struct contd_fabric_many *m = e->context;
 	bool over = e->flags & FI_MULTI_RECV || e->status;
 
-	if (!put(m, e))
-		return false;
-	if (over && contd__begun_take(&q->begun, (uintptr_t)m | MANY))
-		contd__fabric_ended(&q->object);
-	tell(m); /* after which it may be begun anew */
+	if (!has_room(m)) {
+		/* Dekker: say that it is full, then look again; contd_fabric_many_take() makes room, then looks who waits for it. */
+		contd__or(&m->armed, FULL);
+		if (!has_room(m))
+			return false;
+	}
+	/* Before the entry is there to be taken: who has taken it may begin anew. */
+	if (over && contd__begun_take(&q->begun, (uintptr_t)m | MANY)) {
+		contd__store(&m->op.threshold, OVER);
+		contd__fabric_ended(&q->object, 1);
+	}
+	put(m, e);
+	tell(m);
 	return true;
 }
 
 static void hold(struct contd_fabric *q, const struct contd_fabric_entry *e)
 {
-	q->held[q->held_count] = *e;
-	contd__store_seq(&q->held_count, q->held_count + 1);
+	q->held[q->held_count++] = *e;
+}
+
+/* Foreign contexts may be anything: an address with that bit set is no operation's. */
+static bool may_be_ours(const void *context)
+{
+	return context && !((uintptr_t)context & MANY);
 }
 
 static void deliver(struct contd_fabric *q, const struct contd_fabric_entry *e, const char *text)
 {
 	struct contd_fabric_op *op = e->context;
+	bool ours = may_be_ours(op);
 
-	if (op && contd__begun_take(&q->begun, (uintptr_t)op)) {
+	if (ours && contd__begun_take(&q->begun, (uintptr_t)op)) {
 		fill(op, e, text);
 		complete(q, op);
-	} else if (op && contd__begun_find(&q->begun, (uintptr_t)op | MANY)) {
+	} else if (ours && contd__begun_find(&q->begun, (uintptr_t)op | MANY)) {
 		if (q->held_count || !deliver_many(q, e))
 			hold(q, e);
 	} else if (q->foreign) {
@@ -138,7 +164,7 @@ static bool deliver_held(struct contd_fabric *q)
 		if (contd__begun_find(&q->begun, (uintptr_t)e->context | MANY) && !deliver_many(q, e))
 			return false;
 		q->held_first++;
-		contd__store_seq(&q->held_count, q->held_count - 1);
+		q->held_count--;
 	}
 	q->held_first = 0;
 	return true;
@@ -147,11 +173,50 @@ static bool deliver_held(struct contd_fabric *q)
 /* ---------------------------------------------------------------------------------------------------------- reading --- */
 
 /* The first fields of struct fi_cq_tagged_entry are those of the shorter ones: fi_cq(3). */
-static void entry_of(struct contd_fabric_entry *e, const char *raw, uint32_t bytes, fi_addr_t source)
+static inline struct fi_cq_tagged_entry whole(const char *raw, uint32_t bytes)
 {
 	struct fi_cq_tagged_entry t = {0};
 
-	memcpy(&t, raw, bytes);
+	/* Each with a size that the compiler knows. */
+	if (bytes == sizeof(t))
+		memcpy(&t, raw, sizeof(t));
+	else if (bytes == sizeof(struct fi_cq_data_entry))
+		memcpy(&t, raw, sizeof(struct fi_cq_data_entry));
+	else if (bytes == sizeof(struct fi_cq_msg_entry))
+		memcpy(&t, raw, sizeof(struct fi_cq_msg_entry));
+	else
+		memcpy(&t, raw, sizeof(struct fi_cq_entry));
+	return t;
+}
+
+static inline void *context_of(const char *raw)
+{
+	void *context;
+
+	memcpy(&context, raw + offsetof(struct fi_cq_entry, op_context), sizeof(context));
+	return context;
+}
+
+static void fill_raw(struct contd_fabric_op *op, const char *raw, uint32_t bytes, fi_addr_t source)
+{
+	struct fi_cq_tagged_entry t = whole(raw, bytes);
+
+	op->flags = t.flags;
+	op->length = t.len;
+	op->buffer = t.buf;
+	op->data = t.data;
+	op->tag = t.tag;
+	op->source = source;
+	op->truncated = 0;
+	op->status = 0;
+	op->provider_error = 0;
+	op->text = "";
+}
+
+static void entry_of(struct contd_fabric_entry *e, const char *raw, uint32_t bytes, fi_addr_t source)
+{
+	struct fi_cq_tagged_entry t = whole(raw, bytes);
+
 	e->context = t.op_context;
 	e->flags = t.flags;
 	e->length = t.len;
@@ -185,9 +250,11 @@ static void fail_all(struct contd_fabric *q, int32_t status, const char *text)
 				continue;
 			}
 			m = e.context;
-			put(m, &e); /* where it is full the buffer's end goes unsaid until it has been emptied: op.status */
 			m->op.status = status;
-			contd__fabric_ended(&q->object);
+			contd__store(&m->op.threshold, OVER);
+			if (has_room(m)) /* else the buffer's end goes unsaid, but for op.status */
+				put(m, &e);
+			contd__fabric_ended(&q->object, 1);
 			tell(m);
 		}
 }
@@ -211,8 +278,8 @@ static const char *text_of_error(struct contd_fabric *q, const struct fi_cq_err_
 	return text_of(both);
 }
 
-/* -FI_EAVAIL. The caller is inside libfabric, and leaves. false: there was none after all. */
-static bool read_error(struct contd_fabric *q, struct contd_fabric_entry *e, const char **text)
+/* -FI_EAVAIL. The caller is inside libfabric, and leaves. 1; 0: there was none after all; or the queue's error. */
+static ssize_t read_error(struct contd_fabric *q, struct contd_fabric_entry *e, const char **text)
 {
 	struct fi_cq_err_entry error;
 	ssize_t rc;
@@ -220,12 +287,8 @@ static bool read_error(struct contd_fabric *q, struct contd_fabric_entry *e, con
 
 	memset(&error, 0, sizeof(error)); /* err_data_size 0: the provider's own buffer, fi_cq(3) */
 	rc = fi_cq_readerr(q->cq, &error, 0);
-	if (rc == -FI_EAGAIN)
-		return false;
-	if (rc < 0) {
-		error.op_context = NULL;
-		error.err = (int)-rc;
-	}
+	if (rc < 0)
+		return rc == -FI_EAGAIN || rc == -FI_EINTR ? 0 : rc;
 	err = error.err > 0 ? error.err : error.err < 0 ? -error.err /* shm: libfabric 1.17 */ : FI_EOTHER;
 	*text = text_of_error(q, &error, err);
 	*e = (struct contd_fabric_entry){.context = error.op_context,
@@ -239,18 +302,50 @@ static bool read_error(struct contd_fabric *q, struct contd_fabric_entry *e, con
 					 .status = -err,
 					 .provider_error = error.prov_errno};
 	snprintf(e->text, sizeof(e->text), "%s", *text);
-	return true;
+	return 1;
 }
 
-/* Returns how many entries there were, 0 at the end of them. */
+/* What was read without error. An operation is filled from its entry right away, without a contd_fabric_entry in between. */
+static void deliver_batch(struct contd_fabric *q, const char *raw, const fi_addr_t *from, uint32_t n)
+{
+	struct contd_fabric_op *op[BATCH];
+	struct contd_event *event[BATCH];
+	struct contd_fabric_entry e;
+	uint32_t taken = 0, count = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		op[i] = context_of(raw + i * q->format_bytes);
+		if (may_be_ours(op[i]) && contd__begun_take(&q->begun, (uintptr_t)op[i]))
+			taken++;
+		else
+			op[i] = NULL;
+	}
+	/* Before the first of them is complete: whoever is told may begin another one. */
+	if (taken)
+		contd__fabric_ended(&q->object, taken);
+	for (uint32_t i = 0; i < n; i++, raw += q->format_bytes) {
+		fi_addr_t source = q->from ? from[i] : FI_ADDR_NOTAVAIL;
+
+		if (op[i]) {
+			fill_raw(op[i], raw, q->format_bytes, source);
+			event[count++] = &op[i]->event;
+		} else {
+			entry_of(&e, raw, q->format_bytes, source);
+			deliver(q, &e, "");
+		}
+	}
+	if (count)
+		contd__events_complete_sig(event, count);
+}
+
+/* Returns how many entries there were, 0 at the end of them; BATCH where there may be more. */
 static ssize_t read_batch(struct contd_fabric *q)
 {
 	char raw[BATCH * sizeof(struct fi_cq_tagged_entry)] __attribute__((aligned(8)));
 	fi_addr_t from[BATCH];
 	struct contd_fabric_entry e;
 	const char *text = "";
-	bool error = false;
-	ssize_t n;
+	ssize_t n, error = 0;
 
 	if (contd__fabric_enter(&q->object))
 		return 0;
@@ -258,19 +353,19 @@ static ssize_t read_batch(struct contd_fabric *q)
 	if (n == -FI_EAVAIL)
 		error = read_error(q, &e, &text);
 	contd__fabric_leave(&q->object);
-	for (ssize_t i = 0; i < n; i++) {
-		entry_of(&e, raw + (size_t)i * q->format_bytes, q->format_bytes, q->from ? from[i] : FI_ADDR_NOTAVAIL);
-		deliver(q, &e, "");
-	}
-	if (n >= 0)
+	if (n >= 0) {
+		deliver_batch(q, raw, from, (uint32_t)n);
 		return n;
-	if (error && (e.context || e.status != -FI_EOVERRUN)) {
-		deliver(q, &e, text);
-		return 1;
 	}
-	if (error)
+	if (error > 0 && (e.context || e.status != -FI_EOVERRUN)) {
+		deliver(q, &e, text);
+		return BATCH;
+	}
+	if (n == -FI_EAVAIL)
+		n = error < 0 ? error : -FI_EAGAIN;
+	if (error > 0)
 		fail(q, e.status, text);
-	else if (n != -FI_EAGAIN && n != -FI_EINTR && n != -FI_EAVAIL)
+	else if (n != -FI_EAGAIN && n != -FI_EINTR)
 		fail(q, (int32_t)n, text_of(fi_strerror((int)-n)));
 	return 0;
 }
@@ -283,8 +378,10 @@ static void look(struct contd__fabric_object *o, bool last)
 		fail_all(q, contd__load(&q->failed), "the completion queue is out of order");
 		return;
 	}
+	/* A batch that is not full was the end of the queue, which the provider makes longer again at its next reading: a price
+	 * to be paid where nobody looks after this, and not else. */
 	for (uint32_t i = 0; (last || i < BATCHES) && deliver_held(q); i++)
-		if (read_batch(q) <= 0)
+		if (read_batch(q) < (last ? 1 : (ssize_t)BATCH))
 			return;
 }
 
@@ -425,6 +522,7 @@ static void prepare(struct contd_fabric *q, struct contd_fabric_op *op)
 	contd_event_init(&op->event);
 	op->queue = q;
 	op->counter = NULL;
+	op->threshold = 0;
 	op->status = 0;
 	op->text = "";
 }
@@ -457,18 +555,23 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 
 	if (!op || status > 0)
 		return contd__fail(-EINVAL, "contd_fabric_withdraw: op must not be NULL, status 0 or negative");
+	if (!op->queue && !op->counter)
+		return contd__fail(-EINVAL, "contd_fabric_withdraw: the operation was never begun");
+	/* Before its queue or counter is touched, which may have gone. The event of a multi-receive buffer says nothing. */
+	if (op->counter || !contd__load(&op->threshold) ? contd_event_is_complete(&op->event) :
+							  contd__load(&op->threshold) == OVER)
+		return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
 	if (op->counter)
 		return contd__fabric_counter_withdraw(op, status);
 	q = op->queue;
-	if (!q)
-		return contd__fail(-EINVAL, "contd_fabric_withdraw: the operation was never begun");
 	if (contd__begun_take(&q->begun, (uintptr_t)op)) {
 		fill(op, &(struct contd_fabric_entry){.source = FI_ADDR_NOTAVAIL, .status = status}, "withdrawn");
 		complete(q, op);
 		return 0;
 	}
 	if (contd__begun_take(&q->begun, (uintptr_t)op | MANY)) {
-		contd__fabric_ended(&q->object);
+		contd__store(&op->threshold, OVER);
+		contd__fabric_ended(&q->object, 1);
 		return 0;
 	}
 	return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
@@ -486,6 +589,7 @@ int contd_fabric_many_begin(struct contd_fabric *queue, struct contd_fabric_many
 	if (!queue || !many || !entry || !room)
 		return contd__fail(-EINVAL, "contd_fabric_many_begin: queue, many and entry must not be NULL, room not 0");
 	prepare(queue, &many->op);
+	many->op.threshold = UNDER_WAY;
 	many->entry = entry;
 	many->room = room;
 	many->put = many->got = 0;
@@ -504,7 +608,7 @@ int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *c
 	if (rc)
 		return rc;
 	/* Say that it waits, then look. Partner: tell(). */
-	contd__store_seq(&many->armed, 1);
+	contd__or(&many->armed, WAITS);
 	if (contd__load_seq(&many->put) != contd__load(&many->got))
 		tell(many);
 	return 0;
@@ -522,8 +626,8 @@ int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_e
 		return 0;
 	*entry = many->entry[at % many->room];
 	contd__store_seq(&many->got, at + 1);
-	/* Now there is room for what was held back, and no descriptor tells of that. */
-	if (contd__load_seq(&many->op.queue->held_count))
+	/* Now there is room for what was kept back, and no descriptor tells of that. Partner: deliver_many(). */
+	if (contd__load_seq(&many->armed) & FULL && contd__and(&many->armed, ~FULL) & FULL)
 		contd__pending_sig();
 	return 1;
 }

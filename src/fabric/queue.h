@@ -39,16 +39,16 @@ int contd__fabric_object_close(struct contd__fabric_object *o);
 /* After that, when what was under way has ended: its place is free. */
 void contd__fabric_object_closed(struct contd__fabric_object *o);
 
-/* One more operation is under way, one less. Any context. */
+/* One more operation is under way, n less. Any context. */
 static inline void contd__fabric_begun(struct contd__fabric_object *o)
 {
 	if (contd__add(o->pending, 1) == 0)
 		contd__pending_sig();
 }
 
-static inline void contd__fabric_ended(struct contd__fabric_object *o)
+static inline void contd__fabric_ended(struct contd__fabric_object *o, uint32_t n)
 {
-	contd__sub(o->pending, 1);
+	contd__sub(o->pending, n);
 }
 
 /* contd_fabric_withdraw() of an operation that waits for a counter. */

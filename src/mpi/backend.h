@@ -105,6 +105,7 @@ extern const struct contd__mpi_backend contd__mpi_portable;
 
 /* The backend in use, from the first start on; and whether it is started: not before, and not after MPI_Finalize. */
 extern const struct contd__mpi_backend *contd__mpi;
+extern struct contd__source contd__mpi_source;
 extern uint32_t contd__mpi_open;
 
 extern MPI_Status contd__status_empty; /* MPI 4.1, 3.7.3; MPI_ERROR is MPI_SUCCESS */
@@ -117,8 +118,9 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp);
 /* MPI_Finalize begins; once is enough. */
 void contd__mpi_end(void);
 
-/* The group of continuations without a CR; NULL without memory. */
-struct contd_group *contd__mpi_loose(void);
+/* The group of continuations without a CR, and of those that only complete an event; NULL without memory. */
+enum contd__loose { LOOSE, LOOSE_EVENTS };
+struct contd_group *contd__mpi_loose(enum contd__loose which);
 
 /* Through the error handler of MPI_COMM_SELF (MPI 4.1, 9.3: errors without an object); returns the class. */
 int contd__mpi_error(int class);

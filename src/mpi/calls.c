@@ -141,7 +141,7 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 		contd__thread_ensure();
 		enter(&call, true);
 		testing_begin(&testing, cr);
-		contd__words_look_sig(UINT32_MAX);
+		contd__look_beside(&contd__mpi_source);
 		cr_run(cr);
 		contd__run_ready();
 		if (!contd__cr_complete(cr) || others) {
@@ -174,7 +174,7 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 		for (unsigned round = 0;;) {
 			unsigned ran;
 
-			contd__words_look_sig(UINT32_MAX);
+			contd__look_beside(&contd__mpi_source);
 			ran = cr_run(cr);
 			ran += contd__run_ready();
 			if (contd__cr_complete(cr))
@@ -352,7 +352,7 @@ static void mixed_end(struct mixed *m)
 static void mixed_run(struct mixed *m)
 {
 	contd__thread_ensure();
-	contd__words_look_sig(UINT32_MAX);
+	contd__look_beside(&contd__mpi_source);
 	for (size_t i = 0; i < m->specials; i++)
 		if (m->special[i].cr)
 			cr_run(m->special[i].cr);

@@ -17,8 +17,8 @@ uint32_t contd__cr_live;
 MPI_Status contd__status_empty;
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct contd_group *loose;
-static MPI_Request loose_cr = MPI_REQUEST_NULL; /* of that group; nobody gets it */
+static struct contd_group *loose[2];
+static MPI_Request loose_cr[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}; /* of those groups; nobody gets them */
 static uint32_t driving;                        /* calls of drive that are under way */
 static int thread_level;
 static __thread int is_main __attribute__((tls_model("initial-exec"))); /* 1: asked, and it is MPI's main thread */
@@ -83,7 +83,7 @@ static uint32_t pending(void)
 	return contd__mpi->pending();
 }
 
-static struct contd__source source = {
+struct contd__source contd__mpi_source = {
 	.name = "MPI", .progress = drive, .pending = pending, .here = contd__mpi_thread_may, .sleep_on = contd__mpi_sockets};
 
 /*
@@ -109,8 +109,9 @@ void contd__mpi_end(void)
 	if (contd__load(&contd__dispatch.forked) || !contd__load_seq(&contd__mpi_open))
 		return;
 	contd__put_off_drain();
-	if (loose)
-		PMPI_Request_free(&loose_cr);
+	for (int i = 0; i < 2; i++)
+		if (loose[i])
+			PMPI_Request_free(&loose_cr[i]);
 	contd__store_seq(&contd__mpi_open, 0);
 	while (contd__load_seq(&driving))
 		sched_yield();
@@ -203,8 +204,8 @@ static int start_locked(void)
 	contd__put_off_start();
 	contd__store_release(&contd__mpi, backend);
 	rc = backend->start(thread_level);
-	source.where = WHERE_THREAD | WHERE_REGION | (thread_level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
-	if (!rc && contd__source_register(&source))
+	contd__mpi_source.where = WHERE_THREAD | WHERE_REGION | (thread_level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
+	if (!rc && contd__source_register(&contd__mpi_source))
 		rc = MPI_ERR_OTHER;
 	if (!rc)
 		rc = watch_finalize();
@@ -254,18 +255,21 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp)
 	return contd__mpi;
 }
 
-struct contd_group *contd__mpi_loose(void)
+struct contd_group *contd__mpi_loose(enum contd__loose which)
 {
 	struct contd__settings s = {.attr = {.size = sizeof(s.attr)}};
 
+	/* Completing an event is async-signal-safe, and anybody's. */
+	if (which == LOOSE_EVENTS)
+		s.attr.flags = CONTD_THREAD_ANY | CONTD_ASYNC_SIGNAL_SAFE;
 	/* Acquire: pairs with the release below. */
-	if (contd__load_acquire(&loose))
-		return loose;
+	if (contd__load_acquire(&loose[which]))
+		return loose[which];
 	pthread_mutex_lock(&start_lock);
-	if (!loose && contd__cr_make(&s, false, &loose_cr) == MPI_SUCCESS)
-		contd__store_release(&loose, contd__mpi->cr_of(loose_cr)->group);
+	if (!loose[which] && contd__cr_make(&s, false, &loose_cr[which]) == MPI_SUCCESS)
+		contd__store_release(&loose[which], contd__mpi->cr_of(loose_cr[which])->group);
 	pthread_mutex_unlock(&start_lock);
-	return loose;
+	return loose[which];
 }
 
 /* -------------------------------------------------------------------------------------------------------- ringing --- */

@@ -37,7 +37,7 @@ static int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
 	if (__builtin_expect(rc, 0))
 		return contd__mpi_error(rc);
 	if (cont_req == MPI_REQUEST_NULL) {
-		group = contd__mpi_loose();
+		group = contd__mpi_loose(LOOSE);
 		if (!group)
 			return contd__mpi_error(MPI_ERR_NO_MEM);
 	} else {

@@ -107,6 +107,9 @@ void contd__mpi_job(char job[CONTD_JOB_TEXT])
 			continue;
 		if (snprintf(job, CONTD_JOB_TEXT, "%s%s%s", first, *second ? "." : "", second) < CONTD_JOB_TEXT)
 			return;
+		if (i == 0)
+			fprintf(stderr, "contd: CONTD_JOB has more than %d characters, and is left out of account\n",
+				CONTD_JOB_TEXT - 1);
 	}
 	snprintf(job, CONTD_JOB_TEXT, "by.%d.%llu", starter(),
 		 (unsigned long long)contd__process_field(starter(), PROCESS_START));

@@ -63,7 +63,10 @@ struct contd__set {
 /* Of the slot's source field; NULL where all was complete at attach. */
 static inline struct contd__set *contd__set_of(const struct contd__slot *s)
 {
-	return (struct contd__set *)(contd__load_acquire(&s->source) & ~(uintptr_t)3);
+	uintptr_t source = contd__load_acquire(&s->source);
+
+	/* Others than MPI's may be registered with a CR's group: contd_mpi_group(). */
+	return (source & 3) == KIND_SOURCE ? (struct contd__set *)(source & ~(uintptr_t)3) : NULL;
 }
 
 /* Room for so many operations; NULL without memory. */

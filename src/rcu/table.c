@@ -94,14 +94,19 @@ static void mark_up(struct contd__table *t, uint32_t index)
 		contd__root_mark_sig(t->root, t->root_index);
 }
 
-void contd__table_mark_sig(struct contd__table *t, uint32_t index)
+void contd__table_mark_leaf_sig(struct contd__table *t, uint32_t index, uint64_t bits)
 {
 	struct contd__branch *b = contd__load_acquire(&t->branch[index >> 18]);
 	struct contd__chunk *c = contd__load_acquire(&b->chunk[index >> 12 & 63]);
 
-	contd__or(&c->leaf[index >> 6 & 63], 1ull << (index & 63));
+	contd__or(&c->leaf[index >> 6 & 63], bits);
 	CONTD_TESTPOINT("mark_leaf");
 	mark_up(t, index);
+}
+
+void contd__table_mark_sig(struct contd__table *t, uint32_t index)
+{
+	contd__table_mark_leaf_sig(t, index, 1ull << (index & 63));
 }
 
 /* Clear the hint for an empty word, and look again. */
@@ -122,7 +127,7 @@ static inline uint64_t at_or_after(uint32_t bit)
 }
 
 /* One leaf's part of a claim. */
-static struct contd__slot *claim_leaf(struct contd__chunk *c, unsigned leaf, uint64_t mask)
+static inline struct contd__slot *claim_leaf(struct contd__chunk *c, unsigned leaf, uint64_t mask)
 {
 	uint64_t v;
 
@@ -155,9 +160,9 @@ static struct contd__slot *claim_chunk(struct contd__table *t, struct contd__chu
 	return NULL;
 }
 
-struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos)
+/* From the top, at or after `from`. */
+static __attribute__((noinline)) struct contd__slot *claim_down(struct contd__table *t, uint32_t from, uint32_t *pos)
 {
-	uint32_t from = *pos; /* the first index that counts; the rest of it below a level is 0 once that level moved on */
 	uint64_t v;
 
 	while (from >> 18 < 64 && (v = contd__load_seq(&t->top) & at_or_after(from >> 18)) != 0) {
@@ -188,6 +193,24 @@ struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos
 	}
 	*pos = from;
 	return NULL;
+}
+
+struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos)
+{
+	uint32_t from = *pos; /* the first index that counts; the rest of it below a level is 0 once that level moved on */
+
+	/* In the midst of a leaf, which is there: the next one of it, whatever the levels above say. */
+	if (from & 63) {
+		struct contd__branch *b = contd__load_acquire(&t->branch[from >> 18]);
+		struct contd__chunk *c = contd__load_acquire(&b->chunk[from >> 12 & 63]);
+		struct contd__slot *s = claim_leaf(c, from >> 6 & 63, at_or_after(from & 63));
+
+		if (s) {
+			*pos = s->index + 1;
+			return s;
+		}
+	}
+	return claim_down(t, from, pos);
 }
 
 int contd__root_next_sig(struct contd__root *root, uint32_t *pos)

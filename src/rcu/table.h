@@ -141,8 +141,9 @@ CONTD_INTERNAL_API struct contd__slot *contd__slot_alloc_sig(struct contd__table
 /* Give a slot back; its generation goes up, so that handles to it become stale. */
 CONTD_INTERNAL_API void contd__slot_free_sig(struct contd__table *t, struct contd__slot *s);
 
-/* Set the ready bit of a slot. */
+/* Set the ready bit of a slot; several, of the leaf that the index is in. */
 CONTD_INTERNAL_API void contd__table_mark_sig(struct contd__table *t, uint32_t index);
+void contd__table_mark_leaf_sig(struct contd__table *t, uint32_t index, uint64_t bits);
 
 /*
  * Clear the first ready bit at or after *pos and return its slot, which is the caller's then; *pos goes behind it.

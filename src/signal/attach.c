@@ -301,6 +301,7 @@ int contd__signal_start(const struct contd_config *config)
 		.arm = contd__arm_sig,
 		.notify = contd__notify_sig,
 		.listens = listens,
+		.drain = contd__bell_drain_sig,
 		.computing = contd__signals_computing_sig,
 		.notify_region = contd__notify_region_sig,
 		.ring = contd__ring_sig,

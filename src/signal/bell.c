@@ -134,9 +134,11 @@ static bool still_there(const struct contd__peer *peer)
 	return true;
 }
 
-static int send(struct contd__peer *peer, uint32_t thread)
+/* To the thread that has armed the bell, or, where none has, to whichever the kernel takes. */
+static int send(struct contd__peer *peer, uint32_t armed)
 {
 	const struct contd__page *page = peer->page;
+	uint32_t thread = armed ? armed : (uint32_t)page->pid;
 	siginfo_t info = {.si_code = SI_QUEUE};
 	int fd = peer->pidfd, rc = 0;
 	unsigned flags = 0;
@@ -165,8 +167,15 @@ static int send(struct contd__peer *peer, uint32_t thread)
 			fd = peer->pidfd;
 		}
 	}
-	if (syscall(SYS_pidfd_send_signal, fd, page->signal_number, &info, flags))
-		rc = -errno;
+	/* The main thread's descriptor is the process's. */
+	if (thread == (uint32_t)page->pid && armed && !contd__load(&contd__bell_no_thread_fds))
+		flags = CONTD_PIDFD_SIGNAL_THREAD;
+	rc = (int)syscall(SYS_pidfd_send_signal, fd, page->signal_number, &info, flags);
+	if (rc && errno == EINVAL && flags && fd == peer->pidfd) {
+		contd__store(&contd__bell_no_thread_fds, 1);
+		rc = (int)syscall(SYS_pidfd_send_signal, fd, page->signal_number, &info, 0);
+	}
+	rc = rc ? -errno : 0;
 	if (fd != peer->pidfd)
 		syscall(SYS_close, fd);
 	return rc;
@@ -193,7 +202,7 @@ int contd__bell_ring(struct contd_bell *bell)
 		thread = 0;
 	}
 	if (thread || how == DAEMON_POLLS) {
-		rc = send(peer, thread ? thread : (uint32_t)page->pid);
+		rc = send(peer, thread);
 		rang = rang || rc == 0;
 	}
 	if (rang) {

@@ -281,6 +281,7 @@ static void stray(void)
 	sigaddset(&set, contd__signals.signal_number);
 	CHECK(pthread_sigmask(SIG_BLOCK, &set, &before) == 0);
 	bell = opened(1);
+	contd__store(&contd__bell_no_thread_fds, 1); /* as before Linux 6.9 */
 	CHECK(contd_bell_ring(bell) == 1);
 	for (int i = 0; i < 5000 && !(contd__load_seq(&contd__tls.flags) & CONTD__TLS_REARM); i++)
 		usleep(1000);

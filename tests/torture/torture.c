@@ -753,9 +753,9 @@ static void recent_cancel(struct self *m, uint32_t which)
 /* Ordinary code could call contd_poll() and contd_cancel() there: no lock of contd's is held, and no read-side section is under way. */
 static bool may_poll_at(const char *name)
 {
-	static const char *const allowed[] = {"publish_pending", "event_attached",   "event_before_release",
-					      "claim_running",   "cancel_withdrawn", "chain_waiting",
-					      "scan_pinned",     "word_before_live"};
+	static const char *const allowed[] = {"publish_pending",      "event_attached", "event_attached_alone",
+					      "event_before_release", "claim_running",  "cancel_withdrawn",
+					      "chain_waiting",        "scan_pinned",    "word_before_live"};
 
 	for (unsigned i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		if (strcmp(name, allowed[i]) == 0)
@@ -1209,6 +1209,9 @@ static void step_bulk(struct self *m, uint64_t r)
 	uint32_t flags = some_flags(r >> 20), cancelled = 0;
 	struct contd_group *group = group_make(flags, 0);
 	bool given_back = r >> 30 & 1, done;
+	/* One by one, or so many at a time. */
+	struct contd_event *held[EVENTS_TOGETHER];
+	uint32_t together = r >> 32 & 1 ? 1 + below(r >> 33, EVENTS_TOGETHER) : 0, holds = 0;
 
 	COUNT(m, did[DID_BULK]);
 	while (n % stride == 0 || stride % 3 == 0 || stride % 5 == 0 || stride % 7 == 0)
@@ -1236,8 +1239,14 @@ static void step_bulk(struct self *m, uint64_t r)
 	}
 	/* Whatever stride and n have in common: what was missed comes after. */
 	for (uint32_t i = 0, at = 0; i < n; i++, at = (at + stride) % n) {
-		if (!contd_event_is_complete(&m->bulk[at].event))
+		if (together)
+			held[holds++] = &m->bulk[at].event; /* complete already, perhaps, or twice there */
+		else if (!contd_event_is_complete(&m->bulk[at].event))
 			must(contd_event_complete(&m->bulk[at].event, 0));
+		if (holds && holds == together) {
+			contd__events_complete_sig(held, holds);
+			holds = 0;
+		}
 		if (i == n / 2 && given_back)
 			group_give_back(group);
 		if (i % 512 == 3)

@@ -159,6 +159,40 @@ Test(agents, block_is_woken_by_a_completion)
 	cr_assert_eq(contd_fini(), 1);
 }
 
+static double cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+/* A thread that waits leaves the looking to the daemon, where descriptors tell of everything; else it looks itself. */
+Test(agents, block_lets_waits_sleep)
+{
+	for (int tells = 0; tells < 2; tells++) {
+		uint64_t begun;
+		double cpu;
+
+		begin_block();
+		source_a.source.where |= WHERE_THREAD;
+		source_a.source.tells = tells;
+		await(daemon_is() == DAEMON_POLLS);
+		cpu = cpu_ns();
+		begun = now_ns();
+		must_fail(contd_group_wait(any, 300000000), ETIMEDOUT);
+		cpu = (cpu_ns() - cpu) / (double)(now_ns() - begun);
+		if (tells)
+			cr_assert_lt(cpu, 0.02);
+		else
+			cr_assert_gt(looks_at(&source_a, WHERE_THREAD), 50);
+		source_finish(&source_a);
+		must(contd_group_wait(any, -1));
+		cr_assert_eq(runs(&t1), (unsigned)tells + 1);
+		cr_assert_eq(contd_fini(), 0);
+	}
+}
+
 Test(agents, block_is_woken_by_the_end)
 {
 	uint64_t begun;

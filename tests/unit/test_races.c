@@ -67,10 +67,13 @@ static struct point points[] = {
 	{"publish_pending"},
 	{"complete_ready"},
 	{"complete_marked"},
+	{"complete_counted"},
+	{"complete_leaf_marked"},
 	{"finish_freed"},
 	{"claim_running"},
 	{"scan_pinned"},
 	{"event_attached"},
+	{"event_attached_alone"},
 	{"event_before_release"},
 	{"event_before_exchange"},
 	{"event_exchanged"},
@@ -206,6 +209,27 @@ static void chain_part(void)
 	must(contd_group_destroy(b));
 }
 
+/* Events that a source completes together, of several groups. */
+static struct tally together_tally[EVENTS_TOGETHER];
+enum { TOGETHERS = 10 };
+
+static void together_part(void)
+{
+	struct contd_group *group[] = {signal_group, plain_group, poll_group};
+	struct contd_event e[EVENTS_TOGETHER], *es[EVENTS_TOGETHER];
+
+	for (unsigned round = 0; round < TOGETHERS; round++) {
+		for (unsigned i = 0; i < EVENTS_TOGETHER; i++) {
+			es[i] = &e[i];
+			contd_event_init(es[i]);
+			must(contd_event_continue(1, &es[i], tally_cb, &together_tally[i], group[i % (round % 3 + 1)], NULL));
+		}
+		contd__events_complete_sig(es, EVENTS_TOGETHER);
+		contd_poll(0);
+	}
+	must(contd_group_wait(poll_group, PATIENCE_SECONDS * 1000000000ll));
+}
+
 static void complete_it(void *event)
 {
 	contd_event_complete(event, 0);
@@ -294,6 +318,7 @@ ParameterizedTest(struct point *point, races, interrupted)
 		daemon_part(point->name);
 	words_part();
 	chain_part();
+	together_part();
 	if (bells)
 		bells_part(point->name);
 	if (on_daemon && strcmp(point->name, "daemon_sleeps") != 0)
@@ -326,6 +351,8 @@ ParameterizedTest(struct point *point, races, interrupted)
 	cr_assert_eq(runs(&chain_tally[2]), 0);
 	cr_assert_eq(runs(&chain_tally[3]), 200);
 	cr_assert_eq(runs(&nested_tally), nested);
+	for (unsigned i = 0; i < EVENTS_TOGETHER; i++)
+		cr_assert_eq(runs(&together_tally[i]), TOGETHERS);
 	for (unsigned i = 0; i < SIDES; i++) {
 		cr_assert_eq(runs(&side_tally[i]), i < sides ? 1 : 0, "side %u of %u", i, sides);
 		ready += runs(&side_tally[i]);
@@ -507,8 +534,19 @@ Test(races, completed_while_it_is_registered)
 {
 	begin();
 	hook_at("event_attached", complete_e1, 1);
-	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
 	cr_assert_eq(runs(&t1), 1, "inside the call");
+	end(1, 0, 0);
+}
+
+/* One event and no handle: the call has nothing more to do with it once it is attached. */
+Test(races, completed_while_it_is_registered_alone)
+{
+	begin();
+	hook_at("event_attached_alone", complete_e1, 1);
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	cr_assert_eq(runs(&t1), 0, "it is ready, and not the call's to run");
+	cr_assert_eq(contd_poll(0), 1);
 	end(1, 0, 0);
 }
 

@@ -211,6 +211,37 @@ Test(signal, notifications_are_coalesced)
 }
 
 /* The same with timers: the rest comes by ticks. */
+/*
+ * One that was sent and has not come for a second is taken for lost (a debugger, a handler of the program's that stood in
+ * ours' place): the next completion sends another. Before that it is believed to be on its way.
+ */
+Test(signal, a_notification_that_was_swallowed_is_sent_again)
+{
+	struct contd_group *g;
+	uint64_t until;
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	helper_create(&other, false);
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
+	contd__store(&contd__me->signalled_at, contd__ticks());
+	contd__store_seq(&contd__me->signalled, 1);
+	helper_do(&other, job_complete, &e1);
+	for (until = now_ns() + 20000000; now_ns() < until;)
+		;
+	cr_assert_eq(runs(&t1), 0);
+	cr_assert_eq(stats_now().notifications, 0);
+	contd__store(&contd__me->signalled_at, contd__ticks() - contd__dispatch.second * 2);
+	helper_do(&other, job_complete, &e2);
+	compute_until(runs(&t1) && runs(&t2));
+	helper_join(&other);
+	cr_assert_eq(stats_now().notifications, 1);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
 Test(signal, what_a_scan_leaves_comes_without_a_call)
 {
 	enum { N = 500 };

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI together with what else contd waits for: operations as events, and the group behind a CR. */
+#include <errno.h>
+
+#include "mpi/backend.h"
+
+/* Also in a handler. */
+static int complete(int rc, void *event)
+{
+	contd_event_complete(event, rc);
+	return MPI_SUCCESS;
+}
+
+int contd_mpi_event(MPI_Request *request, MPI_Status *status, struct contd_event *event)
+{
+	const struct contd__mpi_attach a = {.count = 1,
+					    .requests = request,
+					    .cb = (void (*)(void))complete,
+					    .data = event,
+					    .statuses = status,
+					    .ignore = status == MPI_STATUS_IGNORE || status == MPI_STATUSES_IGNORE,
+					    .revised = true,
+					    .flags = MPIX_CONT_INVOKE_FAILED};
+	struct contd_group *group;
+	int rc;
+
+	if (!contd__load_acquire(&contd__mpi_open) && !contd__mpi_start(&rc))
+		return rc;
+	rc = event ? contd__attach_check(&a) : MPI_ERR_ARG;
+	if (rc)
+		return contd__mpi_error(rc);
+	group = contd__mpi_loose(LOOSE_EVENTS);
+	if (!group)
+		return contd__mpi_error(MPI_ERR_NO_MEM);
+	contd_event_init(event);
+	rc = contd__attach(&a, NULL, group);
+	return rc ? contd__mpi_error(rc) : MPI_SUCCESS;
+}
+
+struct contd_group *contd_mpi_group(MPI_Request cont_req)
+{
+	struct contd__cr *cr = contd__load_acquire(&contd__mpi_open) ? contd__mpi->cr_of(cont_req) : NULL;
+
+	if (!cr)
+		contd__fail(-EINVAL, "contd_mpi_group: not a continuation request");
+	return cr ? cr->group : NULL;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the tests of contd-fabric share: an endpoint that sends to itself or to another process, over the provider that the
+ * program's first argument names. Whatever is not there ends the program with 77, what goes wrong with 1.
+ *
+ *	struct fabric f;
+ *
+ *	fabric_open(&f, "tcp", FI_MSG | FI_TAGGED);       fabric, domain, address vector
+ *	... a queue: contd_fabric_open(f.domain, ...)
+ *	fabric_endpoint(&f, cq, cq, 0);                   endpoint, enabled; f.self is its own address
+ *	POST(fi_send(f.ep, buffer, size, fabric_desc, f.self, &op));
+ *	UNTIL(ran == 1);
+ *	fabric_close_endpoint(&f);
+ *	fabric_close(&f);
+ */
+#ifndef TESTS_FABRIC_H
+#define TESTS_FABRIC_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include <contd/contd.h>
+#include <contd/fabric.h>
+
+#define FABRIC_SKIPPED 77
+#define FABRIC_SECONDS 100 /* after which what is waited for does not come any more */
+
+static const char *fabric_provider_name, *fabric_case_name; /* for messages */
+
+#define CHECK(cond) fabric_check((cond) != 0, #cond, __FILE__, __LINE__)
+#define CHECK_RC(call, want) fabric_check_rc((long)(call), (want), #call, __FILE__, __LINE__)
+#define OK(call) CHECK_RC(call, 0)
+
+static inline void fabric_check(bool good, const char *what, const char *file, int line)
+{
+	if (good)
+		return;
+	fprintf(stderr, "%s:%d: %s %s: CHECK(%s) failed in process %d (errno %d, \"%s\")\n", file, line,
+		fabric_case_name ? fabric_case_name : "", fabric_provider_name ? fabric_provider_name : "", what,
+		(int)getpid(), errno, contd_error_text());
+	_exit(1);
+}
+
+static inline void fabric_check_rc(long rc, long want, const char *what, const char *file, int line)
+{
+	if (rc == want)
+		return;
+	fprintf(stderr, "%s:%d: %s %s: %s gives %ld (%s), not %ld, in process %d (\"%s\")\n", file, line,
+		fabric_case_name ? fabric_case_name : "", fabric_provider_name ? fabric_provider_name : "", what, rc,
+		rc < 0 ? fi_strerror((int)-rc) : "", want, (int)getpid(), contd_error_text());
+	_exit(1);
+}
+
+static inline void fabric_skip(const char *why)
+{
+	printf("skipped: %s: %s\n", fabric_provider_name ? fabric_provider_name : "", why);
+	fflush(stdout);
+	_exit(FABRIC_SKIPPED);
+}
+
+static inline double fabric_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Poll until it holds; that it never does is an error. */
+#define UNTIL(cond) UNTIL_DOING(cond, contd_poll(0))
+#define UNTIL_DOING(cond, doing) \
+	do { \
+		double until_ = fabric_now() + FABRIC_SECONDS; \
+		while (!(cond)) { \
+			doing; \
+			if (fabric_now() > until_) \
+				fabric_check(false, "in time: " #cond, __FILE__, __LINE__); \
+		} \
+	} while (0)
+
+/* Start an operation: again (the call is evaluated again) while the provider has no room, which polling makes. */
+#define POST(call) \
+	do { \
+		double until_ = fabric_now() + FABRIC_SECONDS; \
+		long rc_; \
+		while ((rc_ = (long)(call)) == -FI_EAGAIN && fabric_now() < until_) \
+			contd_poll(0); \
+		fabric_check_rc(rc_, 0, #call, __FILE__, __LINE__); \
+	} while (0)
+
+/* ------------------------------------------------------------------------------------------------------ providers --- */
+
+struct fabric {
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_ep *ep;
+	fi_addr_t self;
+};
+
+/* Some providers want the memory of local buffers described; none of those here does. */
+#define fabric_desc NULL
+
+/* The short names are those of the tests; others are libfabric's own. */
+static inline const char *fabric_provider(const char *name)
+{
+	return strcmp(name, "tcp") == 0 ? "tcp;ofi_rxm" : strcmp(name, "udp") == 0 ? "udp;ofi_rxd" : name;
+}
+
+/* What the provider has of this kind with these capabilities, or NULL. `tx_flags`, `threading` may be 0. */
+static inline struct fi_info *fabric_info(const char *name, enum fi_ep_type type, uint64_t caps, uint64_t tx_flags,
+					  enum fi_threading threading)
+{
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	bool node = strcmp(name, "shm") != 0;
+
+	CHECK(hints);
+	hints->fabric_attr->prov_name = strdup(fabric_provider(name));
+	hints->caps = caps;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->ep_attr->type = type;
+	hints->tx_attr->op_flags = tx_flags;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->domain_attr->threading = threading;
+	if (fi_getinfo(FI_VERSION(1, 17), node ? "127.0.0.1" : NULL, NULL, 0, hints, &info))
+		info = NULL;
+	fi_freeinfo(hints);
+	return info;
+}
+
+/* Fabric, domain, address vector, for an unconnected endpoint. */
+static inline void fabric_open_as(struct fabric *f, const char *name, uint64_t caps, uint64_t tx_flags,
+				  enum fi_threading threading)
+{
+	struct fi_av_attr av = {.type = FI_AV_MAP};
+
+	memset(f, 0, sizeof(*f));
+	fabric_provider_name = name;
+	f->info = fabric_info(name, FI_EP_RDM, caps, tx_flags, threading);
+	if (!f->info)
+		fabric_skip(fabric_info(name, FI_EP_RDM, 0, 0, 0) ? "the provider does not have these capabilities"
+								  : "this machine does not have the provider");
+	OK(fi_fabric(f->info->fabric_attr, &f->fabric, NULL));
+	OK(fi_domain(f->fabric, f->info, &f->domain, NULL));
+	OK(fi_av_open(f->domain, &av, &f->av, NULL));
+}
+
+static inline void fabric_open(struct fabric *f, const char *name, uint64_t caps)
+{
+	fabric_open_as(f, name, caps, 0, FI_THREAD_UNSPEC);
+}
+
+/* An endpoint, not enabled yet. `tx`, `rx` may be the same; flags: FI_SELECTIVE_COMPLETION, for both. */
+static inline void fabric_endpoint_disabled(struct fabric *f, struct fid_cq *tx, struct fid_cq *rx, uint64_t flags)
+{
+	OK(fi_endpoint(f->domain, f->info, &f->ep, NULL));
+	OK(fi_ep_bind(f->ep, &f->av->fid, 0));
+	if (tx == rx) {
+		OK(fi_ep_bind(f->ep, &tx->fid, FI_SEND | FI_RECV | flags));
+	} else {
+		OK(fi_ep_bind(f->ep, &tx->fid, FI_SEND | flags));
+		OK(fi_ep_bind(f->ep, &rx->fid, FI_RECV | flags));
+	}
+}
+
+static inline void fabric_enable(struct fabric *f)
+{
+	char name[256];
+	size_t size = sizeof(name);
+
+	OK(fi_enable(f->ep));
+	OK(fi_getname(&f->ep->fid, name, &size));
+	CHECK_RC(fi_av_insert(f->av, name, 1, &f->self, 0, NULL), 1);
+}
+
+static inline void fabric_endpoint(struct fabric *f, struct fid_cq *tx, struct fid_cq *rx, uint64_t flags)
+{
+	fabric_endpoint_disabled(f, tx, rx, flags);
+	fabric_enable(f);
+}
+
+static inline void fabric_close_endpoint(struct fabric *f)
+{
+	OK(fi_close(&f->ep->fid));
+	f->ep = NULL;
+}
+
+static inline void fabric_close(struct fabric *f)
+{
+	OK(fi_close(&f->av->fid));
+	OK(fi_close(&f->domain->fid));
+	OK(fi_close(&f->fabric->fid));
+	fi_freeinfo(f->info);
+}
+
+/* Memory that peers read and write; *base is what they add offsets to. */
+static inline struct fid_mr *fabric_memory(struct fabric *f, void *memory, size_t size, uint64_t access, uint64_t *base,
+					   uint64_t *key)
+{
+	static uint64_t keys = 0x5100;
+	struct fid_mr *mr;
+
+	OK(fi_mr_reg(f->domain, memory, size, access, 0, keys++, 0, &mr, NULL));
+	*base = f->info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC) ? (uint64_t)(uintptr_t)memory : 0;
+	*key = fi_mr_key(mr);
+	return mr;
+}
+
+/* --------------------------------------------------------------------------------------------------- two processes --- */
+
+/* A child that does `work`, made before libfabric and contd are used; the socket is for talking. */
+struct fabric_child {
+	pid_t pid;
+	int fd;
+};
+
+static inline struct fabric_child fabric_fork(void (*work)(int fd))
+{
+	struct fabric_child c;
+	int pair[2];
+
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+	fflush(NULL);
+	c.pid = fork();
+	CHECK(c.pid >= 0);
+	if (c.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(pair[0]);
+		work(pair[1]);
+		fflush(NULL);
+		_exit(0);
+	}
+	close(pair[1]);
+	c.fd = pair[0];
+	return c;
+}
+
+static inline void fabric_put(int fd, const void *what, size_t size)
+{
+	const char *at = what;
+
+	while (size) {
+		ssize_t n = write(fd, at, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		CHECK(n > 0);
+		at += n;
+		size -= (size_t)n;
+	}
+}
+
+/* false: the other side has ended. */
+static inline bool fabric_get(int fd, void *what, size_t size)
+{
+	char *at = what;
+
+	while (size) {
+		ssize_t n = read(fd, at, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+/* Both sides at once: the other's address. A side that ends instead was skipped. */
+static inline fi_addr_t fabric_exchange(struct fabric *f, int fd)
+{
+	struct {
+		size_t size;
+		char name[256];
+	} mine = {.size = sizeof(mine.name)}, other;
+	fi_addr_t peer;
+
+	OK(fi_getname(&f->ep->fid, mine.name, &mine.size));
+	fabric_put(fd, &mine, sizeof(mine));
+	if (!fabric_get(fd, &other, sizeof(other)))
+		fabric_skip("the other process has ended");
+	CHECK_RC(fi_av_insert(f->av, other.name, 1, &peer, 0, NULL), 1);
+	return peer;
+}
+
+/* How it ended, waitpid(2). */
+static inline int fabric_end_of(const struct fabric_child *c)
+{
+	int status;
+
+	CHECK(waitpid(c->pid, &status, 0) == c->pid);
+	close(c->fd);
+	return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- cases --- */
+
+struct fabric_case {
+	const char *name;
+	void (*run)(const char *provider);
+};
+
+/* program PROVIDER CASE; without arguments the cases are listed. */
+static inline int fabric_main(int argc, char **argv, const struct fabric_case *cases, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (argc < 3) {
+			puts(cases[i].name);
+		} else if (strcmp(cases[i].name, argv[2]) == 0) {
+			fabric_provider_name = argv[1];
+			fabric_case_name = argv[2];
+			cases[i].run(argv[1]);
+			return 0;
+		}
+	if (argc >= 3)
+		fprintf(stderr, "%s: there is no case %s\n", argv[0], argv[2]);
+	return argc >= 3;
+}
+
+#endif
