@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "net.h"
 
@@ -58,7 +59,21 @@ static int find(struct kvd_net *net, const char *provider, const char *host, con
 	return rc;
 }
 
-static int open_endpoint(struct kvd_net *net, uint32_t operations)
+/*
+ * shm names an endpoint after the process's number, and refuses the name (EBUSY) where one who had the number before was
+ * killed and has left it behind.
+ */
+static int name_endpoint(struct kvd_net *net, bool listen)
+{
+	char name[64];
+
+	if (listen || net->info->addr_format != FI_ADDR_STR)
+		return 0;
+	snprintf(name, sizeof(name), "fi_shm://kv.%d.%lx", getpid(), kvd_now_ns());
+	return fi_setname(&net->endpoint->fid, name, strlen(name) + 1);
+}
+
+static int open_endpoint(struct kvd_net *net, uint32_t operations, bool listen)
 {
 	struct fi_av_attr av = {.type = FI_AV_MAP};
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_DATA, .size = operations, .wait_obj = FI_WAIT_FD};
@@ -84,6 +99,7 @@ static int open_endpoint(struct kvd_net *net, uint32_t operations)
 	attr.fabric = net->fabric;
 	rc = rc ? rc : contd_fabric_adopt(net->cq, &attr, &net->queue);
 	rc = rc ? rc : fi_endpoint(net->domain, net->info, &net->endpoint, NULL);
+	rc = rc ? rc : name_endpoint(net, listen);
 	rc = rc ? rc : fi_ep_bind(net->endpoint, &net->av->fid, 0);
 	rc = rc ? rc : fi_ep_bind(net->endpoint, &net->cq->fid, FI_SEND | FI_RECV);
 	rc = rc ? rc : fi_enable(net->endpoint);
@@ -109,7 +125,7 @@ int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool
 		rc = find(net, provider, host, port, listen, false);
 	if (rc)
 		return failed(net, provider, rc);
-	rc = open_endpoint(net, operations);
+	rc = open_endpoint(net, operations, listen);
 	if (rc)
 		return failed(net, "the endpoint can't be opened", rc);
 	if (!listen && (!net->info->dest_addr || fi_av_insert(net->av, net->info->dest_addr, 1, peer, 0, NULL) != 1))

@@ -209,7 +209,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	as_message(data, size);
 	as_memory(data, size);
 	left = &b;
-	while (b.at < b.end) {
+	for (unsigned requests = 0; b.at < b.end && requests < 16; requests++) {
 		request(&b);
 		for (unsigned steps = byte(&b) % 16; steps && kvd_store_compact(&store, &limits); steps--)
 			;

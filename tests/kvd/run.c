@@ -589,30 +589,27 @@ static void killed(void)
 	stop(&s);
 }
 
-/* A message as it is, and its outcome waited for. */
-static int send_raw(struct kvd_net *net, fi_addr_t to, const void *data, size_t bytes, struct contd_group *group)
+/* A message as it is. 0, what became of it, or -ETIMEDOUT: nothing after so long, and the operation is left under way. */
+static int send_raw(struct contd_fabric_op *op, const void *data, size_t bytes, uint64_t ms)
 {
-	static struct contd_fabric_op op; /* one at a time */
-	int rc;
+	uint64_t until = kvd_now_ns() + ms * 1000000;
 	ssize_t sent;
-	uint64_t until = kvd_now_ns() + LONG_MS * 1000000ull;
 
-	(void)group;
-	CHECK(contd_fabric_begin(net->queue, &op) == 0);
-	while ((sent = fi_send(net->endpoint, data, bytes, NULL, to, &op)) == -FI_EAGAIN && kvd_now_ns() < until)
+	CHECK(contd_fabric_begin(client.net.queue, op) == 0);
+	while ((sent = fi_send(client.net.endpoint, data, bytes, NULL, client.server, op)) == -FI_EAGAIN &&
+	       kvd_now_ns() < until)
 		contd_poll(0);
 	if (sent)
-		CHECK(contd_fabric_withdraw(&op, (int)sent) == 0);
-	while (!contd_event_is_complete(&op.event) && kvd_now_ns() < until)
+		CHECK(contd_fabric_withdraw(op, (int)sent) == 0);
+	while (!contd_event_is_complete(&op->event) && kvd_now_ns() < until)
 		contd_poll(0);
-	CHECK(contd_event_is_complete(&op.event));
-	rc = op.status;
-	return rc;
+	return contd_event_is_complete(&op->event) ? op->status : -ETIMEDOUT;
 }
 
 static void garbage(void)
 {
 	static unsigned char data[KVD_MESSAGE_MAX + 5000];
+	static struct contd_fabric_op op, last;
 	struct server s = start("--set", "verbosity=2", NULL);
 	struct kvd_message m;
 	unsigned random = 1;
@@ -635,12 +632,12 @@ static void garbage(void)
 			bytes = kvd_format(data, &m);
 			bytes -= i % 7 == 0;
 		}
-		CHECK(send_raw(&client.net, client.server, data, bytes, NULL) == 0);
+		CHECK(send_raw(&op, data, bytes, LONG_MS) == 0);
 	}
-	/* Larger than any message. Whether the sender is told, too, is the provider's matter. */
-	send_raw(&client.net, client.server, data, sizeof(data), NULL);
-	CHECK(kv(&s, "get", "a", NULL) <=
-	      1); /* a put from the garbage may have been of any key, but not of an unread one */
+	/* Larger than any message. shm of libfabric 1.17 goes on for ever copying what does not fit (process_vm_readv(2)). */
+	if (strcmp(provider, "shm") != 0)
+		send_raw(&last, data, sizeof(data), 2000);
+	CHECK(kv(&s, "get", "a", NULL) <= 1); /* the garbage may have deleted any key */
 	CHECK(kv(&s, "put", "c", "d", NULL) == 0);
 	CHECK(kv(&s, "get", "c", NULL) == 0 && strcmp(printed, "d") == 0);
 	CHECK(stat_of(&s, "foreign") >= 900);
