@@ -339,6 +339,72 @@ static void overrun(const char *provider)
 	close_all();
 }
 
+/*
+ * The same from a queue of the test's own, for the providers here have room for all: one completion, then the overrun.
+ */
+static struct contd_fabric_op kept[2];
+static int reads;
+
+static ssize_t fake_read(struct fid_cq *cq, void *buffer, size_t n)
+{
+	struct fi_cq_msg_entry *e = buffer;
+
+	(void)cq;
+	if (reads++)
+		return reads > 2 ? -FI_EAVAIL : -FI_EAGAIN;
+	CHECK(n >= 1);
+	e[0] = (struct fi_cq_msg_entry){.op_context = &kept[0], .flags = FI_RECV, .len = 3};
+	return 1;
+}
+
+static ssize_t fake_readerr(struct fid_cq *cq, struct fi_cq_err_entry *e, uint64_t flags)
+{
+	(void)cq, (void)flags;
+	e->op_context = NULL;
+	e->err = FI_EOVERRUN;
+	return 1;
+}
+
+static const char *fake_strerror(struct fid_cq *cq, int error, const void *data, char *text, size_t size)
+{
+	(void)cq, (void)error, (void)data, (void)text, (void)size;
+	return "full";
+}
+
+static void out_of_order(const char *provider)
+{
+	static struct fi_ops_cq ops = {
+		.size = sizeof(ops), .read = fake_read, .readerr = fake_readerr, .strerror = fake_strerror};
+	static struct fid_cq fake = {.fid = {.fclass = FI_CLASS_CQ}, .ops = &ops};
+	struct contd_fabric_attr attr = {.size = sizeof(attr), .format = FI_CQ_FORMAT_MSG, .threading = FI_THREAD_SAFE};
+	struct contd_fabric_many many;
+	struct contd_fabric_entry room[4], e;
+
+	(void)provider;
+	OK(contd_init(NULL));
+	OK(contd_group_create(NULL, &group));
+	OK(contd_fabric_adopt(&fake, &attr, &queue));
+	begin(&kept[0]);
+	begin(&kept[1]);
+	OK(contd_fabric_many_begin(queue, &many, room, 4));
+	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	CHECK(ran == 2);
+	CHECK(kept[0].status == 0 && kept[0].length == 3 && kept[0].flags == FI_RECV);
+	CHECK_RC(kept[1].status, -FI_EOVERRUN);
+	CHECK(strstr(kept[1].text, fi_strerror(FI_EOVERRUN)) && strstr(kept[1].text, "full"));
+	UNTIL(contd_fabric_pending(queue) == 0);
+	CHECK_RC(contd_fabric_many_take(&many, &e), 1);
+	CHECK_RC(e.status, -FI_EOVERRUN);
+	/* What is begun afterwards ends as well. */
+	begin(&kept[0]);
+	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	CHECK_RC(kept[0].status, -FI_EOVERRUN);
+	CHECK(*kept[0].text);
+	OK(contd_fabric_close(queue));
+	OK(contd_group_destroy(group));
+	OK(contd_fini());
+}
+
 /* --------------------------------------------------------------------------------------------- the other one is killed --- */
 
 /* Receives one message, says so, and waits for its end. */
@@ -426,6 +492,7 @@ static const struct fabric_case cases[] = {
 	{"post_fails", post_fails},
 	{"limit", limit},
 	{"overrun", overrun},
+	{"out_of_order", out_of_order},
 	{"killed", killed},
 };
 
