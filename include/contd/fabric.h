@@ -85,9 +85,10 @@ struct contd_fabric_attr {
 };
 
 /*
- * Have contd read a queue of the caller's; it stays the caller's, who reads it no more until contd_fabric_close().
- * Context: any thread, not in a handler; may block. Errors: -EINVAL, -ENOMEM, -EPERM (contd is not initialized, or in a
- * handler), -ECHILD; with FI_WAIT_FD what FI_GETWAIT says (fi_cq(3)).
+ * Have contd read a queue of the caller's; it stays the caller's, who reads it no more until contd_fabric_close(). To be closed
+ * before contd_fini(), after which nobody reads it.
+ * Context: any thread, not in a handler; may block. Errors: -EINVAL, -ENOMEM, -EAGAIN (256 queues and counters are there),
+ * -EPERM (contd is not initialized, or in a handler), -ECHILD; with FI_WAIT_FD what FI_GETWAIT says (fi_cq(3)).
  */
 CONTD_API int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, struct contd_fabric **queuep)
 	CONTD_NOEXCEPT;
@@ -142,13 +143,15 @@ struct contd_fabric_op {
 
 /*
  * Make *op pending: before the call of libfabric's that starts it. One that never completes (the call failed, FI_INJECT or
- * FI_SELECTIVE_COMPLETION suppress its completion, the endpoint was closed) is given back by contd_fabric_withdraw().
+ * FI_SELECTIVE_COMPLETION suppress its completion, the endpoint was closed) is given back by contd_fabric_withdraw(). After
+ * -FI_EAGAIN it stays begun until the call has succeeded: libfabric makes progress only while something is under way.
  * Context: any thread, in a callback. Errors: -EINVAL, -EPERM, -ENOSPC (more than attr.operations are under way).
  */
 CONTD_API int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op) CONTD_NOEXCEPT;
 
 /*
- * The queue will not tell of it: complete it with this status (0 or negative). Context: any thread, in a callback. Errors:
+ * The queue will not tell of it: complete it with this status (0 or negative). Not at the same time as contd_fabric_close()
+ * of its queue. Context: any thread, in a callback. Errors:
  * -EINVAL, -EALREADY (it is complete).
  */
 CONTD_API int contd_fabric_withdraw(struct contd_fabric_op *op, int status) CONTD_NOEXCEPT;
@@ -165,8 +168,10 @@ static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callba
 
 /*
  * A multi-receive buffer (FI_MULTI_RECV, fi_msg(3)): one operation, many completions, up to the one whose flags have
- * FI_MULTI_RECV. They wait here, at most `room`; while that is full contd leaves the queue alone. Prepared by
- * contd_fabric_many_begin(); `op` is the context argument.
+ * FI_MULTI_RECV, or whose status is an error other than -FI_ETRUNC. They wait here, at most `room`; while that is full contd
+ * leaves the queue alone. When the queue is closed or out of order `op.status` says so, and what has not been taken by then
+ * may be lost. Prepared by contd_fabric_many_begin(); `op` is the context argument. In place, like an operation, until the last
+ * has been taken in a continuation of contd_fabric_many_continue(), or contd_fabric_close() has returned.
  */
 struct contd_fabric_many {
 	struct contd_fabric_op op;

@@ -125,7 +125,8 @@ static void await_put(const struct contd_fabric_many *m)
 static bool deliver_many(struct contd_fabric *q, const struct contd_fabric_entry *e)
 {
 	struct contd_fabric_many *m = e->context;
-	bool over = e->flags & FI_MULTI_RECV || e->status;
+	/* A message that did not fit does not end it, unless the provider says so. */
+	bool over = e->flags & FI_MULTI_RECV || (e->status && e->status != -FI_ETRUNC);
 
 	if (!has_room(m)) {
 		/* Dekker: say that it is full, then look again; contd_fabric_many_take() makes room, then looks who waits for it. */
