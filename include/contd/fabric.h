@@ -105,9 +105,17 @@ CONTD_API int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_at
 CONTD_API struct fid_cq *contd_fabric_cq(const struct contd_fabric *queue) CONTD_NOEXCEPT;
 
 /*
- * contd reads it no more; one that contd has opened is closed (endpoints that are bound to it first: fi_close(3); where it refuses, the queue stays open, and the caller's).
- * Operations under way complete with -FI_ECANCELED. Context: any thread, not in a handler, not in a callback of that queue's
- * `foreign`; blocks while another thread reads. Errors: -EINVAL, -EPERM, -EDEADLK, what fi_close(3) says.
+ * contd reads it no more: to be called before endpoints that are bound to the queue are closed, where other threads (a daemon)
+ * may be reading it; fi_close(3) of an endpoint and fi_cq_read(3) at the same time crash with some providers (tcp of libfabric
+ * 1.17). Operations under way complete with -FI_ECANCELED; contd_fabric_begin() is refused from here on. Once more does nothing.
+ * Context: any thread, not in a handler, not in a callback of that queue's `foreign`; blocks while another thread reads.
+ * Errors: -EINVAL, -EPERM, -EDEADLK.
+ */
+CONTD_API int contd_fabric_stop(struct contd_fabric *queue) CONTD_NOEXCEPT;
+
+/*
+ * contd_fabric_stop(), and the queue's end; one that contd has opened is closed (endpoints that are bound to it before that: fi_close(3); where it refuses, the queue stays open, and the caller's).
+ * Context and errors as above, and what fi_close(3) says.
  */
 CONTD_API int contd_fabric_close(struct contd_fabric *queue) CONTD_NOEXCEPT;
 

@@ -18,6 +18,7 @@ struct contd_fabric {
 	bool own, from; /* contd opened it; it is read with fi_cq_readfrom */
 	uint32_t flags, operations, format_bytes;
 	int32_t failed; /* the queue is out of order: -FI_E* */
+	uint32_t stopped;
 	contd_fabric_foreign *foreign;
 	void *data;
 	struct contd__begun begun;
@@ -514,16 +515,31 @@ struct fid_cq *contd_fabric_cq(const struct contd_fabric *queue)
 	return queue ? queue->cq : NULL;
 }
 
+int contd_fabric_stop(struct contd_fabric *queue)
+{
+	int rc;
+
+	if (!queue)
+		return contd__fail(-EINVAL, "contd_fabric_stop: queue must not be NULL");
+	if (contd__load(&queue->stopped))
+		return 0;
+	rc = contd__fabric_object_close(&queue->object);
+	if (rc)
+		return rc;
+	contd__store_seq(&queue->stopped, 1);
+	fail_all(queue, -FI_ECANCELED, "contd does not read the completion queue any more");
+	return 0;
+}
+
 int contd_fabric_close(struct contd_fabric *queue)
 {
 	int rc;
 
 	if (!queue)
 		return contd__fail(-EINVAL, "contd_fabric_close: queue must not be NULL");
-	rc = contd__fabric_object_close(&queue->object);
+	rc = contd_fabric_stop(queue);
 	if (rc)
 		return rc;
-	fail_all(queue, -FI_ECANCELED, "contd does not read the completion queue any more");
 	contd__fabric_object_closed(&queue->object);
 	if (queue->own && (rc = fi_close(&queue->cq->fid)) != 0)
 		rc = contd__fail(rc, "contd_fabric_close: fi_close refuses; close endpoints before their queue");
@@ -554,6 +570,8 @@ static int begin(struct contd_fabric *q, uintptr_t key)
 {
 	uint32_t always = q->flags & CONTD_FABRIC_ALWAYS ? 1 : 0;
 
+	if (contd__load(&q->stopped))
+		return contd__fail(-EPERM, "contd_fabric_begin: contd_fabric_stop() was called for the queue");
 	if (contd__load(q->object.pending) - always < q->operations) {
 		/* Counted first: whoever takes it out subtracts. */
 		bool first = contd__add(q->object.pending, 1) == 0;

@@ -38,7 +38,7 @@
 /* ThreadSanitizer does not see liburcu's barriers (assembly, membarrier(2)): tell it what a grace period orders. */
 void __tsan_acquire(void *);
 void __tsan_release(void *);
-extern char contd__tsan_grace;
+CONTD_INTERNAL_API extern char contd__tsan_grace;
 #define CONTD_TSAN_RELEASE() __tsan_release(&contd__tsan_grace)
 #define CONTD_TSAN_ACQUIRE() __tsan_acquire(&contd__tsan_grace)
 #define CONTD_URCU(call) urcu_memb_##call /* not inline: it would report liburcu's own plain accesses */

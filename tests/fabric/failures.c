@@ -166,6 +166,34 @@ static void queue_closed(const char *provider)
 	close_group();
 }
 
+/* The orderly end while a daemon reads: contd lets go of the queue, then the endpoint is closed, then the queue. */
+static void queue_stopped(const char *provider)
+{
+	struct contd_config config = {.size = sizeof(config), .agent = CONTD_AGENT_SPIN};
+	struct contd_fabric_op recv[8], late;
+
+	open_all(provider, 0, 0);
+	OK(contd_configure(&config));
+	for (int i = 0; i < 8; i++) {
+		begin(&recv[i]);
+		POST(fi_trecv(f.ep, in[i], SIZE, fabric_desc, FI_ADDR_UNSPEC, (uint64_t)i, 0, &recv[i]));
+	}
+	OK(contd_fabric_stop(queue));
+	for (int i = 0; i < 8; i++) {
+		CHECK(contd_event_is_complete(&recv[i].event));
+		CHECK_RC(recv[i].status, -FI_ECANCELED);
+	}
+	CHECK_RC(contd_fabric_begin(queue, &late), -EPERM);
+	CHECK_RC(contd_fabric_pending(queue), 0);
+	OK(contd_fabric_stop(queue));
+	fabric_close_endpoint(&f);
+	OK(contd_fabric_close(queue));
+	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	CHECK(ran == 8);
+	CHECK_RC(contd_fabric_stop(NULL), -EINVAL);
+	close_group();
+}
+
 /* Before its endpoint: libfabric refuses, but contd has let go of it. */
 static void queue_closed_first(const char *provider)
 {
@@ -488,6 +516,7 @@ static const struct fabric_case cases[] = {
 	{"cancelled", cancelled},
 	{"endpoint_closed", endpoint_closed},
 	{"queue_closed", queue_closed},
+	{"queue_stopped", queue_stopped},
 	{"queue_closed_first", queue_closed_first},
 	{"post_fails", post_fails},
 	{"limit", limit},
