@@ -185,10 +185,15 @@ static struct timespec timespec_of(uint64_t ns)
 	return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 }
 
-/* So long, and only a change of the settings ends it. */
+/* So long, but not longer than until bells and descriptors may wake it again; and only a change of the settings ends it. */
 static void rest(void)
 {
-	struct timespec ts = timespec_of(interval_ns());
+	uint64_t ns = interval_ns(), most = UINT64_MAX;
+	struct timespec ts;
+
+	if (S.purse.spent && !S.tick_ns)
+		most = (uint64_t)((double)contd__purse_half_full_in(&S.purse, contd__ticks()) / D.ticks_per_ns) + 1000;
+	ts = timespec_of(ns < most ? ns : most);
 
 	CONTD_TESTPOINT("daemon_rests");
 	syscall(SYS_futex, &S.changes, FUTEX_WAIT_PRIVATE, S.seen, &ts, NULL, 0);

@@ -72,6 +72,16 @@ static inline bool contd__purse_half_full_sig(struct contd__purse *p, uint64_t n
 	return p->balance >= contd__purse_most() / 2;
 }
 
+/* So many clock ticks from now on, if nothing is paid. */
+static inline uint64_t contd__purse_half_full_in(struct contd__purse *p, uint64_t now)
+{
+	int64_t missing;
+
+	contd__purse_fill_sig(p, now);
+	missing = contd__purse_most() / 2 - p->balance;
+	return missing <= 0 ? 0 : ((uint64_t)missing << 20) / contd__load(&contd__dispatch.purse_rate);
+}
+
 /*
  * May something be waited for that comes as often as others like (rings, completions)? Once it has used up the purse, only
  * when a burst can be paid for again: until then what is due comes by ticks, which cost less in a stream.
