@@ -34,8 +34,7 @@ agents_test(agents wakeups two_queues idle PROVIDERS fake)
 agents_program(agents_faults)
 agents_test(agents_faults interrupted errors overrun broken broken_error broken_always withdraw_late PROVIDERS fake)
 agents_test(agents_faults open PROVIDERS rxm rxd shm sockets net)
-# Not the case storm, which is to be run by hand: by rxm and sockets a send sometimes goes on telling -FI_EAGAIN while it
-# connects, for as long as signals interrupt everything. Whether that is contd's fault or the providers' is not known.
+agents_test(agents_faults storm PROVIDERS rxm shm sockets)
 # Not on shm: its locks are in memory that is shared, and a process that is killed may hold one.
 agents_test(agents_faults killed PROVIDERS rxm sockets)
 

@@ -71,11 +71,16 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* To a time, not for one: what is left of a sleep that a signal ends has the timer's slack in it, and under a storm never ends. */
 static inline void nap_ns(uint64_t ns)
 {
-	struct timespec ts = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+	struct timespec until;
 
-	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, &ts) == EINTR)
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	ns += (uint64_t)until.tv_nsec;
+	until.tv_sec += (time_t)(ns / 1000000000);
+	until.tv_nsec = (long)(ns % 1000000000);
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
 		;
 }
 
