@@ -174,9 +174,11 @@ Test(agents, block_lets_waits_sleep)
 		uint64_t begun;
 		double cpu;
 
-		begin_block();
-		source_a.source.where |= WHERE_THREAD;
-		source_a.source.tells = tells;
+		begin_agent(CONTD_AGENT_BLOCK, LONG_TICK_NS);
+		source_register(&source_a, WHERE_DAEMON | WHERE_THREAD, true);
+		source_a.source.tells = tells; /* nobody but this thread asks */
+		find_daemon();
+		source_continue(&source_a, &e1, tally_cb, &t1, any);
 		await(daemon_is() == DAEMON_POLLS);
 		cpu = cpu_ns();
 		begun = now_ns();
