@@ -44,40 +44,65 @@ static inline bool contd__begun_make(struct contd__begun *b, uint32_t operations
 
 static inline uintptr_t *contd__begun_line(const struct contd__begun *b, uintptr_t key, unsigned which)
 {
-	/* The end of splitmix64: operations often stand at equal distances, which a multiplication alone keeps. */
 	uint64_t h = key;
 
+	/* A multiplication is cheap, but keeps what operations at equal distances have in common. */
+	if (which == 0)
+		return b->line[h * 0x9e3779b97f4a7c15ull >> (64 - BEGUN_BITS) & b->mask];
+	/* The end of splitmix64. */
 	h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9ull;
 	h = (h ^ h >> 27) * 0x94d049bb133111ebull;
 	h ^= h >> 31;
 	return b->line[h >> BEGUN_BITS * which & b->mask];
 }
 
-static inline bool contd__begun_add(struct contd__begun *b, uintptr_t key)
+static inline bool contd__begun_add_to(uintptr_t *line, uintptr_t key)
 {
-	for (unsigned which = 0; which < BEGUN_LINES; which++) {
-		uintptr_t *line = contd__begun_line(b, key, which);
+	for (unsigned i = 0; i < BEGUN_LINE; i++) {
+		uintptr_t none = 0;
 
-		for (unsigned i = 0; i < BEGUN_LINE; i++) {
-			uintptr_t none = 0;
-
-			if (!contd__load(&line[i]) && contd__cas(&line[i], &none, key))
-				return true;
-		}
+		if (!contd__load(&line[i]) && contd__cas(&line[i], &none, key))
+			return true;
 	}
 	return false;
 }
 
+static inline uintptr_t *contd__begun_find_in(uintptr_t *line, uintptr_t key)
+{
+	for (unsigned i = 0; i < BEGUN_LINE; i++)
+		if (contd__load(&line[i]) == key)
+			return &line[i];
+	return NULL;
+}
+
+/* Where the first line does not do; not often. */
+static __attribute__((noinline, unused)) bool contd__begun_add_elsewhere(struct contd__begun *b, uintptr_t key)
+{
+	for (unsigned which = 1; which < BEGUN_LINES; which++)
+		if (contd__begun_add_to(contd__begun_line(b, key, which), key))
+			return true;
+	return false;
+}
+
+static __attribute__((noinline, unused)) uintptr_t *contd__begun_find_elsewhere(const struct contd__begun *b, uintptr_t key)
+{
+	uintptr_t *at = NULL;
+
+	for (unsigned which = 1; which < BEGUN_LINES && !at; which++)
+		at = contd__begun_find_in(contd__begun_line(b, key, which), key);
+	return at;
+}
+
+static inline bool contd__begun_add(struct contd__begun *b, uintptr_t key)
+{
+	return contd__begun_add_to(contd__begun_line(b, key, 0), key) || contd__begun_add_elsewhere(b, key);
+}
+
 static inline uintptr_t *contd__begun_find(const struct contd__begun *b, uintptr_t key)
 {
-	for (unsigned which = 0; which < BEGUN_LINES; which++) {
-		uintptr_t *line = contd__begun_line(b, key, which);
+	uintptr_t *at = contd__begun_find_in(contd__begun_line(b, key, 0), key);
 
-		for (unsigned i = 0; i < BEGUN_LINE; i++)
-			if (contd__load(&line[i]) == key)
-				return &line[i];
-	}
-	return NULL;
+	return at ? at : contd__begun_find_elsewhere(b, key);
 }
 
 /* true: it was there, and is the caller's now. */

@@ -28,16 +28,7 @@ static bool unlink_locked(struct contd_fabric_counter *c, struct contd_fabric_op
 
 static void complete(struct contd_fabric_counter *c, struct contd_fabric_op *op, int status, uint64_t data, const char *text)
 {
-	op->flags = 0;
-	op->length = 0;
-	op->buffer = NULL;
-	op->data = data;
-	op->tag = 0;
-	op->source = FI_ADDR_NOTAVAIL;
-	op->truncated = 0;
-	op->status = status;
-	op->provider_error = 0;
-	op->text = text;
+	contd__fabric_fill(op, &(struct contd_fabric_entry){.data = data, .source = FI_ADDR_NOTAVAIL, .status = status}, text);
 	contd__fabric_ended(&c->object, 1);
 	contd_event_complete(&op->event, status);
 }

@@ -8,7 +8,7 @@
 
 #include <contd/fabric.h>
 
-#include "dispatch/group.h"
+#include "dispatch/carried.h"
 #include "fabric/begun.h"
 
 enum { SHARED, OWNED, SOURCES };
@@ -46,6 +46,20 @@ void contd__fabric_object_closed(struct contd__fabric_object *o);
 static inline void contd__fabric_ended(struct contd__fabric_object *o, uint32_t n)
 {
 	contd__sub(o->pending, n);
+}
+
+static inline void contd__fabric_fill(struct contd_fabric_op *op, const struct contd_fabric_entry *e, const char *text)
+{
+	op->flags = e->flags;
+	op->length = e->length;
+	op->buffer = e->buffer;
+	op->data = e->data;
+	op->tag = e->tag;
+	op->source = e->source;
+	op->truncated = e->truncated;
+	op->status = e->status;
+	op->provider_error = e->provider_error;
+	op->text = text;
 }
 
 /* contd_fabric_withdraw() of an operation that waits for a counter. */
