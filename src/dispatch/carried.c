@@ -26,8 +26,9 @@ int contd__carried_room(struct contd_group *g, uint32_t outstanding)
 			return contd__fail(-EAGAIN, "the group's reserve of slots is used up: register from a thread");
 		rc = D.ordinary->grow(&g->table, limit);
 		if (rc)
-			return contd__fail(rc, rc == -ENOSPC ? "2^24 continuations are outstanding in this group; use more groups"
-							     : "out of memory for more continuations");
+			return contd__fail(
+				rc, rc == -ENOSPC ? "2^24 continuations are outstanding in this group; use more groups"
+						  : "out of memory for more continuations");
 		CONTD_COUNT(grown, 1);
 	}
 	return 0;

@@ -22,7 +22,7 @@
 /* What the sources that a thread drives have completed, and it runs afterwards, in order. On its stack. */
 #define TAKEN_MOST 64u
 struct contd__taking {
-	struct contd__slot *slot; /* this one alone (contd__word_take_rcu), */
+	struct contd__slot *slot;   /* this one alone (contd__word_take_rcu), */
 	uint32_t next, count, room; /* and those from `next` on */
 	struct contd__taking *outer;
 	struct contd_carried *carried[TAKEN_MOST];
@@ -50,7 +50,8 @@ static inline int contd__carried_begin(struct contd_carried *c, contd_callback *
 	uint32_t outstanding = LIFE_OUTSTANDING(contd__load(&g->life)) + 1;
 	int rc;
 
-	if (__builtin_expect(outstanding + TABLE_RESERVE > contd__load(&g->table.limit) || !contd__self.registered, 0) &&
+	if (__builtin_expect(outstanding + TABLE_RESERVE > contd__load(&g->table.limit) || !contd__self.registered,
+			     0) &&
 	    (rc = contd__carried_room(g, outstanding)) != 0)
 		return rc;
 	contd__store(&c->event.word, EVENT_CARRIED);

@@ -75,7 +75,7 @@ static bool look(bool last)
 
 	contd__words_look_sig(UINT32_MAX);
 	contd__carried_retry_sig();
-	contd__sources_drive_sig(WHERE_DAEMON, last);
+	contd__sources_drive_sig(WHERE_DAEMON, NULL, last);
 	if (contd__marked_sig(CLASSES_DAEMON))
 		found = contd__scan_through_sig(CLASSES_DAEMON, &budget) != 0;
 	/* The classes that only threads of the application may run: interrupt one of them. */

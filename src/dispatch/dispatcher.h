@@ -165,8 +165,8 @@ bool contd__sources_pending_sig(uint32_t where);
 /* The same, for sources that may be driven on this thread. */
 bool contd__sources_here_sig(uint32_t where);
 
-/* Let every such source make progress; `where` is the place this is. */
-void contd__sources_drive_sig(enum contd__where where, bool last);
+/* Let every such source make progress, `but` one (or NULL); `where` is the place this is. */
+void contd__sources_drive_sig(enum contd__where where, const struct contd__source *but, bool last);
 
 /* A thread that drives `mine` itself looks at everything else: words, and other sources. */
 CONTD_INTERNAL_API void contd__look_beside(const struct contd__source *mine);

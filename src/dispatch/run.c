@@ -157,12 +157,12 @@ bool contd__sources_pending_sig(uint32_t where)
 	return false;
 }
 
-void contd__sources_drive_sig(enum contd__where where, bool last)
+void contd__sources_drive_sig(enum contd__where where, const struct contd__source *but, bool last)
 {
 	uint32_t n = contd__load_acquire(&D.source_count);
 
 	for (uint32_t i = 0; i < n; i++)
-		if (D.source[i]->where & (uint32_t)where && D.source[i]->pending()) {
+		if (D.source[i] != but && D.source[i]->where & (uint32_t)where && D.source[i]->pending()) {
 			uint64_t begin = contd__late_watched_sig() ? contd__ticks() : 0;
 
 			D.source[i]->progress(where, last);
@@ -711,7 +711,7 @@ uint32_t contd__react_sig(enum contd__looking how)
 	contd__words_look_sig(budget.count);
 	contd__carried_retry_sig();
 	do
-		contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER, how == LOOK_LAST);
+		contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER, NULL, how == LOOK_LAST);
 	while (--drives && !contd__marked_sig(classes));
 	budget.deadline = contd__ticks() + contd__load(&D.scan_ticks);
 	ran = contd__scan_through_sig(classes, &budget);

@@ -40,7 +40,7 @@ static uint32_t drive_sources(uint32_t most)
 
 	contd__taking_init(&taking, most);
 	contd__self.take = &taking;
-	contd__sources_drive_sig(where_here(), false);
+	contd__sources_drive_sig(where_here(), NULL, false);
 	contd__self.take = outer;
 	return contd__taken_run(&taking);
 }
@@ -76,13 +76,9 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 
 void contd__look_beside(const struct contd__source *mine)
 {
-	uint32_t n = contd__load_acquire(&D.source_count), here = where_here();
-
 	contd__carried_release_sig();
 	contd__words_look_sig(UINT32_MAX);
-	for (uint32_t i = 0; i < n; i++)
-		if (D.source[i] != mine && D.source[i]->where & here && D.source[i]->pending())
-			D.source[i]->progress((enum contd__where)here, false);
+	contd__sources_drive_sig(where_here(), mine, false);
 }
 
 int contd_group_test(struct contd_group *group, int *completep)
