@@ -24,8 +24,9 @@ struct contd__fabric_object {
 	int source;                      /* SHARED or OWNED */
 	uint32_t place;                  /* among that source's */
 	uint32_t *pending;               /* operations under way, and one more where it is to be looked at always */
-	uint32_t looking;                /* a thread looks */
-	uint32_t users;                  /* who holds a pointer to it outside a read-side section */
+	uint32_t looking;                /* a thread looks; it holds a pointer to this outside a read-side section */
+	uint32_t skipped;                /* another one wanted to, meanwhile */
+	uint32_t users;                  /* who else holds a pointer */
 	const struct contd__self *looker;
 };
 
