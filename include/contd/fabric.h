@@ -155,6 +155,8 @@ struct contd_fabric_op {
  * Make *op pending: before the call of libfabric's that starts it. One that never completes (the call failed, FI_INJECT or
  * FI_SELECTIVE_COMPLETION suppress its completion, the endpoint was closed) is given back by contd_fabric_withdraw(). After
  * -FI_EAGAIN it stays begun until the call has succeeded: libfabric makes progress only while something is under way.
+ * Where the queue is out of order (an overrun) it may complete before that call has begun: so a continuation must not free
+ * *op before it has returned.
  * Context: any thread, in a callback. Errors: -EINVAL, -EPERM, -ENOSPC (more than attr.operations are under way).
  */
 CONTD_API int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op) CONTD_NOEXCEPT;
@@ -229,8 +231,8 @@ CONTD_API int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct con
 CONTD_API int contd_fabric_counter_close(struct contd_fabric_counter *counter) CONTD_NOEXCEPT;
 
 /*
- * *op completes when the counter's value is `threshold` or more: with 0. When its error value goes up before that, with
- * -FI_EIO, and op->data is that error value: which operation failed a completion queue tells.
+ * *op completes when the counter's value is `threshold` or more: with 0. When its error value goes up before that, but after
+ * this call, with -FI_EIO, and op->data is that error value: which operation failed a completion queue tells.
  * Context: any thread, in a callback. Errors: -EINVAL, -EPERM.
  */
 CONTD_API int contd_fabric_counter_begin(struct contd_fabric_counter *counter, uint64_t threshold,

@@ -675,8 +675,7 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 		contd__store(&op->threshold, OVER);
 		contd__fabric_ended(&q->object, 1);
 		/* Another thread may be putting something in: the buffer is the caller's when that look is over. */
-		while (contd__load_acquire(&q->object.looking) && contd__load(&q->object.looker) != &contd__self)
-			sched_yield();
+		contd__fabric_await_look(&q->object);
 		return 0;
 	}
 	return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");

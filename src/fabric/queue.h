@@ -28,6 +28,7 @@ struct contd__fabric_object {
 	uint32_t skipped;                /* another one wanted to, meanwhile */
 	uint32_t users;                  /* who else holds a pointer */
 	const struct contd__self *looker;
+	uint32_t looks;                  /* that are over */
 };
 
 /* Before memory or libfabric is asked for anything: 0, -EPERM (contd is not initialized, or in a handler), -ECHILD. */
@@ -42,6 +43,9 @@ int contd__fabric_object_close(struct contd__fabric_object *o);
 
 /* After that, when what was under way has ended: its place is free. */
 void contd__fabric_object_closed(struct contd__fabric_object *o);
+
+/* A look of another thread's that is under way is over when this returns. */
+void contd__fabric_await_look(const struct contd__fabric_object *o);
 
 /* n operations less are under way. Any context. */
 static inline void contd__fabric_ended(struct contd__fabric_object *o, uint32_t n)

@@ -56,6 +56,7 @@ static void look_at_all(struct set *set, bool last)
 		contd__store(&o->looker, &contd__self);
 		o->look(o, last);
 		contd__store(&o->looker, NULL);
+		contd__store_release(&o->looks, o->looks + 1);
 		/* Release: pairs with the exchange. The last access: it may be closed now. */
 		contd__store_release(&o->looking, 0);
 	}
@@ -247,6 +248,16 @@ int contd__fabric_object_close(struct contd__fabric_object *o)
 	while (contd__load_seq(&o->users) || contd__load_seq(&o->looking))
 		sched_yield();
 	return 0;
+}
+
+void contd__fabric_await_look(const struct contd__fabric_object *o)
+{
+	/* Acquire: pairs with the releases in look_at_all(). */
+	uint32_t looks = contd__load_acquire(&o->looks);
+
+	while (contd__load_seq(&o->looking) && contd__load_acquire(&o->looks) == looks &&
+	       contd__load(&o->looker) != &contd__self)
+		sched_yield();
 }
 
 void contd__fabric_object_closed(struct contd__fabric_object *o)
