@@ -11,8 +11,9 @@ TestSuite(carried, .timeout = WATCHDOG);
 static struct contd_carried carried[MOST];
 static struct tally tally[MOST];
 static struct contd_group *g;
-static unsigned first, finished; /* to be completed at the next look */
-static unsigned waiting;         /* that are under way */
+static unsigned first;    /* that has not been completed */
+static unsigned finished; /* to be completed at the next look */
+static unsigned waiting;  /* that are under way */
 static unsigned sequence[MOST], ran_in_all; /* of what has run: which */
 
 static void complete_some(unsigned n)
@@ -22,24 +23,23 @@ static void complete_some(unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		c[i] = &carried[first + i];
 	first += n;
-	waiting -= n;
+	contd__sub(&waiting, n);
 	contd__carried_done_sig(c, n);
 }
 
 static void progress(enum contd__where where, bool last)
 {
-	unsigned n = finished;
+	unsigned n = contd__xchg(&finished, 0);
 
 	(void)where;
 	(void)last;
-	finished = 0;
 	for (unsigned some; n; n -= some)
 		complete_some(some = n < 16 ? n : 16);
 }
 
 static uint32_t pending(void)
 {
-	return waiting != 0;
+	return contd__load(&waiting) != 0;
 }
 
 static struct contd__source source = {
@@ -58,7 +58,7 @@ static void carry(unsigned i, contd_callback *callback, struct contd_group *grou
 {
 	carried[i].status = 0;
 	must(contd__carried_begin(&carried[i], callback, &tally[i], group));
-	waiting++;
+	contd__add(&waiting, 1);
 }
 
 static void begin(uint32_t flags, int32_t max_poll, unsigned n)
