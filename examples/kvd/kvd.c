@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "net.h"
 #include "notify.h"
+#include "queue.h"
 #include "sessions.h"
 #include "store.h"
 
@@ -584,7 +584,7 @@ static int start(struct server *sv)
 		return say(sv, 0, "contd: %s", contd_error_text()), -1;
 	if (open_signals(sv))
 		return say(sv, 0, "signals: %s", strerror(errno)), -1;
-	if (kvd_net_open(&sv->net, sv->provider, sv->listen, true, 2 * n + 64, NULL))
+	if (kvd_queue_open(&sv->net, sv->provider, sv->listen, true, 2 * n + 64, NULL))
 		return say(sv, 0, "%s on %s: %s", sv->provider, sv->listen, sv->net.error), -1;
 	rc = share_table(sv);
 	if (rc)
@@ -602,7 +602,7 @@ static int start(struct server *sv)
 static void stop(struct server *sv)
 {
 	sv->closing = true;
-	kvd_net_close(&sv->net, sv->mr);
+	kvd_queue_close(&sv->net, sv->mr);
 	contd_group_wait(sv->group, 5 * (int64_t)SECOND);
 	contd_group_destroy(sv->group);
 	contd_thread_detach();

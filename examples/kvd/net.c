@@ -11,9 +11,7 @@
 
 static int failed(struct kvd_net *net, const char *what, int rc)
 {
-	const char *text = contd_error_text();
-
-	snprintf(net->error, sizeof(net->error), "%s: %s%s%s", what, fi_strerror(-rc), *text ? "; " : "", text);
+	snprintf(net->error, sizeof(net->error), "%s: %s", what, fi_strerror(-rc));
 	kvd_net_close(net, NULL);
 	return rc;
 }
@@ -77,8 +75,6 @@ static int open_endpoint(struct kvd_net *net, uint32_t operations, bool listen)
 {
 	struct fi_av_attr av = {.type = FI_AV_MAP};
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_DATA, .size = operations, .wait_obj = FI_WAIT_FD};
-	struct contd_fabric_attr attr = {
-		.size = sizeof(attr), .format = cq.format, .threading = FI_THREAD_SAFE, .operations = operations};
 	int rc, fd;
 
 	rc = fi_fabric(net->info->fabric_attr, &net->fabric, NULL);
@@ -95,9 +91,6 @@ static int open_endpoint(struct kvd_net *net, uint32_t operations, bool listen)
 		cq.wait_obj = FI_WAIT_NONE;
 		rc = fi_cq_open(net->domain, &cq, &net->cq, NULL);
 	}
-	attr.wait = cq.wait_obj;
-	attr.fabric = net->fabric;
-	rc = rc ? rc : contd_fabric_adopt(net->cq, &attr, &net->queue);
 	rc = rc ? rc : fi_endpoint(net->domain, net->info, &net->endpoint, NULL);
 	rc = rc ? rc : name_endpoint(net, listen);
 	rc = rc ? rc : fi_ep_bind(net->endpoint, &net->av->fid, 0);
@@ -135,8 +128,6 @@ int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool
 
 void kvd_net_close(struct kvd_net *net, struct fid_mr *mr)
 {
-	if (net->queue)
-		contd_fabric_close(net->queue);
 	if (net->endpoint)
 		fi_close(&net->endpoint->fid);
 	if (mr)
@@ -152,7 +143,6 @@ void kvd_net_close(struct kvd_net *net, struct fid_mr *mr)
 	if (net->info)
 		fi_freeinfo(net->info);
 	net->endpoint = NULL;
-	net->queue = NULL;
 	net->cq = NULL;
 	net->av = NULL;
 	net->domain = NULL;
