@@ -35,11 +35,11 @@ struct kvd_net {
 };
 
 /*
- * host:port is one's own address (listen) or the server's, whose place in the address vector is then *peer. `operations`
- * under way at most. 0, or a negative error number, and net->error says what failed; then nothing is left open.
+ * host:port is one's own address (listen) or the server's, whose place in the address vector is then *peer.
+ * polled: one thread makes all calls and never sleeps on the queue, so no locks and no descriptor. `operations` under way at most. 0, or a negative error number, and net->error says what failed; then nothing is left open.
  */
-int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool listen, uint32_t operations,
-		 fi_addr_t *peer);
+int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool listen, bool polled,
+		 uint32_t operations, fi_addr_t *peer);
 
 /* Nobody else may be reading the queue. The memory region, which may be NULL, goes with it. */
 void kvd_net_close(struct kvd_net *net, struct fid_mr *mr);

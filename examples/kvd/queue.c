@@ -10,7 +10,7 @@ int kvd_queue_open(struct kvd_net *net, const char *provider, const char *at, bo
 					 .format = FI_CQ_FORMAT_DATA,
 					 .threading = FI_THREAD_SAFE,
 					 .operations = operations};
-	int rc = kvd_net_open(net, provider, at, listen, operations, peer);
+	int rc = kvd_net_open(net, provider, at, listen, false, operations, peer);
 
 	if (rc)
 		return rc;
