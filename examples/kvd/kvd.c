@@ -29,6 +29,7 @@
 #define SECOND 1000000000ull
 #define REFUSALS 16u      /* sessions only to say no */
 #define SLICE_NS (2 * MS) /* how long it compacts between two looks at signals */
+#define YIELD_NS 20000 /* without a request, after which others get the processor in between */
 #define MORE_BYTES 1024
 
 struct server;
@@ -148,8 +149,7 @@ static void receive(struct buffer *b, bool begin)
 	ssize_t rc;
 
 	if (begin) {
-		if (contd_fabric_begin(sv->net.queue, &b->op) ||
-		    contd_fabric_continue(&b->op, on_received, b, sv->group)) {
+		if (contd_fabric_start(sv->net.queue, &b->op, on_received, b, sv->group)) {
 			say(sv, 0, "a buffer is lost: %s", contd_error_text());
 			return;
 		}
@@ -170,7 +170,7 @@ static void send_answer(struct buffer *b, bool begin)
 	ssize_t rc;
 
 	if (begin) {
-		if (contd_fabric_begin(sv->net.queue, &b->op) || contd_fabric_continue(&b->op, on_sent, b, sv->group)) {
+		if (contd_fabric_start(sv->net.queue, &b->op, on_sent, b, sv->group)) {
 			say(sv, 0, "a buffer is lost: %s", contd_error_text());
 			return;
 		}
@@ -512,8 +512,8 @@ static void serve(struct server *sv)
 		if (ns || now - looked > MS) {
 			sleep_for(sv, ns);
 			looked = now;
-		} else if (!compacts) {
-			sched_yield(); /* a client on the same processor, perhaps */
+		} else if (!compacts && now - active > YIELD_NS) {
+			sched_yield(); /* a client on the same processor, perhaps: the call costs what a request does */
 		}
 		if (compacts)
 			compact(sv);

@@ -274,7 +274,7 @@ static inline bool contd__marked_sig(uint32_t classes)
 	return (contd__load_seq(&contd__ready) & classes) != 0;
 }
 
-/* Tell sleepers and the file descriptor that something of g is ready or complete. */
+/* Tell sleepers, the daemon and the file descriptor that something of g is ready. */
 void contd__announce_sig(const struct contd_group *g);
 
 enum contd__looking {

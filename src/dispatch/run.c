@@ -109,6 +109,7 @@ static void announce(uint32_t flags)
 	if (!(flags & CONTD_POLL_ONLY) && contd__load_seq(&D.fd_armed) && contd__xchg(&D.fd_armed, 0)) {
 		int saved = errno;
 
+		CONTD_TESTPOINT("fd_disarmed");
 		contd__poke_sig(contd__load(&D.fd));
 		errno = saved;
 	}
@@ -421,7 +422,7 @@ void contd__group_idle_sig(struct contd_group *g)
 			contd__kick_sig(waiting->flags);
 		contd__group_unpin_sig(waiting);
 	}
-	contd__announce_sig(g);
+	wake_sleepers_sig(); /* whoever waits for the group; the descriptor tells of what is to be run */
 }
 
 void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s)

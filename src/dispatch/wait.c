@@ -200,6 +200,25 @@ int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
 
 /* ----------------------------------------------------------------------------------------------- poll and its fd --- */
 
+/*
+ * The descriptor is armed, or it is readable, or is about to be: whoever takes the arming away writes. So it is read, a
+ * system call, only where it is not armed; and armed only by who has read what was written: a write that comes later leaves it
+ * readable for the next poll. Then look: what becomes ready after that takes the arming away again.
+ */
+static void fd_clear(int fd)
+{
+	uint64_t count;
+
+	if (!contd__load_seq(&D.fd_armed) && read(fd, &count, sizeof(count)) == sizeof(count))
+		contd__store_seq(&D.fd_armed, 1);
+}
+
+static void fd_raise(int fd)
+{
+	if (contd__xchg(&D.fd_armed, 0))
+		contd__poke_sig(fd);
+}
+
 int contd_poll(uint32_t max)
 {
 	uint32_t ran;
@@ -210,16 +229,11 @@ int contd_poll(uint32_t max)
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_poll: not in a signal handler");
 	fd = contd__load_acquire(&D.fd);
-	if (fd >= 0) {
-		uint64_t count;
-
-		/* Clear, arm, then look: what becomes ready after the look raises it again. */
-		(void)!read(fd, &count, sizeof(count));
-		contd__store_seq(&D.fd_armed, 1);
-	}
+	if (fd >= 0)
+		fd_clear(fd);
 	ran = contd__drive(NULL, max ? max : UINT32_MAX, false, true);
 	if (contd__load(&D.fd) >= 0 && (contd__marked_sig(CLASSES_ALL) || contd__load_seq(&D.put_off_carried)))
-		contd__poke_sig(contd__load(&D.fd));
+		fd_raise(contd__load(&D.fd));
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
 
@@ -240,7 +254,7 @@ int contd_fd(void)
 			contd__store_release(&D.fd, fd);
 			contd__store_seq(&D.fd_armed, 1);
 			if (contd__marked_sig(CLASSES_ALL))
-				contd__poke_sig(contd__load(&D.fd));
+				fd_raise(fd);
 		}
 	}
 	pthread_mutex_unlock(&D.lock);

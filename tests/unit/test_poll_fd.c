@@ -61,6 +61,38 @@ Test(poll_fd, readable_while_something_waits)
 	cr_assert_eq(fcntl(fd, F_GETFD), -1, "closed at the end");
 }
 
+static int polls;
+
+static void poll_there(const char *point)
+{
+	if (strcmp(point, "fd_disarmed") == 0 && polls++ == 0)
+		cr_assert_eq(contd_poll(0), 1);
+}
+
+/* Who makes it readable is late: another poll has run what it tells of by then. It is cleared, and tells of the next. */
+Test(poll_fd, made_readable_late)
+{
+	int fd;
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(0, 0);
+	fd = contd_fd();
+	registering(0, 2);
+	__atomic_store_n(&contd__testpoint_hook, poll_there, __ATOMIC_RELEASE);
+	must(contd_event_complete(&e[0], 0));
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	cr_assert_eq(polls, 1);
+	cr_assert_eq(runs(&t[0]), 1);
+	cr_assert_eq(readable(fd), 1);
+	cr_assert_eq(contd_poll(0), 0);
+	cr_assert_eq(readable(fd), 0);
+	must(contd_event_complete(&e[1], 0));
+	cr_assert_eq(readable(fd), 1);
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(readable(fd), 0);
+	cr_assert_eq(contd_fini(), 0);
+}
+
 Test(poll_fd, made_when_something_waits_already)
 {
 	start(CONTD_AGENT_CALLER);

@@ -73,6 +73,7 @@ static struct point points[] = {
 	{"complete_leaf_marked"},
 	{"carried_over"},
 	{"carried_runs"},
+	{"fd_disarmed"},
 	{"finish_freed"},
 	{"claim_running"},
 	{"scan_pinned"},
@@ -349,6 +350,7 @@ ParameterizedTest(struct point *point, races, interrupted)
 	hook_at(point->name, interrupt, 400);
 
 	must(contd_thread_attach(NULL));
+	cr_assert_geq(contd_fd(), 0);
 	events_part();
 	if (strcmp(point->name, "daemon_sleeps") == 0) /* words_part leaves a word that never holds: it naps then */
 		daemon_part(point->name);
