@@ -6,11 +6,13 @@
  *	struct fabric f;
  *
  *	fabric_open(&f, "tcp", FI_MSG | FI_TAGGED);       fabric, domain, address vector
- *	... a queue: contd_fabric_open(f.domain, ...)
- *	fabric_endpoint(&f, cq, cq, 0);                   endpoint, enabled; f.self is its own address
+ *	group = fabric_begin_contd();                     contd, and a group of it
+ *	queue = fabric_queue(&f, NULL, 0, 0);             a queue, and an endpoint on it; f.self is its own address
+ *	fabric_begin(queue, &op, callback, group);
  *	POST(fi_send(f.ep, buffer, size, fabric_desc, f.self, &op));
- *	UNTIL(ran == 1);
- *	fabric_close_endpoint(&f);
+ *	WAIT(group);
+ *	fabric_close_queue(&f, queue);
+ *	fabric_end_contd(group);
  *	fabric_close(&f);
  */
 #ifndef TESTS_FABRIC_H
@@ -113,6 +115,16 @@ static inline double fabric_now(void)
 				fabric_check(false, "in time: " #cond, __FILE__, __LINE__); \
 		} \
 	} while (0)
+
+/* Until nothing of the group is outstanding. */
+#define WAIT(group) OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll))
+
+/* For what must not happen, or may. */
+static inline void fabric_poll(int times)
+{
+	for (int i = 0; i < times; i++)
+		contd_poll(0);
+}
 
 /* Start an operation: again (the call is evaluated again) while the provider has no room, which polling makes. */
 #define POST(call) \
@@ -228,6 +240,62 @@ static inline void fabric_close(struct fabric *f)
 	OK(fi_close(&f->domain->fid));
 	OK(fi_close(&f->fabric->fid));
 	fi_freeinfo(f->info);
+}
+
+/* ---------------------------------------------------------------------------------------------------- with contd --- */
+
+static inline struct contd_group *fabric_begin_contd(void)
+{
+	struct contd_group *group;
+
+	OK(contd_init(NULL));
+	OK(contd_group_create(NULL, &group));
+	return group;
+}
+
+static inline void fabric_end_contd(struct contd_group *group)
+{
+	CHECK(contd_group_outstanding(group) == 0);
+	OK(contd_group_destroy(group));
+	OK(contd_fini());
+}
+
+/*
+ * A queue of contd's for tagged messages, with the endpoint on it. `attr`: what shall be other than it is by default, or
+ * NULL; `room`: of the queue, 0 for the provider's default; `flags`: fabric_endpoint().
+ */
+static inline struct contd_fabric *fabric_queue(struct fabric *f, const struct contd_fabric_attr *attr, size_t room,
+						uint64_t flags)
+{
+	struct contd_fabric_attr a = attr ? *attr : (struct contd_fabric_attr){0};
+	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .size = room};
+	struct contd_fabric *queue;
+
+	a.size = sizeof(a);
+	a.threading = FI_THREAD_SAFE;
+	a.fabric = f->fabric;
+	OK(contd_fabric_open(f->domain, &cq, &a, &queue));
+	fabric_endpoint(f, contd_fabric_cq(queue), contd_fabric_cq(queue), flags);
+	return queue;
+}
+
+/* With the endpoint, where it is still there. */
+static inline void fabric_close_queue(struct fabric *f, struct contd_fabric *queue)
+{
+	CHECK(contd_fabric_pending(queue) == 0);
+	if (f->ep)
+		fabric_close_endpoint(f);
+	OK(contd_fabric_close(queue));
+}
+
+/* With its continuation, in memory in which nothing must be taken for a result that was there before. */
+static inline struct contd_fabric_op *fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op,
+						   contd_callback *cb, struct contd_group *group)
+{
+	memset(op, 0x5a, sizeof(*op));
+	OK(contd_fabric_begin(queue, op));
+	OK(contd_fabric_continue(op, cb, op, group));
+	return op;
 }
 
 /* Memory that peers read and write; *base is what they add offsets to. */
