@@ -24,6 +24,8 @@ static void ran_cb(int status, void *data)
 		ADD(failed, 1);
 	if ((pid_t)syscall(SYS_gettid) != main_tid)
 		ADD(on_daemon, 1);
+	if (data)
+		ADD(*(uint32_t *)data, 1);
 	ADD(ran, 1);
 }
 
@@ -381,22 +383,33 @@ static void case_block(void)
 /* Two processes, in each nobody but the daemon looks. */
 static uint32_t pair_messages = 2000;
 
+static void pair_receive(struct contd_fabric_op *op, uint32_t *value, uint64_t tag, uint32_t *count)
+{
+	post(&node, false, FI_ADDR_UNSPEC, value, sizeof(*value), tag, op, ran_cb, count, any, true);
+}
+
 static void pair_process(int in, int out, bool first)
 {
 	struct contd_config rare = {.size = sizeof(rare), .tick_min_ns = RARE_MIN, .tick_max_ns = RARE_MAX};
+	/*
+	 * With shm (libfabric 1.17) a message is lost that one thread has found no receive for and is about to keep, while
+	 * another posts that receive. So there each receive is posted before the other process can send.
+	 */
+	bool early = strcmp(provider, "shm") == 0 && !first;
 	struct contd_fabric_op receive, send;
-	uint32_t late = 0, value, expected, messages = pair_messages;
+	uint32_t late = 0, received = 0, sent = 0, value, messages = pair_messages;
 	char name[256];
 	fi_addr_t peer;
 
 	begin(CONTD_AGENT_BLOCK, 10000, 1000000);
+	if (early)
+		pair_receive(&receive, &value, 0, &received);
 	if (!node.has_fd)
 		messages = messages < 300 ? messages : 300;
 	CHECK_IS(write(out, node.name, sizeof(name)), sizeof(name));
 	CHECK_IS(read(in, name, sizeof(name)), sizeof(name));
 	CHECK_IS(fi_av_insert(node.av, name, 1, &peer, 0, NULL), 1);
 	for (uint32_t i = 0; i < messages; i++) {
-		uint32_t before = LOAD(ran);
 		uint64_t begun = now_ns();
 
 		/* While they connect fi_trywait() may go on saying that it is to look first: then ticks help. */
@@ -404,15 +417,19 @@ static void pair_process(int in, int out, bool first)
 			CHECK_OK(contd_configure(&rare));
 			STORE(reads, 0);
 		}
-		expected = i;
-		post(&node, false, peer, &value, sizeof(value), i, &receive, ran_cb, NULL, any, true);
-		if (first)
-			post(&node, true, peer, &expected, sizeof(expected), i, &send, ran_cb, NULL, any, true);
-		AWAIT(LOAD(ran) == before + (first ? 2 : 1), nap_ns(20000));
-		CHECK_IS(value, i);
+		if (!early)
+			pair_receive(&receive, &value, i, &received);
 		if (!first) {
-			post(&node, true, peer, &expected, sizeof(expected), i, &send, ran_cb, NULL, any, true);
-			AWAIT(LOAD(ran) == before + 2, nap_ns(20000));
+			AWAIT(LOAD(received) == i + 1, nap_ns(20000));
+			CHECK_IS(value, i);
+			if (early && i + 1 < messages)
+				pair_receive(&receive, &value, i + 1, &received);
+		}
+		post(&node, true, peer, &i, sizeof(i), i, &send, ran_cb, &sent, any, true);
+		AWAIT(LOAD(sent) == i + 1, nap_ns(20000));
+		if (first) {
+			AWAIT(LOAD(received) == i + 1, nap_ns(20000));
+			CHECK_IS(value, i);
 		}
 		late += i > 10 && now_ns() - begun >= LATE_NS;
 		nap_ns(100000);
@@ -423,6 +440,7 @@ static void pair_process(int in, int out, bool first)
 		CHECK_IS(tried_error, 0);
 		check(LOAD(reads) < messages * 2 * 20, "few looks for each operation", __FILE__, __LINE__, "");
 	}
+	CHECK_IS(LOAD(ran), 2 * messages);
 	CHECK_IS(on_daemon, LOAD(ran));
 	/*
 	 * Neither goes before both have got everything; and one receive more, for contd drives libfabric while something is
