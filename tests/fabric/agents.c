@@ -12,7 +12,6 @@
 /* What a tick would take at least, and a machine that has other things to do would not. */
 #define LATE_NS 900000000ull
 
-static const char *provider;
 static struct node node;
 static struct contd_group *plain, *any;
 static uint32_t ran, failed, on_daemon;
@@ -651,26 +650,17 @@ static void case_two_queues(void)
 	end();
 }
 
+static const struct agents_case cases[] = {
+	{"poll", case_poll},       {"test", case_test},
+	{"wait", case_wait},       {"region", case_region},
+	{"nothing", case_nothing}, {"block", case_block},
+	{"pair", case_pair},       {"connect", case_connect},
+	{"spin", case_spin},       {"switching", case_switching},
+	{"daemon", case_daemon},   {"idle", case_idle},
+	{"wakeups", case_wakeups}, {"two_queues", case_two_queues},
+};
+
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} cases[] = {{"poll", case_poll},       {"test", case_test},
-		     {"wait", case_wait},       {"region", case_region},
-		     {"nothing", case_nothing}, {"block", case_block},
-		     {"pair", case_pair},       {"connect", case_connect},
-		     {"spin", case_spin},       {"switching", case_switching},
-		     {"daemon", case_daemon},   {"idle", case_idle},
-		     {"wakeups", case_wakeups}, {"two_queues", case_two_queues}};
-
-	if (argc != 3)
-		return 2;
-	provider = argv[1];
-	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (strcmp(argv[2], cases[i].name) == 0) {
-			cases[i].run();
-			return 0;
-		}
-	return 2;
+	return agents_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
 }

@@ -5,7 +5,6 @@
 
 #include "agents_fake.h"
 
-static const char *provider;
 static struct fake fake;
 static struct contd_group *any;
 static uint32_t ran, foreign_count;
@@ -385,29 +384,20 @@ static void case_open(void)
 	end();
 }
 
+static const struct agents_case cases[] = {
+	{"interrupted", case_interrupted},
+	{"errors", case_errors},
+	{"overrun", case_overrun},
+	{"broken", case_broken},
+	{"broken_error", case_broken_error},
+	{"broken_always", case_broken_always},
+	{"withdraw_late", case_withdraw_late},
+	{"storm", case_storm},
+	{"killed", case_killed},
+	{"open", case_open},
+};
+
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} cases[] = {{"interrupted", case_interrupted},
-		     {"errors", case_errors},
-		     {"overrun", case_overrun},
-		     {"broken", case_broken},
-		     {"broken_error", case_broken_error},
-		     {"broken_always", case_broken_always},
-		     {"withdraw_late", case_withdraw_late},
-		     {"storm", case_storm},
-		     {"killed", case_killed},
-		     {"open", case_open}};
-
-	if (argc != 3)
-		return 2;
-	provider = argv[1];
-	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (strcmp(argv[2], cases[i].name) == 0) {
-			cases[i].run();
-			return 0;
-		}
-	return 2;
+	return agents_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
 }

@@ -132,6 +132,30 @@ static inline struct contd_group *new_group(uint32_t flags)
 	return group;
 }
 
+/* ------------------------------------------------------------------------------------------------------------ cases --- */
+
+struct agents_case {
+	const char *name;
+	void (*run)(void);
+};
+
+static const char *provider; /* by its name here */
+
+/* program PROVIDER CASE */
+static inline int agents_main(int argc, char **argv, const struct agents_case *cases, size_t count)
+{
+	if (argc != 3)
+		return 2;
+	provider = argv[1];
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(argv[2], cases[i].name) == 0) {
+			cases[i].run();
+			return 0;
+		}
+	fprintf(stderr, "%s: there is no case %s\n", argv[0], argv[2]);
+	return 2;
+}
+
 /* ------------------------------------------------------------------------------------------------------------ storm --- */
 
 /* Signals without SA_RESTART on the calling thread, from now on: calls of the kernel's that wait end with EINTR. */
@@ -177,25 +201,25 @@ static inline const char *provider_named(const char *name)
 	return strcmp(name, "rxm") == 0 ? "tcp;ofi_rxm" : strcmp(name, "rxd") == 0 ? "udp;ofi_rxd" : name;
 }
 
-static inline void node_open(struct node *n, const char *provider, enum fi_wait_obj wait)
+static inline void node_open(struct node *n, const char *name, enum fi_wait_obj wait)
 {
 	struct fi_info *hints = fi_allocinfo();
 	struct fi_av_attr av = {.type = FI_AV_MAP};
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = wait};
 	struct contd_fabric_attr attr = {.size = sizeof(attr), .threading = FI_THREAD_SAFE, .operations = 1u << 14};
-	bool memory = strcmp(provider, "shm") == 0;
+	bool memory = strcmp(name, "shm") == 0;
 	int rc;
 
 	memset(n, 0, sizeof(*n));
 	CHECK(hints != NULL);
-	hints->fabric_attr->prov_name = strdup(provider);
+	hints->fabric_attr->prov_name = strdup(name);
 	hints->caps = FI_TAGGED | FI_MSG;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->domain_attr->threading = FI_THREAD_SAFE;
 	rc = fi_getinfo(FI_VERSION(1, 17), memory ? NULL : "127.0.0.1", NULL, 0, hints, &n->info);
 	if (rc == -FI_ENODATA)
-		skip("this machine's libfabric has no provider", provider);
+		skip("this machine's libfabric has no provider", name);
 	CHECK_OK(rc);
 	fi_freeinfo(hints);
 	CHECK_OK(fi_fabric(n->info->fabric_attr, &n->fabric, NULL));
