@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* agents PROVIDER CASE: an operation completes, and its continuation runs, whoever it is that looks. */
 #include <dirent.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "agents_fake.h"
 
@@ -387,7 +385,7 @@ static void pair_receive(struct contd_fabric_op *op, uint32_t *value, uint64_t t
 	post(&node, false, FI_ADDR_UNSPEC, value, sizeof(*value), tag, op, ran_cb, count, any, true);
 }
 
-static void pair_process(int in, int out, bool first)
+static void pair_process(int fd, bool first)
 {
 	struct contd_config rare = {.size = sizeof(rare), .tick_min_ns = RARE_MIN, .tick_max_ns = RARE_MAX};
 	/*
@@ -397,7 +395,6 @@ static void pair_process(int in, int out, bool first)
 	bool early = strcmp(provider, "shm") == 0 && !first;
 	struct contd_fabric_op receive, send;
 	uint32_t late = 0, received = 0, sent = 0, value, messages = pair_messages;
-	char name[256];
 	fi_addr_t peer;
 
 	begin(CONTD_AGENT_BLOCK, 10000, 1000000);
@@ -405,9 +402,7 @@ static void pair_process(int in, int out, bool first)
 		pair_receive(&receive, &value, 0, &received);
 	if (!node.has_fd)
 		messages = messages < 300 ? messages : 300;
-	CHECK_IS(write(out, node.name, sizeof(name)), sizeof(name));
-	CHECK_IS(read(in, name, sizeof(name)), sizeof(name));
-	CHECK_IS(fi_av_insert(node.av, name, 1, &peer, 0, NULL), 1);
+	peer = node_exchange(&node, fd);
 	for (uint32_t i = 0; i < messages; i++) {
 		uint64_t begun = now_ns();
 
@@ -446,9 +441,9 @@ static void pair_process(int in, int out, bool first)
 	 * under way: the other's last message may need that.
 	 */
 	post(&node, false, peer, &value, sizeof(value), 1ull << 40, &receive, ran_cb, NULL, any, true);
-	CHECK_IS(write(out, "x", 1), 1);
+	tell(fd, 'x');
 	alarm(100); /* the other one may have failed */
-	CHECK_IS(read(in, name, 1), 1);
+	CHECK(hear(fd) == 'x');
 	CHECK_OK(contd_fabric_withdraw(&receive, 0));
 	AWAIT(contd_group_outstanding(any) == 0, nap_ns(20000));
 	end();
@@ -456,22 +451,14 @@ static void pair_process(int in, int out, bool first)
 
 static void case_pair(void)
 {
-	int there[2], back[2], status;
-	pid_t child;
+	struct child c = child_fork();
 
-	CHECK_OK(pipe(there));
-	CHECK_OK(pipe(back));
-	child = fork();
-	CHECK(child >= 0);
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		pair_process(there[0], back[1], false);
+	pair_process(c.fd, c.pid != 0);
+	if (c.pid == 0) {
 		fflush(NULL);
 		_exit(0);
 	}
-	pair_process(back[0], there[1], true);
-	CHECK_IS(waitpid(child, &status, 0), child);
-	CHECK_IS(status, 0);
+	CHECK_IS(child_end(&c), 0);
 }
 
 /* The first messages, for which they connect. */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* agents_faults PROVIDER CASE: queues that say what they should not, peers that die; each with signals coming in. */
-#include <sys/prctl.h>
-#include <sys/wait.h>
-
 #include "agents_fake.h"
 
 static struct fake fake;
@@ -290,26 +287,17 @@ static void killed(int agent)
 {
 	static struct slot in[16], out[16];
 	static struct node node;
-	int there[2], back[2], status;
 	uint32_t sent = 0, count = 0;
-	ssize_t got;
-	char name[256] = "";
+	struct child child;
 	fi_addr_t peer;
-	pid_t child;
+	int status;
 
 	memset(in, 0, sizeof(in));
 	memset(out, 0, sizeof(out));
-	CHECK_OK(pipe(there));
-	CHECK_OK(pipe(back));
-	child = fork();
-	if (child == 0)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	begin(child ? agent : CONTD_AGENT_CALLER);
+	child = child_fork();
+	begin(child.pid ? agent : CONTD_AGENT_CALLER);
 	node_open(&node, provider_named(provider), FI_WAIT_FD);
-	CHECK_IS(write(child ? there[1] : back[1], node.name, sizeof(name)), sizeof(name));
-	AWAIT((got = read(child ? back[0] : there[0], name, sizeof(name))) >= 0 || errno != EINTR, (void)0);
-	CHECK_IS(got, sizeof(name));
-	CHECK_IS(fi_av_insert(node.av, name, 1, &peer, 0, NULL), 1);
+	peer = node_exchange(&node, child.fd);
 	STORE(ran, 0);
 	for (uint64_t until = now_ns() + PATIENCE_NS; now_ns() < until; sent++) {
 		struct slot *s[2] = {&in[sent % 16], &out[sent % 16]};
@@ -344,15 +332,14 @@ static void killed(int agent)
 		}
 		if (over)
 			break;
-		if (child && sent == 200)
-			CHECK_OK(kill(child, SIGKILL));
+		if (child.pid && sent == 200)
+			CHECK_OK(kill(child.pid, SIGKILL));
 	}
 	check(sent >= 200, "the stream was under way", __FILE__, __LINE__, "");
 	node_close(&node);
 	CHECK_OK(contd_group_wait(any, (int64_t)PATIENCE_NS));
 	CHECK_IS(LOAD(ran), count);
-	AWAIT((got = waitpid(child, &status, 0)) >= 0 || errno != EINTR, (void)0);
-	CHECK_IS(got, child);
+	status = child_end(&child);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	printf("agent %d: %u rounds, the last status %d %s\n", agent, sent, out[sent % 16].op.status,
 	       out[sent % 16].op.text);

@@ -56,6 +56,8 @@ __attribute__((noreturn)) static inline void skip(const char *why, const char *o
 	_exit(SKIPPED);
 }
 
+#include "../child.h"
+
 #define LOAD(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)
 #define STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_SEQ_CST)
 #define ADD(x, v) __atomic_fetch_add(&(x), (v), __ATOMIC_SEQ_CST)
@@ -245,6 +247,18 @@ static inline void node_open(struct node *n, const char *name, enum fi_wait_obj 
 	n->name_length = sizeof(n->name);
 	CHECK_OK(fi_getname(&n->ep->fid, n->name, &n->name_length));
 	CHECK_IS(fi_av_insert(n->av, n->name, 1, &n->self, 0, NULL), 1);
+}
+
+/* Both sides at once: the other process's address, as this one knows it. */
+static inline fi_addr_t node_exchange(struct node *n, int fd)
+{
+	char name[sizeof(n->name)];
+	fi_addr_t peer;
+
+	child_put(fd, n->name, sizeof(n->name));
+	CHECK(child_get(fd, name, sizeof(name)));
+	CHECK_IS(fi_av_insert(n->av, name, 1, &peer, 0, NULL), 1);
+	return peer;
 }
 
 /*

@@ -27,7 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -87,6 +86,8 @@ static inline void fabric_check_rc(long rc, long want, const char *what, const c
 	fabric_tidy(getpid());
 	_exit(1);
 }
+
+#include "../child.h"
 
 static inline void fabric_skip(const char *why)
 {
@@ -313,65 +314,18 @@ static inline struct fid_mr *fabric_memory(struct fabric *f, void *memory, size_
 
 /* --------------------------------------------------------------------------------------------------- two processes --- */
 
-/* A child that does `work`, made before libfabric and contd are used; the socket is for talking. */
-struct fabric_child {
-	pid_t pid;
-	int fd;
-};
-
-static inline struct fabric_child fabric_fork(void (*work)(int fd))
+/* Does `work`; made before libfabric and contd are used. */
+static inline struct child fabric_fork(void (*work)(int fd))
 {
-	struct fabric_child c;
-	int pair[2];
+	struct child c = child_fork();
 
-	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
-	fflush(NULL);
-	c.pid = fork();
-	CHECK(c.pid >= 0);
 	if (c.pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(pair[0]);
 		fabric_tidy(getpid());
-		work(pair[1]);
+		work(c.fd);
 		fflush(NULL);
 		_exit(0);
 	}
-	close(pair[1]);
-	c.fd = pair[0];
 	return c;
-}
-
-static inline void fabric_put(int fd, const void *what, size_t size)
-{
-	const char *at = what;
-
-	while (size) {
-		ssize_t n = write(fd, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		CHECK(n > 0);
-		at += n;
-		size -= (size_t)n;
-	}
-}
-
-/* false: the other side has ended. */
-static inline bool fabric_get(int fd, void *what, size_t size)
-{
-	char *at = what;
-
-	while (size) {
-		ssize_t n = read(fd, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
 }
 
 /* Both sides at once: the other's address. A side that ends instead was skipped. */
@@ -384,21 +338,11 @@ static inline fi_addr_t fabric_exchange(struct fabric *f, int fd)
 	fi_addr_t peer;
 
 	OK(fi_getname(&f->ep->fid, mine.name, &mine.size));
-	fabric_put(fd, &mine, sizeof(mine));
-	if (!fabric_get(fd, &other, sizeof(other)))
+	child_put(fd, &mine, sizeof(mine));
+	if (!child_get(fd, &other, sizeof(other)))
 		fabric_skip("the other process has ended");
 	CHECK_RC(fi_av_insert(f->av, other.name, 1, &peer, 0, NULL), 1);
 	return peer;
-}
-
-/* How it ended, waitpid(2). */
-static inline int fabric_end_of(const struct fabric_child *c)
-{
-	int status;
-
-	CHECK(waitpid(c->pid, &status, 0) == c->pid);
-	close(c->fd);
-	return status;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- cases --- */

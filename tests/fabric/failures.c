@@ -424,7 +424,7 @@ static void receiver(int fd)
 	fabric_exchange(&f, fd);
 	UNTIL(contd_event_is_complete(&recv.event));
 	CHECK_RC(recv.status, 0);
-	fabric_put(fd, "!", 1);
+	tell(fd, '!');
 	for (;;)
 		contd_poll(0);
 }
@@ -433,7 +433,7 @@ static void killed(const char *provider)
 {
 	enum { COUNT = 16, LENGTH = 1 << 20 };
 	static struct contd_fabric_op send[COUNT];
-	struct fabric_child child;
+	struct child child;
 	int errors = 0, withdrawn = 0, refused = 0;
 	static char big[LENGTH];
 	fi_addr_t peer;
@@ -454,7 +454,7 @@ static void killed(const char *provider)
 
 		if (i == COUNT / 2) {
 			OK(kill(child.pid, SIGKILL));
-			CHECK(WIFSIGNALED(fabric_end_of(&child)));
+			CHECK(WIFSIGNALED(child_end(&child)));
 			fabric_tidy(child.pid);
 		}
 		begin(&send[i]);
