@@ -86,7 +86,7 @@ static void for_each_agent(void (*run)(int agent))
 static void run_interrupted(int agent)
 {
 	fake_open(&fake, true, NULL);
-	fake.interrupted = 2;
+	STORE(fake.interrupted, 2);
 	for (uint32_t round = 0; round < 20; round++) {
 		begin_some(OPERATIONS);
 		for (uint32_t i = 0; i < OPERATIONS; i++)
@@ -144,7 +144,7 @@ static void run_broken(int agent)
 {
 	fake_open(&fake, true, NULL);
 	begin_some(OPERATIONS);
-	fake.broken = -FI_EIO;
+	STORE(fake.broken, -FI_EIO);
 	fake_signal(&fake);
 	check_failed(agent, -FI_EIO);
 }
@@ -153,7 +153,7 @@ static void run_broken(int agent)
 static void run_broken_error(int agent)
 {
 	fake_open(&fake, true, NULL);
-	fake.broken_error = -FI_EIO;
+	STORE(fake.broken_error, -FI_EIO);
 	begin_some(OPERATIONS);
 	fake_put_error(&fake, &op[0], FI_EIO);
 	check_failed(agent, -FI_EIO);
@@ -197,7 +197,7 @@ static void case_broken_always(void)
 	fake_open(&fake, true,
 		  &(struct contd_fabric_attr){
 			  .threading = FI_THREAD_SAFE, .foreign = foreign_cb, .flags = CONTD_FABRIC_ALWAYS});
-	fake.broken = -FI_EIO;
+	STORE(fake.broken, -FI_EIO);
 	for (uint32_t i = 0; i < 5; i++) {
 		uint64_t begun = now_ns();
 

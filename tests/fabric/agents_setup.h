@@ -160,7 +160,11 @@ static inline int agents_main(int argc, char **argv, const struct agents_case *c
 
 /* ------------------------------------------------------------------------------------------------------------ storm --- */
 
-/* Signals without SA_RESTART on the calling thread, from now on: calls of the kernel's that wait end with EINTR. */
+/*
+ * Signals without SA_RESTART on the calling thread, from now on: calls of the kernel's that wait end with EINTR. Not with
+ * the thread sanitizer: if one comes just when its runtime (gcc 12) begins to run handlers that it has put off, it restores
+ * the wrong mask in the end, and all signals stay blocked.
+ */
 static uint32_t storm_signals;
 
 static inline void storm_handler(int number)
@@ -175,6 +179,9 @@ static inline void storm_here(void)
 	struct itimerspec pace = {{0, 211000}, {0, 211000}};
 	timer_t timer;
 
+#ifdef __SANITIZE_THREAD__
+	return;
+#endif
 	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
 	CHECK_OK(sigaction(SIGRTMIN + 2, &action, NULL));
 	CHECK_OK(timer_create(CLOCK_MONOTONIC, &event, &timer));
