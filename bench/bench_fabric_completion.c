@@ -104,8 +104,7 @@ static void by_contd(int status, void *data)
 
 static void contd_post(struct side *s, struct operation *o, bool send)
 {
-	fabric_check(contd_fabric_begin(s->queue, &o->op), "contd_fabric_begin");
-	fabric_check(contd_fabric_continue(&o->op, by_contd, &s->done, group), "contd_fabric_continue");
+	fabric_check(contd_fabric_start(s->queue, &o->op, by_contd, &s->done, group), "contd_fabric_start");
 	post(s, o, send);
 }
 

@@ -160,8 +160,7 @@ static void post(const struct mode *m)
 		struct receive *r = &receives[i];
 
 		if (m->contd) {
-			fabric_check(contd_fabric_begin(end.queue, &r->op), "contd_fabric_begin");
-			fabric_check(contd_fabric_continue(&r->op, on_message, r, group), "contd_fabric_continue");
+			fabric_check(contd_fabric_start(end.queue, &r->op, on_message, r, group), "contd_fabric_start");
 		}
 		fabric_check(fi_recv(end.ep, &r->sent, sizeof(r->sent), NULL, FI_ADDR_UNSPEC, &r->op), "fi_recv");
 	}

@@ -87,8 +87,7 @@ static void contd_receive(void)
 {
 	struct way *w = &contd_way;
 
-	fabric_check(contd_fabric_begin(w->end.queue, &w->receive), "contd_fabric_begin");
-	fabric_check(contd_fabric_continue(&w->receive, on_message, NULL, group), "contd_fabric_continue");
+	fabric_check(contd_fabric_start(w->end.queue, &w->receive, on_message, NULL, group), "contd_fabric_start");
 	post_receive(w);
 }
 

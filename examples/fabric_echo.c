@@ -59,9 +59,7 @@ static void post(struct fid_ep *endpoint, struct contd_fabric_op *op, struct mes
 
 	if (echo.ending)
 		return;
-	rc = contd_fabric_begin(echo.queue, op);
-	if (!rc)
-		rc = contd_fabric_continue(op, done, exchange, echo.group);
+	rc = contd_fabric_start(echo.queue, op, done, exchange, echo.group);
 	if (rc) {
 		fail("no operation", rc);
 		return;

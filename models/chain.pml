@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A continuation that waits for a group: contd_group_continue, contd__group_await, contd__group_await_end
- * (src/dispatch/group.c), group_idle_sig (src/dispatch/run.c).
+ * (src/dispatch/group.c), contd__group_idle_sig (src/dispatch/run.c).
  *
  * check: safety
  * mutant: NO_COUNT_LOOK safety who takes the waiter does not look at the count
@@ -39,7 +39,7 @@ inline fire(w)
 /* What a waiter's word means now: which of them is in its slot. */
 #define MEANS(word) (registered == 1 && name[1] == (word) -> 1 : 0)
 
-/* contd__slot_finish_sig, group_idle_sig */
+/* contd__slot_finish_sig, contd__group_idle_sig */
 inline finish()
 {
 	d_step {

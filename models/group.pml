@@ -109,7 +109,7 @@ inline scan_group(a, test)
 			outstanding[a]--;
 			got = false
 		}
-		/* group_idle_sig */
+		/* contd__group_idle_sig */
 		TOUCH(a)
 	:: else
 	fi

@@ -136,7 +136,7 @@ inline claim(got, l, v)
 	}
 }
 
-/* run_claimed, contd__slot_finish_sig, group_idle_sig (src/dispatch/run.c) */
+/* run_claimed, contd__slot_finish_sig, contd__group_idle_sig (src/dispatch/run.c) */
 inline run_slot(s, v)
 {
 	atomic {

@@ -354,7 +354,7 @@ int kv_open(struct kv *kv, const char *provider, const char *at, uint32_t depth,
 		fail(kv, -ENOMEM, "the client", NULL);
 		return -ENOMEM;
 	}
-	rc = kvd_net_open(&kv->net, provider, at, false, 2 * kv->answers + 64, &kv->server);
+	rc = kvd_queue_open(&kv->net, provider, at, false, 2 * kv->answers + 64, &kv->server);
 	if (rc) {
 		fail(kv, rc, at, kv->net.error);
 		return rc;
@@ -384,7 +384,7 @@ void kv_close(struct kv *kv)
 		ask(kv, KVD_BYE, NULL, 0);
 	}
 	kv->closing = true;
-	kvd_net_close(&kv->net, NULL);
+	kvd_queue_close(&kv->net, NULL);
 	if (kv->group) {
 		contd_group_wait(kv->group, 1000000000);
 		contd_group_destroy(kv->group);

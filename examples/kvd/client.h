@@ -3,7 +3,7 @@
 #ifndef KVD_CLIENT_H
 #define KVD_CLIENT_H
 
-#include "net.h"
+#include "queue.h"
 
 #define KV_READ KVD_OPERATIONS /* one-sided */
 #define KV_DEPTH_MAX 1024u

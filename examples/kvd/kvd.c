@@ -3,7 +3,8 @@
  * kvd: keys and values over libfabric, with continuations. Requests are received into a pool of buffers; each buffer has
  * one operation at a time: a receive, whose continuation looks the request up and sends the answer, or that answer, whose
  * continuation receives anew. Everything runs on the main thread: while it compacts the arena, in a compute region, its
- * handler or a checkpoint runs the continuations; else it sleeps until contd_fd() says that there is something to run.
+ * handler or a checkpoint runs the continuations; else it looks for a while, and then sleeps until the queue's descriptor, or
+ * contd_fd() where a daemon of contd's reads the queue too, says that there is something to run.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -13,13 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "config.h"
-#include "net.h"
 #include "notify.h"
+#include "queue.h"
 #include "sessions.h"
 #include "store.h"
 
@@ -426,12 +428,21 @@ static void look_at_signals(struct server *sv)
 	}
 }
 
-/* Sleep until there is something to run, a signal, or so many milliseconds have passed. */
-static void sleep_for(struct server *sv, int ms)
+/* Sleep until there is something to run, a signal, or so long has passed. */
+static void sleep_for(struct server *sv, uint64_t ns)
 {
+	struct fid *fid = &sv->net.cq->fid;
 	struct epoll_event event[4];
-	int n = epoll_wait(sv->epoll, event, 4, ms); /* contd's own signal ends it, and something is there then */
+	struct timespec ts;
+	int n;
 
+	/* What has come already, the descriptor need not tell. */
+	if (ns && sv->net.sleeps && fi_trywait(sv->net.fabric, &fid, 1) != 0)
+		ns = 0;
+	ts = (struct timespec){(time_t)(ns / SECOND), (long)(ns % SECOND)};
+	n = epoll_pwait2(sv->epoll, event, 4, &ts, NULL); /* contd's own signal ends it, and something is there then */
+	if (n < 0 && errno == ENOSYS)                     /* before Linux 5.11 */
+		n = epoll_wait(sv->epoll, event, 4, (int)((ns + MS - 1) / MS));
 	for (int i = 0; i < n; i++)
 		if (event[i].data.fd == sv->signals)
 			look_at_signals(sv);
@@ -460,6 +471,15 @@ static bool drained(const struct server *sv, uint64_t now, uint64_t quiet_from)
 	return !sv->sending && (!sv->sessions.open || now - last > sv->config.drain_quiet_ms * MS);
 }
 
+/*
+ * How long to sleep where nothing says when to look: as long as it has been idle already, so that who asks then waits at most
+ * twice as long as he would have anyway.
+ */
+static uint64_t doze_ns(uint64_t idle)
+{
+	return idle < 20000 ? 20000 : idle > MS ? MS : idle;
+}
+
 static void serve(struct server *sv)
 {
 	uint64_t active = kvd_now_ns(), swept = active, looked = active, seen = sv->received;
@@ -467,7 +487,7 @@ static void serve(struct server *sv)
 	for (;;) {
 		uint64_t now;
 		bool compacts;
-		int ms = 1000;
+		uint64_t ns = SECOND;
 
 		contd_poll(0);
 		try_again(sv);
@@ -484,13 +504,13 @@ static void serve(struct server *sv)
 		}
 		compacts = kvd_store_wants_compaction(&sv->store, &sv->limits);
 		if (compacts || now - active < sv->config.spin_us * 1000)
-			ms = 0;
-		else if (sv->first || !sv->net.sleeps)
-			ms = 1; /* nothing says when libfabric takes more, or, where the queue has no descriptor, when to look */
+			ns = 0;
+		else if (sv->first || !sv->net.sleeps) /* until libfabric takes more; the queue has no descriptor */
+			ns = doze_ns(now - active);
 		else if (sv->draining)
-			ms = 10;
-		if (ms || now - looked > MS) {
-			sleep_for(sv, ms);
+			ns = 10 * MS;
+		if (ns || now - looked > MS) {
+			sleep_for(sv, ns);
 			looked = now;
 		} else if (!compacts) {
 			sched_yield(); /* a client on the same processor, perhaps */
@@ -533,10 +553,9 @@ static int share_table(struct server *sv)
 	return 0;
 }
 
+/* Before there are other threads: providers start some (sockets), which would get the signals, and inherit what is blocked. */
 static int open_signals(struct server *sv)
 {
-	struct epoll_event event = {.events = EPOLLIN};
-	int fd[2];
 	sigset_t set;
 
 	sigemptyset(&set);
@@ -546,10 +565,21 @@ static int open_signals(struct server *sv)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	sv->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	return sv->signals < 0 ? -1 : 0;
+}
+
+/* What ends the thread's sleep. */
+static int open_epoll(struct server *sv)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int fd[3];
+
 	sv->epoll = epoll_create1(EPOLL_CLOEXEC);
 	fd[0] = sv->signals;
 	fd[1] = contd_fd();
-	for (int i = 0; i < 2; i++) {
+	if (sv->net.sleeps && fi_control(&sv->net.cq->fid, FI_GETWAIT, &fd[2]) != 0)
+		return -1;
+	for (int i = 0; i < 2 + sv->net.sleeps; i++) {
 		event.data.fd = fd[i];
 		if (fd[i] < 0 || epoll_ctl(sv->epoll, EPOLL_CTL_ADD, fd[i], &event))
 			return -1;
@@ -559,7 +589,7 @@ static int open_signals(struct server *sv)
 
 static int start(struct server *sv)
 {
-	struct contd_config contd = {.size = sizeof(contd), .agent = CONTD_AGENT_BLOCK};
+	struct contd_config contd = {.size = sizeof(contd), .agent = CONTD_AGENT_REGION};
 	struct contd_thread_attr thread = {.size = sizeof(thread), .stack_bytes = 128 * 1024};
 	struct kvd_store_config store = {.slots = sv->config.slots,
 					 .arena_bytes = sv->config.arena_mb << 20,
@@ -572,6 +602,7 @@ static int start(struct server *sv)
 
 	if (getrandom(&random, sizeof(random), 0) < 0 || getrandom(&store.hash_seed, sizeof(store.hash_seed), 0) < 0)
 		return say(sv, 0, "no random numbers: %s", strerror(errno)), -1;
+	prctl(PR_SET_TIMERSLACK, 1000ul); /* naps are as short as 20 µs: prctl(2) */
 	rc = kvd_store_open(&sv->store, &store);
 	rc = rc ? rc : kvd_sessions_open(&sv->sessions, (uint32_t)sv->config.sessions + REFUSALS, random);
 	if (rc)
@@ -580,12 +611,14 @@ static int start(struct server *sv)
 	sv->memory = malloc((size_t)n * 2 * KVD_MESSAGE_MAX);
 	if (!sv->buffer || !sv->memory)
 		return say(sv, 0, "out of memory"), -1;
-	if (contd_init(&contd) || contd_thread_attach(&thread) || contd_group_create(NULL, &sv->group))
-		return say(sv, 0, "contd: %s", contd_error_text()), -1;
 	if (open_signals(sv))
 		return say(sv, 0, "signals: %s", strerror(errno)), -1;
-	if (kvd_net_open(&sv->net, sv->provider, sv->listen, true, 2 * n + 64, NULL))
+	if (contd_init(&contd) || contd_thread_attach(&thread) || contd_group_create(NULL, &sv->group))
+		return say(sv, 0, "contd: %s", contd_error_text()), -1;
+	if (kvd_queue_open(&sv->net, sv->provider, sv->listen, true, 2 * n + 64, NULL))
 		return say(sv, 0, "%s on %s: %s", sv->provider, sv->listen, sv->net.error), -1;
+	if (open_epoll(sv))
+		return say(sv, 0, "the queue's descriptor: %s", strerror(errno)), -1;
 	rc = share_table(sv);
 	if (rc)
 		return say(sv, 0, "the table can't be shared: %s", fi_strerror(-rc)), -1;
@@ -602,7 +635,7 @@ static int start(struct server *sv)
 static void stop(struct server *sv)
 {
 	sv->closing = true;
-	kvd_net_close(&sv->net, sv->mr);
+	kvd_queue_close(&sv->net, sv->mr);
 	contd_group_wait(sv->group, 5 * (int64_t)SECOND);
 	contd_group_destroy(sv->group);
 	contd_thread_detach();

@@ -11,9 +11,7 @@
 
 static int failed(struct kvd_net *net, const char *what, int rc)
 {
-	const char *text = contd_error_text();
-
-	snprintf(net->error, sizeof(net->error), "%s: %s%s%s", what, fi_strerror(-rc), *text ? "; " : "", text);
+	snprintf(net->error, sizeof(net->error), "%s: %s", what, fi_strerror(-rc));
 	kvd_net_close(net, NULL);
 	return rc;
 }
@@ -39,7 +37,7 @@ static int split(const char *at, char *host, size_t size, const char **port)
 	return 0;
 }
 
-static int find(struct kvd_net *net, const char *provider, const char *host, const char *port, bool listen,
+static int find(struct kvd_net *net, const char *provider, const char *host, const char *port, bool listen, bool polled,
 		bool one_sided)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -51,7 +49,7 @@ static int find(struct kvd_net *net, const char *provider, const char *host, con
 	hints->caps = FI_MSG | (one_sided ? FI_RMA : 0);
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2; /* an operation of contd's begins with room for these */
-	hints->domain_attr->threading = FI_THREAD_SAFE;
+	hints->domain_attr->threading = polled ? FI_THREAD_DOMAIN : FI_THREAD_SAFE;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	rc = fi_getinfo(FI_VERSION(1, 17), host, port, listen ? FI_SOURCE : 0, hints, &net->info);
 	fi_freeinfo(hints);
@@ -73,12 +71,10 @@ static int name_endpoint(struct kvd_net *net, bool listen)
 	return fi_setname(&net->endpoint->fid, name, strlen(name) + 1);
 }
 
-static int open_endpoint(struct kvd_net *net, uint32_t operations, bool listen)
+static int open_endpoint(struct kvd_net *net, uint32_t operations, bool listen, bool polled)
 {
 	struct fi_av_attr av = {.type = FI_AV_MAP};
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_DATA, .size = operations, .wait_obj = FI_WAIT_FD};
-	struct contd_fabric_attr attr = {
-		.size = sizeof(attr), .format = cq.format, .threading = FI_THREAD_SAFE, .operations = operations};
 	int rc, fd;
 
 	rc = fi_fabric(net->info->fabric_attr, &net->fabric, NULL);
@@ -86,18 +82,15 @@ static int open_endpoint(struct kvd_net *net, uint32_t operations, bool listen)
 	rc = rc ? rc : fi_av_open(net->domain, &av, &net->av, NULL);
 	if (rc)
 		return rc;
-	rc = fi_cq_open(net->domain, &cq, &net->cq, NULL);
-	net->sleeps = !rc && fi_control(&net->cq->fid, FI_GETWAIT, &fd) == 0;
+	rc = polled ? 0 : fi_cq_open(net->domain, &cq, &net->cq, NULL);
+	net->sleeps = !polled && !rc && fi_control(&net->cq->fid, FI_GETWAIT, &fd) == 0;
 	if (!net->sleeps) { /* shm has no descriptor; udp;ofi_rxd says so only when it is asked for it */
-		if (!rc)
+		if (net->cq)
 			fi_close(&net->cq->fid);
 		net->cq = NULL;
 		cq.wait_obj = FI_WAIT_NONE;
 		rc = fi_cq_open(net->domain, &cq, &net->cq, NULL);
 	}
-	attr.wait = cq.wait_obj;
-	attr.fabric = net->fabric;
-	rc = rc ? rc : contd_fabric_adopt(net->cq, &attr, &net->queue);
 	rc = rc ? rc : fi_endpoint(net->domain, net->info, &net->endpoint, NULL);
 	rc = rc ? rc : name_endpoint(net, listen);
 	rc = rc ? rc : fi_ep_bind(net->endpoint, &net->av->fid, 0);
@@ -109,8 +102,8 @@ static int open_endpoint(struct kvd_net *net, uint32_t operations, bool listen)
 	return fi_getname(&net->endpoint->fid, net->address, &net->address_length);
 }
 
-int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool listen, uint32_t operations,
-		 fi_addr_t *peer)
+int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool listen, bool polled,
+		 uint32_t operations, fi_addr_t *peer)
 {
 	char host[256];
 	const char *port;
@@ -120,12 +113,12 @@ int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool
 	rc = split(at, host, sizeof(host), &port);
 	if (rc)
 		return failed(net, "an address is host:port", rc);
-	rc = find(net, provider, host, port, listen, true);
+	rc = find(net, provider, host, port, listen, polled, true);
 	if (rc == -FI_ENODATA)
-		rc = find(net, provider, host, port, listen, false);
+		rc = find(net, provider, host, port, listen, polled, false);
 	if (rc)
 		return failed(net, provider, rc);
-	rc = open_endpoint(net, operations, listen);
+	rc = open_endpoint(net, operations, listen, polled);
 	if (rc)
 		return failed(net, "the endpoint can't be opened", rc);
 	if (!listen && (!net->info->dest_addr || fi_av_insert(net->av, net->info->dest_addr, 1, peer, 0, NULL) != 1))
@@ -135,8 +128,6 @@ int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool
 
 void kvd_net_close(struct kvd_net *net, struct fid_mr *mr)
 {
-	if (net->queue)
-		contd_fabric_close(net->queue);
 	if (net->endpoint)
 		fi_close(&net->endpoint->fid);
 	if (mr)
@@ -152,7 +143,6 @@ void kvd_net_close(struct kvd_net *net, struct fid_mr *mr)
 	if (net->info)
 		fi_freeinfo(net->info);
 	net->endpoint = NULL;
-	net->queue = NULL;
 	net->cq = NULL;
 	net->av = NULL;
 	net->domain = NULL;

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A reliable-datagram endpoint with everything it needs, and a queue that contd reads; for kvd and for its clients. */
+/*
+ * A reliable-datagram endpoint with everything it needs, for kvd, its clients, and servers that are compared with kvd. Nothing
+ * here knows of contd: queue.h has it read the queue.
+ */
 #ifndef KVD_NET_H
 #define KVD_NET_H
 
-#include <contd/fabric.h>
+#include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
 
 #include "proto.h"
+
+struct contd_fabric;
 
 #define KVD_PROVIDER "tcp;ofi_rxm"
 #define KVD_LISTEN "127.0.0.1:7171"
@@ -20,7 +26,7 @@ struct kvd_net {
 	struct fid_av *av;
 	struct fid_ep *endpoint;
 	struct fid_cq *cq;
-	struct contd_fabric *queue; /* contd, reading it */
+	struct contd_fabric *queue; /* contd, reading it; NULL: whoever has opened it reads */
 	bool one_sided;             /* the provider has FI_RMA */
 	bool sleeps;                /* the queue has a descriptor that one can sleep on */
 	unsigned char address[KVD_ADDRESS_MAX];
@@ -29,17 +35,13 @@ struct kvd_net {
 };
 
 /*
- * host:port is one's own address (listen) or the server's, whose place in the address vector is then *peer. `operations`
- * under way at most. 0, or a negative error number, and net->error says what failed; then nothing is left open.
+ * host:port is one's own address (listen) or the server's, whose place in the address vector is then *peer.
+ * polled: one thread makes all calls and never sleeps on the queue, so no locks and no descriptor. `operations` under way at most. 0, or a negative error number, and net->error says what failed; then nothing is left open.
  */
-int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool listen, uint32_t operations,
-		 fi_addr_t *peer);
+int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool listen, bool polled,
+		 uint32_t operations, fi_addr_t *peer);
 
-/*
- * Operations that are under way complete with -FI_ECANCELED. contd reads the queue no more before the endpoint is closed:
- * providers (tcp;ofi_rxm of libfabric 1.17) do not bear that another thread is reading it then. The memory
- * region, which may be NULL, goes with it.
- */
+/* Nobody else may be reading the queue. The memory region, which may be NULL, goes with it. */
 void kvd_net_close(struct kvd_net *net, struct fid_mr *mr);
 
 /* Text of an address, for people and for --listen (host:port). */

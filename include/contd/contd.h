@@ -217,6 +217,15 @@ struct contd_event {
 
 #define CONTD_EVENT_INIT {0, NULL}
 
+/* In an operation that carries its continuation (contd_fabric_start()); not for programs. */
+struct contd_carried {
+	struct contd_event event;
+	struct contd_group *group; /* NULL: it carries none */
+	contd_callback *cb;
+	void *data;
+	int32_t status;
+};
+
 /* Make *event pending. It must have no continuation attached. NULL does nothing. Any thread, handler. */
 CONTD_API void contd_event_init(struct contd_event *event) CONTD_NOEXCEPT;
 

@@ -5,8 +5,7 @@
  *
  *	struct contd_fabric_op op;
  *
- *	contd_fabric_begin(queue, &op);
- *	contd_fabric_continue(&op, on_message, data, group);
+ *	contd_fabric_start(queue, &op, on_message, data, group);
  *	rc = fi_recv(endpoint, buffer, size, NULL, FI_ADDR_UNSPEC, &op);
  *	if (rc && rc != -FI_EAGAIN)
  *		contd_fabric_withdraw(&op, rc);
@@ -130,7 +129,10 @@ CONTD_API uint32_t contd_fabric_pending(const struct contd_fabric *queue) CONTD_
  */
 struct contd_fabric_op {
 	struct fi_context2 context;
-	struct contd_event event;    /* completes with `status` */
+	union {
+		struct contd_event event; /* completes with `status` */
+		struct contd_carried carried; /* contd's */
+	};
 	struct contd_fabric *queue;
 	/* When it is complete: as in struct contd_fabric_entry. */
 	uint64_t flags;
@@ -153,9 +155,22 @@ struct contd_fabric_op {
  * Make *op pending: before the call of libfabric's that starts it. One that never completes (the call failed, FI_INJECT or
  * FI_SELECTIVE_COMPLETION suppress its completion, the endpoint was closed) is given back by contd_fabric_withdraw(). After
  * -FI_EAGAIN it stays begun until the call has succeeded: libfabric makes progress only while something is under way.
+ * Where the queue is out of order (an overrun) it may complete before that call has begun: so a continuation must not free
+ * *op before it has returned.
  * Context: any thread, in a callback. Errors: -EINVAL, -EPERM, -ENOSPC (more than attr.operations are under way).
  */
 CONTD_API int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op) CONTD_NOEXCEPT;
+
+/*
+ * contd_fabric_begin() and contd_fabric_continue() in one, for less: the operation itself carries its continuation, which takes
+ * no place in the group's table unless it must wait. Nothing else may be attached to op->event. Continuations that one look
+ * completes may run one after the other on the thread that looked, while others, idle perhaps, can't: a callback waits for
+ * another one only in contd_group_wait(), contd_group_test() or contd_poll(), not by other means. They count as run in
+ * op's group when the last of such a series has; the operation, complete when its callback begins, may be started anew there.
+ * Context: any thread, in a callback. Errors: as contd_fabric_begin() and contd_event_continue(), but not -EBUSY.
+ */
+CONTD_API int contd_fabric_start(struct contd_fabric *queue, struct contd_fabric_op *op, contd_callback *cb, void *data,
+				 struct contd_group *group) CONTD_NOEXCEPT;
 
 /*
  * The queue will not tell of it: complete it with this status (0 or negative). Not at the same time as contd_fabric_close()
@@ -216,8 +231,8 @@ CONTD_API int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct con
 CONTD_API int contd_fabric_counter_close(struct contd_fabric_counter *counter) CONTD_NOEXCEPT;
 
 /*
- * *op completes when the counter's value is `threshold` or more: with 0. When its error value goes up before that, with
- * -FI_EIO, and op->data is that error value: which operation failed a completion queue tells.
+ * *op completes when the counter's value is `threshold` or more: with 0. When its error value goes up before that, but after
+ * this call, with -FI_EIO, and op->data is that error value: which operation failed a completion queue tells.
  * Context: any thread, in a callback. Errors: -EINVAL, -EPERM.
  */
 CONTD_API int contd_fabric_counter_begin(struct contd_fabric_counter *counter, uint64_t threshold,

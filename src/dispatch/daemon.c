@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dispatch/group.h"
+#include "dispatch/carried.h"
 #include "dispatch/purse.h"
 
 #define D contd__dispatch
@@ -54,7 +54,7 @@ static struct {
 /* Something that only looking can find, or that the daemon may run itself, or must tell a thread of. */
 static bool something_to_do(void)
 {
-	return contd__load_seq(&D.words_pending) || contd__sources_pending_sig(WHERE_DAEMON) ||
+	return contd__load_seq(&D.words_pending) || contd__load_seq(&D.put_off_carried) || contd__sources_pending_sig(WHERE_DAEMON) ||
 	       contd__marked_sig(CLASSES_DAEMON);
 }
 
@@ -74,7 +74,8 @@ static bool look(bool last)
 	bool found = false;
 
 	contd__words_look_sig(UINT32_MAX);
-	contd__sources_drive_sig(WHERE_DAEMON, last);
+	contd__carried_retry_sig();
+	contd__sources_drive_sig(WHERE_DAEMON, NULL, last);
 	if (contd__marked_sig(CLASSES_DAEMON))
 		found = contd__scan_through_sig(CLASSES_DAEMON, &budget) != 0;
 	/* The classes that only threads of the application may run: interrupt one of them. */

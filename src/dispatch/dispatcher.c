@@ -225,6 +225,7 @@ int contd_fini(void)
 	contd__store_release(&D.source_count, 0);
 	left = contd__groups_fini();
 	contd__words_fini();
+	contd__store(&D.put_off_carried, NULL);
 	contd__store(&D.words_pending, 0);
 	for (unsigned c = 0; c < CLASSES; c++)
 		if (D.root[c].bit)

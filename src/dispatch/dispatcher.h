@@ -111,6 +111,7 @@ struct contd__dispatch {
 	int daemon_fd;        /* eventfd that a daemon in poll(2) is woken by, or -1 */
 	uint32_t daemon_asleep; /* futex word: nothing is pending, and it sleeps until something is */
 	uint32_t daemon_called; /* since the daemon said that it sleeps a thread of this process has woken it */
+	struct contd_event *put_off_carried; /* for which there was no memory; a stack, linked by `next` */
 	uint32_t daemon_mode; /* enum contd_agent of a daemon that runs: tick, block or spin; 0: none */
 
 	struct contd_config config;
@@ -144,6 +145,11 @@ CONTD_INTERNAL_API extern struct contd__dispatch contd__dispatch;
 /* 0, or the error (with its text) that every call gives which needs a running dispatcher. */
 CONTD_INTERNAL_API int contd__check_live(void);
 
+static inline bool contd__is_live(void)
+{
+	return __builtin_expect(!contd__load(&contd__dispatch.forked) && contd__load(&contd__dispatch.live) != 0, 1);
+}
+
 /* Sets the text that contd_error_text() gives on this thread; returns err. */
 CONTD_INTERNAL_API int contd__fail(int err, const char *text);
 
@@ -159,8 +165,8 @@ bool contd__sources_pending_sig(uint32_t where);
 /* The same, for sources that may be driven on this thread. */
 bool contd__sources_here_sig(uint32_t where);
 
-/* Let every such source make progress; `where` is the place this is. */
-void contd__sources_drive_sig(enum contd__where where, bool last);
+/* Let every such source make progress, `but` one (or NULL); `where` is the place this is. */
+void contd__sources_drive_sig(enum contd__where where, const struct contd__source *but, bool last);
 
 /* A thread that drives `mine` itself looks at everything else: words, and other sources. */
 CONTD_INTERNAL_API void contd__look_beside(const struct contd__source *mine);

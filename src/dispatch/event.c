@@ -5,6 +5,7 @@
  * An event's word:
  *   0                                        pending, no continuation
  *   slot | 2 | 20 bits of its generation     pending, a continuation attached
+ *   4                                        pending, of an operation that carries its continuation (carried.c)
  *   status << 32 | 1                         complete
  * Completing is one exchange on that word, after which the event is not touched again: the continuation may use it anew.
  * Until it has counted it at the slot, the slot stays this continuation's, cancelled or not.
@@ -13,17 +14,9 @@
 
 #include "dispatch/group.h"
 
-#define WORD_DONE 1u
-#define WORD_ATTACHED 2u
-
 static uint64_t attached_word(const struct contd__slot *s, uint32_t generation)
 {
-	return contd__slot_word(s, generation) | WORD_ATTACHED;
-}
-
-static uint64_t done_word(int status)
-{
-	return (uint64_t)(uint32_t)status << 32 | WORD_DONE;
+	return contd__slot_word(s, generation) | EVENT_ATTACHED;
 }
 
 void contd_event_init(struct contd_event *event)
@@ -38,7 +31,7 @@ void contd_event_init(struct contd_event *event)
 int contd_event_is_complete(const struct contd_event *event)
 {
 	/* Acquire: pairs with the exchange in contd_event_complete. */
-	return event && (contd__load_acquire(&event->word) & WORD_DONE) != 0;
+	return event && (contd__load_acquire(&event->word) & EVENT_DONE) != 0;
 }
 
 void contd__invoke_user_sig(struct contd__slot *s)
@@ -84,7 +77,7 @@ static int attach(struct contd_event *e, struct contd__slot *s, uint32_t generat
 		s->source = (uintptr_t)e | KIND_EVENT;
 		return 0;
 	}
-	if (!(w & WORD_DONE))
+	if (!(w & EVENT_DONE))
 		return -EBUSY;
 	keep_status(s, (int32_t)(w >> 32));
 	return 1;
@@ -113,7 +106,7 @@ static int attach_alone(struct contd_event *e, struct contd__slot *s, uint32_t *
 		CONTD_TESTPOINT("event_attached_alone");
 		return 0;
 	}
-	if (!(w & WORD_DONE))
+	if (!(w & EVENT_DONE))
 		return back_out(s, *generationp, 1);
 	keep_status(s, (int32_t)(w >> 32));
 	return 1;
@@ -176,16 +169,18 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 	return 0;
 }
 
-/* 1: *wp is what waited for it, whose event is to be counted; 0: nothing; -EALREADY. Between enter and leave. */
+/* 1: *wp is what waited for it, whose event is to be counted; 0: nothing; -EALREADY; -EBUSY. Between enter and leave. */
 static int end_event(struct contd_event *event, int status, uint64_t *wp)
 {
 	uint64_t w = contd__load_acquire(&event->word);
 
 	do {
-		if (w & WORD_DONE)
+		if (w & EVENT_DONE)
 			return -EALREADY;
+		if (w == EVENT_CARRIED)
+			return -EBUSY;
 		CONTD_TESTPOINT("event_before_exchange");
-	} while (!contd__cas(&event->word, &w, done_word(status)));
+	} while (!contd__cas(&event->word, &w, contd__event_done_word(status)));
 	CONTD_TESTPOINT("event_exchanged");
 	*wp = w;
 	return w != 0;
@@ -214,7 +209,8 @@ int contd_event_complete(struct contd_event *event, int status)
 	}
 	contd__leave_sig(reader);
 	if (rc < 0)
-		return contd__fail(rc, "contd_event_complete: complete already; contd_event_init() starts anew");
+		return contd__fail(rc, rc == -EBUSY ? "contd_event_complete: of an operation that is under way: withdraw that"
+						    : "contd_event_complete: complete already; contd_event_init() starts anew");
 	contd__kick_sig(flags);
 	return 0;
 }

@@ -107,6 +107,34 @@ static inline uint32_t contd__word_generation(uint64_t w)
 	return (uint32_t)(w >> 48) | (uint32_t)(w >> 2 & 0xf) << 16;
 }
 
+/* An event's word: see event.c. */
+#define EVENT_DONE 1u
+#define EVENT_ATTACHED 2u
+#define EVENT_CARRIED 4u
+
+static inline uint64_t contd__event_done_word(int status)
+{
+	return (uint64_t)(uint32_t)status << 32 | EVENT_DONE;
+}
+
+/* Ready ones of one leaf of a group's, whose bits are not set yet; and what is to be announced when they are. */
+struct contd__marks {
+	struct contd_group *group; /* NULL: there are none */
+	uint32_t leaf, flags;
+	uint64_t bits;
+};
+#define CONTD__MARKS_INIT {.flags = CONTD_POLL_ONLY}
+
+/* One more, between enter and leave. From its being ready to its bit nobody finds it; a group that something of is outstanding
+ * lives. */
+void contd__marks_add_rcu(struct contd__marks *m, struct contd__slot *s);
+
+/* All of them are marked and announced. Returns the flags that contd__kick_sig() is to be given. */
+uint32_t contd__marks_end_rcu(struct contd__marks *m);
+
+/* Nothing of g is outstanding any more; the caller holds a pin. */
+void contd__group_idle_sig(struct contd_group *g);
+
 /*
  * The same with one event of each of n (contd__slot_word), announced together. Returns the flags that contd__kick_sig() is to
  * be given. Between enter and leave.
@@ -167,7 +195,7 @@ CONTD_INTERNAL_API int contd__slot_run_inline(struct contd__slot *s, uint32_t ge
 CONTD_INTERNAL_API int contd__slot_take_sig(struct contd__slot *s, uint32_t generation, uint32_t n);
 CONTD_INTERNAL_API void contd__slot_run_taken(struct contd__slot *s);
 
-/* Around a callback of g's: frame, guard, count. */
+/* Around a callback of g's, or `ran` of them where the watchdog is off: frame, guard, count. */
 static inline void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g, const void *site)
 {
 	f->group = g;
@@ -187,7 +215,7 @@ static inline void contd__frame_enter_sig(struct contd__frame *f, const struct c
 	}
 }
 
-static inline void contd__frame_leave_sig(struct contd__frame *f)
+static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
 {
 	if (__builtin_expect(contd__self.site != NULL, 0)) {
 		contd__late_note_sig(contd__self.site, LATE_CONTINUATION, contd__ticks() - contd__self.since);
@@ -197,13 +225,13 @@ static inline void contd__frame_leave_sig(struct contd__frame *f)
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__self.frame = f->outer;
-	CONTD_COUNT(run, 1);
+	CONTD_COUNT(run, ran);
 	if (contd__self.context == CONTEXT_HANDLER)
-		CONTD_COUNT(run_handler, 1);
+		CONTD_COUNT(run_handler, ran);
 	else if (contd__self.context == CONTEXT_REGION)
-		CONTD_COUNT(run_region, 1);
+		CONTD_COUNT(run_region, ran);
 	else if (contd__self.context == CONTEXT_DAEMON)
-		CONTD_COUNT(run_daemon, 1);
+		CONTD_COUNT(run_daemon, ran);
 	/* Without the pick-up of contd_guard_end: scans do that when they are through. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__tls.guard--;

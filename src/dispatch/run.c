@@ -5,7 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "dispatch/group.h"
+#include "dispatch/carried.h"
 #include "rcu/reader.h"
 
 static struct contd__page private_page; /* while there is no shared one, at the beginning */
@@ -157,12 +157,12 @@ bool contd__sources_pending_sig(uint32_t where)
 	return false;
 }
 
-void contd__sources_drive_sig(enum contd__where where, bool last)
+void contd__sources_drive_sig(enum contd__where where, const struct contd__source *but, bool last)
 {
 	uint32_t n = contd__load_acquire(&D.source_count);
 
 	for (uint32_t i = 0; i < n; i++)
-		if (D.source[i]->where & (uint32_t)where && D.source[i]->pending()) {
+		if (D.source[i] != but && D.source[i]->where & (uint32_t)where && D.source[i]->pending()) {
 			uint64_t begin = contd__late_watched_sig() ? contd__ticks() : 0;
 
 			D.source[i]->progress(where, last);
@@ -328,64 +328,65 @@ int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint3
 	return ready;
 }
 
-/* Ready ones of one leaf of a group's, whose bits are not set yet. */
-struct marks {
-	struct contd_group *group; /* NULL: there are none */
-	uint32_t leaf;
-	uint64_t bits;
-};
-
-/* Returns the flags that this adds to those of `flags` to be announced. */
-static uint32_t mark_all(const struct marks *m, uint32_t flags)
+static void mark_all(struct contd__marks *m)
 {
 	uint32_t f;
 
-	if (!m->group)
-		return flags;
 	contd__table_mark_leaf_sig(&m->group->table, m->leaf << 6, m->bits);
 	CONTD_TESTPOINT("complete_leaf_marked");
 	/* After they were counted, as in contd_event_complete(). */
 	f = contd__load_seq(&m->group->flags);
-	return f & CONTD_POLL_ONLY ? flags : (flags & ~CONTD_POLL_ONLY) | f;
+	if (!(f & CONTD_POLL_ONLY))
+		m->flags = (m->flags & ~CONTD_POLL_ONLY) | f;
+}
+
+void contd__marks_add_rcu(struct contd__marks *m, struct contd__slot *s)
+{
+	if (s->group != m->group || s->index >> 6 != m->leaf) {
+		if (m->group)
+			mark_all(m);
+		m->group = s->group;
+		m->leaf = s->index >> 6;
+		m->bits = 0;
+	}
+	m->bits |= 1ull << (s->index & 63);
+}
+
+uint32_t contd__marks_end_rcu(struct contd__marks *m)
+{
+	if (m->group) {
+		mark_all(m);
+		announce(m->flags);
+	}
+	return m->flags;
 }
 
 uint32_t contd__words_done_rcu(const uint64_t word[], uint32_t n)
 {
-	uint32_t flags = CONTD_POLL_ONLY;
-	struct marks m = {0};
-	bool ready = false;
+	struct contd__marks m = CONTD__MARKS_INIT;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct contd__slot *s = contd__word_slot(word[i]);
-		struct contd_group *g = s->group;
 
 		if (!count_events(s, contd__word_generation(word[i]), 1, SLOT_READY))
 			continue;
-		/* From here to its bit nobody finds it; a group that something of is outstanding lives. */
 		CONTD_TESTPOINT("complete_counted");
-		ready = true;
-		if (g != m.group || s->index >> 6 != m.leaf) {
-			flags = mark_all(&m, flags);
-			m = (struct marks){g, s->index >> 6, 0};
-		}
-		m.bits |= 1ull << (s->index & 63);
+		contd__marks_add_rcu(&m, s);
 	}
-	flags = mark_all(&m, flags);
-	if (ready)
-		announce(flags);
-	return flags;
+	return contd__marks_end_rcu(&m);
 }
 
 bool contd__word_take_rcu(uint64_t word)
 {
-	struct contd__slot **take = contd__self.take, *s = contd__word_slot(word);
+	struct contd__slot *s = contd__word_slot(word);
+	struct contd__taking *take = contd__self.take;
 	struct contd_group *g = s->group;
 
-	if (!take || *take || contd__self.context != CONTEXT_THREAD || contd__marked_sig(CLASSES_ALL) || g->max_poll >= 0 ||
+	if (!take || take->slot || contd__self.context != CONTEXT_THREAD || contd__marked_sig(CLASSES_ALL) || g->max_poll >= 0 ||
 	    contd__load_seq(&g->flags) & CONTD_POLL_ONLY)
 		return false;
 	if (contd__slot_take_sig(s, contd__word_generation(word), 1))
-		*take = s;
+		take->slot = s;
 	return true;
 }
 
@@ -400,9 +401,8 @@ int contd__slot_event_done_sig(struct contd__slot *s, uint32_t generation, uint3
 
 /* --------------------------------------------------------------------------------------------------------- running --- */
 
-/* Nothing is outstanding any more; the caller holds a pin. Whoever reacts looks at the count again: by now it may have
- * gone up. */
-static void group_idle_sig(struct contd_group *g)
+/* Whoever reacts looks at the count again: by now it may have gone up. */
+void contd__group_idle_sig(struct contd_group *g)
 {
 	uint64_t waiter;
 
@@ -429,7 +429,7 @@ void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s)
 	contd__slot_free_sig(&g->table, s);
 	CONTD_TESTPOINT("finish_freed");
 	if (LIFE_OUTSTANDING(contd__sub(&g->life, 1)) == 1)
-		group_idle_sig(g);
+		contd__group_idle_sig(g);
 }
 
 static void count_latency(const struct contd__slot *s)
@@ -447,7 +447,7 @@ static void run(struct contd_group *g, struct contd__slot *s)
 
 	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)s->cb.any);
 	s->invoke(s);
-	contd__frame_leave_sig(&f);
+	contd__frame_leave_sig(&f, 1);
 	contd__slot_finish_sig(g, s);
 }
 
@@ -709,8 +709,9 @@ uint32_t contd__react_sig(enum contd__looking how)
 	contd__store(&contd__self.context, region ? CONTEXT_REGION : CONTEXT_HANDLER);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__words_look_sig(budget.count);
+	contd__carried_retry_sig();
 	do
-		contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER, how == LOOK_LAST);
+		contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER, NULL, how == LOOK_LAST);
 	while (--drives && !contd__marked_sig(classes));
 	budget.deadline = contd__ticks() + contd__load(&D.scan_ticks);
 	ran = contd__scan_through_sig(classes, &budget);

@@ -43,7 +43,7 @@ struct contd__testing {
 	struct contd__testing *outer;
 };
 
-struct contd__slot;
+struct contd__taking;
 
 struct contd__self {
 	uint8_t registered; /* RCU reader, listed */
@@ -57,7 +57,8 @@ struct contd__self {
 	uint64_t checkpoint_at, checkpoint_due, checkpoint_cost;
 	struct contd__frame *frame;
 	struct contd__testing *testing;
-	struct contd__slot **take; /* where sources are driven on this thread: the one continuation taken (contd__word_take_rcu) */
+	/* Where sources are driven on this thread: what is taken (carried.h); and what was, and is being run. */
+	struct contd__taking *take, *running;
 	struct contd__counters counters;
 	const char *error;
 	const void *site; /* of the continuation that runs, where the watchdog is on; NULL: none */

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dispatch/group.h"
+#include "dispatch/carried.h"
 
 #define D contd__dispatch
 
@@ -33,17 +33,16 @@ static enum contd__where where_here(void)
 	return contd__self.context == CONTEXT_DAEMON ? WHERE_DAEMON : WHERE_THREAD;
 }
 
-/* Returns how many ran: 0 or 1. */
-static uint32_t drive_sources(void)
+/* Returns how many ran, of `most`, which is 1 at least. */
+static uint32_t drive_sources(uint32_t most)
 {
-	struct contd__slot *taken = NULL, **outer = contd__self.take;
+	struct contd__taking taking, *outer = contd__self.take;
 
-	contd__self.take = &taken;
-	contd__sources_drive_sig(where_here(), false);
+	contd__taking_init(&taking, most);
+	contd__self.take = &taking;
+	contd__sources_drive_sig(where_here(), NULL, false);
 	contd__self.take = outer;
-	if (taken)
-		contd__slot_run_taken(taken);
-	return taken != NULL;
+	return contd__taken_run(&taking);
 }
 
 uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources)
@@ -58,10 +57,11 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 		testing = (struct contd__testing){g, (uint32_t)g->max_poll, contd__self.testing};
 		contd__self.testing = &testing;
 	}
+	contd__carried_release_sig();
 	contd__words_look_sig(UINT32_MAX);
 	if (sources) {
-		budget.ran = ran = drive_sources();
-		budget.count -= ran; /* most is 1 at least */
+		budget.ran = ran = drive_sources(most);
+		budget.count -= ran;
 	}
 	if (g && may_run_here(g))
 		ran += contd__scan_group_sig(g, &budget);
@@ -76,12 +76,9 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 
 void contd__look_beside(const struct contd__source *mine)
 {
-	uint32_t n = contd__load_acquire(&D.source_count), here = where_here();
-
+	contd__carried_release_sig();
 	contd__words_look_sig(UINT32_MAX);
-	for (uint32_t i = 0; i < n; i++)
-		if (D.source[i] != mine && D.source[i]->where & here && D.source[i]->pending())
-			D.source[i]->progress((enum contd__where)here, false);
+	contd__sources_drive_sig(where_here(), mine, false);
 }
 
 int contd_group_test(struct contd_group *group, int *completep)
@@ -139,7 +136,7 @@ static void doze(struct contd_group *g, int64_t ns, bool naps)
 	seen = contd__load_seq(&D.wake);
 	if (contd__group_outstanding_sig(g) != 0 && !contd__marked_sig(classes_here()) &&
 	    (!may_run_here(g) || contd__load_seq(&g->table.top) == 0) &&
-	    (naps || (!contd__load_seq(&D.words_pending) && !must_look())))
+	    (naps || (!contd__load_seq(&D.words_pending) && !contd__load_seq(&D.put_off_carried) && !must_look())))
 		syscall(SYS_futex, &D.wake, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
 	contd__sub(&D.sleepers, 1);
 }
@@ -173,7 +170,7 @@ static int wait_for(struct contd_group *group, int64_t timeout_ns)
 				CONTD_RELAX();
 			else
 				sched_yield();
-		} else if (contd__load_seq(&D.words_pending)) {
+		} else if (contd__load_seq(&D.words_pending) || contd__load_seq(&D.put_off_carried)) {
 			doze(group, left >= 0 && left < nap ? left : nap, true);
 			nap = nap * 2 > NAP_MAX_NS ? NAP_MAX_NS : nap * 2;
 		} else {
@@ -221,7 +218,7 @@ int contd_poll(uint32_t max)
 		contd__store_seq(&D.fd_armed, 1);
 	}
 	ran = contd__drive(NULL, max ? max : UINT32_MAX, false, true);
-	if (contd__load(&D.fd) >= 0 && contd__marked_sig(CLASSES_ALL))
+	if (contd__load(&D.fd) >= 0 && (contd__marked_sig(CLASSES_ALL) || contd__load_seq(&D.put_off_carried)))
 		contd__poke_sig(contd__load(&D.fd));
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }

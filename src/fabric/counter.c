@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters: who waits for which value. */
+/* Counters: who waits for which value. In op->data each has the error value that there was when it began. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@ struct contd_fabric_counter {
 	struct fid_cntr *cntr;
 	pthread_mutex_t lock;          /* who waits; nobody calls anything under it */
 	struct contd_fabric_op *first; /* the lowest threshold first */
-	uint64_t errors;               /* that were seen */
+	uint64_t errors;               /* its error value, when it was last looked at */
 };
 
 /* Takes it out; false: it is not there. */
@@ -26,33 +26,26 @@ static bool unlink_locked(struct contd_fabric_counter *c, struct contd_fabric_op
 	return true;
 }
 
-static void complete(struct contd_fabric_counter *c, struct contd_fabric_op *op, int status, uint64_t data, const char *text)
+static void complete(struct contd_fabric_counter *c, struct contd_fabric_op *op, int status, uint64_t data,
+		     const char *text)
 {
-	op->flags = 0;
-	op->length = 0;
-	op->buffer = NULL;
-	op->data = data;
-	op->tag = 0;
-	op->source = FI_ADDR_NOTAVAIL;
-	op->truncated = 0;
-	op->status = status;
-	op->provider_error = 0;
-	op->text = text;
+	contd__fabric_fill(op, &(struct contd_fabric_entry){.data = data, .source = FI_ADDR_NOTAVAIL, .status = status},
+			   text);
 	contd__fabric_ended(&c->object, 1);
 	contd_event_complete(&op->event, status);
 }
 
-/* The first whose time has come, or, with `all`, any; taken out. */
-static struct contd_fabric_op *take(struct contd_fabric_counter *c, uint64_t value, bool all)
+/* Taken out: the first whose value has come; or that there are new errors for; where `errors` is 0 nobody asks for those. */
+static struct contd_fabric_op *take(struct contd_fabric_counter *c, uint64_t value, uint64_t errors)
 {
-	struct contd_fabric_op *op;
+	struct contd_fabric_op **at = &c->first, *op;
 
 	pthread_mutex_lock(&c->lock);
-	op = c->first;
-	if (op && (all || op->threshold <= value))
-		c->first = op->next;
-	else
-		op = NULL;
+	while (*at && (*at)->threshold > value && (*at)->data >= errors && errors)
+		at = &(*at)->next;
+	op = *at && ((*at)->threshold <= value || (*at)->data < errors) ? *at : NULL;
+	if (op)
+		*at = op->next;
 	pthread_mutex_unlock(&c->lock);
 	return op;
 }
@@ -61,7 +54,7 @@ static void look(struct contd__fabric_object *o, bool last)
 {
 	struct contd_fabric_counter *c = (struct contd_fabric_counter *)o;
 	struct contd_fabric_op *op;
-	uint64_t value, errors;
+	uint64_t value, errors, seen = contd__load(&c->errors);
 
 	(void)last;
 	if (contd__fabric_enter(o))
@@ -69,13 +62,12 @@ static void look(struct contd__fabric_object *o, bool last)
 	value = fi_cntr_read(c->cntr);
 	errors = fi_cntr_readerr(c->cntr);
 	contd__fabric_leave(o);
-	while ((op = take(c, value, false)) != NULL)
-		complete(c, op, 0, 0, "");
-	if (errors == c->errors)
-		return;
-	c->errors = errors;
-	while ((op = take(c, value, true)) != NULL)
-		complete(c, op, -FI_EIO, errors, "the counter's error value has gone up");
+	contd__store(&c->errors, errors);
+	while ((op = take(c, value, errors == seen ? 0 : errors)) != NULL)
+		if (op->threshold <= value)
+			complete(c, op, 0, 0, "");
+		else
+			complete(c, op, -FI_EIO, errors, "the counter's error value has gone up");
 }
 
 int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_attr *attr,
@@ -87,7 +79,8 @@ int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_
 	if (rc)
 		return rc;
 	if (!cntr || !attr || !counterp)
-		return contd__fail(-EINVAL, "contd_fabric_counter_adopt: the counter, attr and counterp must not be NULL");
+		return contd__fail(-EINVAL,
+				   "contd_fabric_counter_adopt: the counter, attr and counterp must not be NULL");
 	if (attr->size != sizeof(*attr))
 		return contd__fail(-EINVAL, "contd_fabric: set attr->size to sizeof(struct contd_fabric_attr)");
 	c = contd__zalloc(sizeof(*c));
@@ -115,12 +108,25 @@ int contd_fabric_counter_close(struct contd_fabric_counter *counter)
 	rc = contd__fabric_object_close(&counter->object);
 	if (rc)
 		return rc;
-	while ((op = take(counter, 0, true)) != NULL)
+	while ((op = take(counter, UINT64_MAX, 0)) != NULL)
 		complete(counter, op, -FI_ECANCELED, 0, "contd does not look at the counter any more");
 	contd__fabric_object_closed(&counter->object);
 	pthread_mutex_destroy(&counter->lock);
 	free(counter);
 	return 0;
+}
+
+/* As far as this thread may ask. */
+static uint64_t errors_now(struct contd_fabric_counter *c)
+{
+	struct contd__fabric_object *o = &c->object;
+	uint64_t errors = contd__load(&c->errors);
+
+	if ((o->owner && o->owner != &contd__self) || contd__fabric_enter(o))
+		return errors;
+	errors = fi_cntr_readerr(c->cntr);
+	contd__fabric_leave(o);
+	return errors;
 }
 
 int contd_fabric_counter_begin(struct contd_fabric_counter *counter, uint64_t threshold, struct contd_fabric_op *op)
@@ -132,14 +138,19 @@ int contd_fabric_counter_begin(struct contd_fabric_counter *counter, uint64_t th
 		return rc;
 	if (!counter || !op)
 		return contd__fail(-EINVAL, "contd_fabric_counter_begin: counter and op must not be NULL");
+	op->carried.group = NULL;
 	contd_event_init(&op->event);
 	op->queue = NULL;
 	op->counter = counter;
 	op->threshold = threshold;
+	op->data = errors_now(counter);
 	op->status = 0;
 	op->text = "";
 	contd__add(counter->object.pending, 1);
 	pthread_mutex_lock(&counter->lock);
+	/* Who looks puts it down before it takes: what it has passed is not looked for again. */
+	if (op->data < contd__load(&counter->errors))
+		op->data = contd__load(&counter->errors);
 	for (at = &counter->first; *at && (*at)->threshold <= threshold; at = &(*at)->next)
 		;
 	op->next = *at;

@@ -16,7 +16,9 @@ struct contd_fabric {
 	struct contd__fabric_object object; /* first */
 	struct fid_cq *cq;
 	bool own, from; /* contd opened it; it is read with fi_cq_readfrom */
-	uint32_t flags, operations, format_bytes;
+	uint32_t always;    /* 1 with CONTD_FABRIC_ALWAYS: what `pending` has besides */
+	uint32_t most;      /* pending */
+	uint32_t format_bytes;
 	int32_t failed; /* the queue is out of order: -FI_E* */
 	uint32_t stopped;
 	contd_fabric_foreign *foreign;
@@ -69,22 +71,15 @@ static const char *text_of(const char *text)
 /* It is not among those that are begun any more. */
 static void complete(struct contd_fabric *q, struct contd_fabric_op *op)
 {
-	contd__fabric_ended(&q->object, 1);
-	contd_event_complete(&op->event, op->status);
-}
+	struct contd_carried *carried = &op->carried;
 
-static void fill(struct contd_fabric_op *op, const struct contd_fabric_entry *e, const char *text)
-{
-	op->flags = e->flags;
-	op->length = e->length;
-	op->buffer = e->buffer;
-	op->data = e->data;
-	op->tag = e->tag;
-	op->source = e->source;
-	op->truncated = e->truncated;
-	op->status = e->status;
-	op->provider_error = e->provider_error;
-	op->text = text;
+	contd__fabric_ended(&q->object, 1);
+	if (carried->group) {
+		carried->status = op->status;
+		contd__carried_done_sig(&carried, 1);
+	} else {
+		contd_event_complete(&op->event, op->status);
+	}
 }
 
 static bool has_room(const struct contd_fabric_many *m)
@@ -162,7 +157,7 @@ static void deliver(struct contd_fabric *q, const struct contd_fabric_entry *e, 
 	bool ours = may_be_ours(op);
 
 	if (ours && contd__begun_take(&q->begun, (uintptr_t)op)) {
-		fill(op, e, text);
+		contd__fabric_fill(op, e, text);
 		complete(q, op);
 	} else if (ours && contd__begun_find(&q->begun, (uintptr_t)op | MANY)) {
 		CONTD_TESTPOINT("many_found");
@@ -215,7 +210,7 @@ static inline void *context_of(const char *raw)
 	return context;
 }
 
-static void fill_raw(struct contd_fabric_op *op, const char *raw, uint32_t bytes, fi_addr_t source)
+static inline void fill_raw(struct contd_fabric_op *op, const char *raw, uint32_t bytes, fi_addr_t source)
 {
 	struct fi_cq_tagged_entry t = whole(raw, bytes);
 
@@ -225,10 +220,6 @@ static void fill_raw(struct contd_fabric_op *op, const char *raw, uint32_t bytes
 	op->data = t.data;
 	op->tag = t.tag;
 	op->source = source;
-	op->truncated = 0;
-	op->status = 0;
-	op->provider_error = 0;
-	op->text = "";
 }
 
 static void entry_of(struct contd_fabric_entry *e, const char *raw, uint32_t bytes, fi_addr_t source)
@@ -263,7 +254,7 @@ static void fail_all(struct contd_fabric *q, int32_t status, const char *text)
 				continue;
 			e.context = (void *)(key & ~(uintptr_t)MANY);
 			if (!(key & MANY)) {
-				fill(e.context, &e, text);
+				contd__fabric_fill(e.context, &e, text);
 				complete(q, e.context);
 				continue;
 			}
@@ -325,37 +316,69 @@ static ssize_t read_error(struct contd_fabric *q, struct contd_fabric_entry *e, 
 	return 1;
 }
 
-/* What was read without error. An operation is filled from its entry right away, without a contd_fabric_entry in between. */
-static void deliver_batch(struct contd_fabric *q, const char *raw, const fi_addr_t *from, uint32_t n)
-{
-	struct contd_fabric_op *op[BATCH];
+/* Operations that are complete without an error, and filled. */
+struct finished {
+	uint32_t carriers, events;
+	struct contd_carried *carried[BATCH];
 	struct contd_event *event[BATCH];
-	struct contd_fabric_entry e;
-	uint32_t taken = 0, count = 0;
+};
 
-	for (uint32_t i = 0; i < n; i++) {
-		op[i] = context_of(raw + i * q->format_bytes);
-		if (may_be_ours(op[i]) && contd__begun_take(&q->begun, (uintptr_t)op[i]))
-			taken++;
-		else
-			op[i] = NULL;
-	}
+static void finish(struct contd_fabric *q, struct finished *f)
+{
 	/* Before the first of them is complete: whoever is told may begin another one. */
-	if (taken)
-		contd__fabric_ended(&q->object, taken);
-	for (uint32_t i = 0; i < n; i++, raw += q->format_bytes) {
-		fi_addr_t source = q->from ? from[i] : FI_ADDR_NOTAVAIL;
+	if (f->carriers + f->events)
+		contd__fabric_ended(&q->object, f->carriers + f->events);
+	if (f->carriers)
+		contd__carried_done_sig(f->carried, f->carriers);
+	if (f->events)
+		contd__events_complete_sig(f->event, f->events);
+	f->carriers = f->events = 0;
+}
 
-		if (op[i]) {
-			fill_raw(op[i], raw, q->format_bytes, source);
-			event[count++] = &op[i]->event;
+/* What was read without error. An operation is filled from its entry right away, without a contd_fabric_entry in between. */
+static inline __attribute__((always_inline)) void deliver_format(struct contd_fabric *q, const char *raw, uint32_t bytes,
+								 const fi_addr_t *from, uint32_t n)
+{
+	struct finished f;
+
+	f.carriers = f.events = 0;
+	for (uint32_t i = 0; i < n; i++, raw += bytes) {
+		fi_addr_t source = from ? from[i] : FI_ADDR_NOTAVAIL;
+		struct contd_fabric_op *op = context_of(raw);
+
+		if (__builtin_expect(may_be_ours(op) && contd__begun_take(&q->begun, (uintptr_t)op), 1)) {
+			fill_raw(op, raw, bytes, source);
+			if (op->carried.group)
+				f.carried[f.carriers++] = &op->carried;
+			else
+				f.event[f.events++] = &op->event;
 		} else {
-			entry_of(&e, raw, q->format_bytes, source);
+			struct contd_fabric_entry e;
+
+			finish(q, &f); /* in the queue's order */
+			entry_of(&e, raw, bytes, source);
 			deliver(q, &e, "");
 		}
 	}
-	if (count)
-		contd__events_complete_sig(event, count);
+	finish(q, &f);
+}
+
+/* Each format with a size that the compiler knows. */
+static void deliver_batch(struct contd_fabric *q, const char *raw, const fi_addr_t *from, uint32_t n)
+{
+	switch (q->format_bytes) {
+	case sizeof(struct fi_cq_tagged_entry):
+		deliver_format(q, raw, sizeof(struct fi_cq_tagged_entry), from, n);
+		break;
+	case sizeof(struct fi_cq_data_entry):
+		deliver_format(q, raw, sizeof(struct fi_cq_data_entry), from, n);
+		break;
+	case sizeof(struct fi_cq_msg_entry):
+		deliver_format(q, raw, sizeof(struct fi_cq_msg_entry), from, n);
+		break;
+	default:
+		deliver_format(q, raw, sizeof(struct fi_cq_entry), from, n);
+	}
 }
 
 /* Returns how many entries there were, 0 at the end of them; BATCH where there may be more. */
@@ -374,7 +397,7 @@ static ssize_t read_batch(struct contd_fabric *q)
 		error = read_error(q, &e, &text);
 	contd__fabric_leave(&q->object);
 	if (n >= 0) {
-		deliver_batch(q, raw, from, (uint32_t)n);
+		deliver_batch(q, raw, q->from ? from : NULL, (uint32_t)n);
 		return n;
 	}
 	if (error > 0 && (e.context || e.status != -FI_EOVERRUN)) {
@@ -432,6 +455,7 @@ static void free_queue(struct contd_fabric *q)
 int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, struct contd_fabric **queuep)
 {
 	struct contd_fabric *q;
+	uint32_t operations;
 	int rc = contd__fabric_here();
 
 	if (rc)
@@ -451,19 +475,20 @@ int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, 
 	q = contd__zalloc(sizeof(*q));
 	if (!q)
 		return contd__fail(-ENOMEM, "contd_fabric: out of memory");
-	q->operations = attr->operations ? attr->operations : 4096;
-	if (!contd__begun_make(&q->begun, q->operations)) {
+	operations = attr->operations ? attr->operations : 4096;
+	if (!contd__begun_make(&q->begun, operations)) {
 		free(q);
 		return contd__fail(-ENOMEM, "contd_fabric: out of memory for the operations; attr->operations is how many");
 	}
 	q->object.look = look;
 	q->cq = cq;
 	q->from = attr->flags & CONTD_FABRIC_SOURCE;
-	q->flags = attr->flags;
+	q->always = attr->flags & CONTD_FABRIC_ALWAYS ? 1 : 0;
+	q->most = operations + q->always;
 	q->format_bytes = format_bytes(attr->format);
 	q->foreign = attr->foreign;
 	q->data = attr->data;
-	rc = contd__fabric_object_open(&q->object, &cq->fid, attr, attr->flags & CONTD_FABRIC_ALWAYS ? 1 : 0);
+	rc = contd__fabric_object_open(&q->object, &cq->fid, attr, q->always);
 	if (rc)
 		free_queue(q);
 	else
@@ -476,7 +501,7 @@ int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, co
 {
 	struct fi_cq_attr wanted = cq ? *cq : (struct fi_cq_attr){.format = FI_CQ_FORMAT_DATA};
 	struct contd_fabric_attr a = attr ? *attr : (struct contd_fabric_attr){.size = sizeof(a), .threading = FI_THREAD_SAFE};
-	bool any = wanted.wait_obj == FI_WAIT_UNSPEC || wanted.wait_obj == FI_WAIT_NONE;
+	bool any = wanted.wait_obj == FI_WAIT_UNSPEC;
 	struct fid_cq *made;
 	int rc = contd__fabric_here();
 
@@ -486,7 +511,6 @@ int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, co
 		return contd__fail(-EINVAL, "contd_fabric_open: domain and queuep must not be NULL");
 	if (wanted.format == FI_CQ_FORMAT_UNSPEC)
 		wanted.format = FI_CQ_FORMAT_DATA;
-	any = wanted.wait_obj == FI_WAIT_UNSPEC;
 	if (any)
 		wanted.wait_obj = a.fabric ? FI_WAIT_FD : FI_WAIT_NONE;
 	a.format = wanted.format;
@@ -549,36 +573,40 @@ int contd_fabric_close(struct contd_fabric *queue)
 
 uint32_t contd_fabric_pending(const struct contd_fabric *queue)
 {
-	uint32_t always = queue && queue->flags & CONTD_FABRIC_ALWAYS ? 1 : 0;
-
-	return queue ? contd__load(queue->object.pending) - always : 0;
+	return queue ? contd__load(queue->object.pending) - queue->always : 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------- operations --- */
 
+/* But for its event. */
 static void prepare(struct contd_fabric *q, struct contd_fabric_op *op)
 {
-	contd_event_init(&op->event);
 	op->queue = q;
 	op->counter = NULL;
 	op->threshold = 0;
+	op->truncated = 0;
 	op->status = 0;
+	op->provider_error = 0;
 	op->text = "";
 }
 
-static int begin(struct contd_fabric *q, uintptr_t key)
+static void prepare_event(struct contd_fabric_op *op)
 {
-	uint32_t always = q->flags & CONTD_FABRIC_ALWAYS ? 1 : 0;
+	op->carried.group = NULL;
+	contd_event_init(&op->event);
+}
 
-	if (contd__load(&q->stopped))
+static inline __attribute__((always_inline)) int begin(struct contd_fabric *q, uintptr_t key)
+{
+	if (__builtin_expect(contd__load(&q->stopped), 0))
 		return contd__fail(-EPERM, "contd_fabric_begin: contd_fabric_stop() was called for the queue");
-	if (contd__load(q->object.pending) - always < q->operations) {
+	if (contd__load(q->object.pending) < q->most) {
 		/* Counted first: whoever takes it out subtracts. */
 		bool first = contd__add(q->object.pending, 1) == 0;
 
-		if (contd__begun_add(&q->begun, key)) {
+		if (__builtin_expect(contd__begun_add(&q->begun, key), 1)) {
 			/* Of a queue that is out of order no descriptor tells. */
-			if (first || contd__load(&q->failed))
+			if (__builtin_expect(first || contd__load(&q->failed), 0))
 				contd__pending_sig();
 			return 0;
 		}
@@ -596,7 +624,28 @@ int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op)
 	if (!queue || !op)
 		return contd__fail(-EINVAL, "contd_fabric_begin: queue and op must not be NULL");
 	prepare(queue, op);
+	prepare_event(op);
 	return begin(queue, (uintptr_t)op);
+}
+
+int contd_fabric_start(struct contd_fabric *queue, struct contd_fabric_op *op, contd_callback *cb, void *data,
+		       struct contd_group *group)
+{
+	int rc;
+
+	if (!contd__is_live())
+		return contd__check_live();
+	if (!queue || !op || !cb || !group)
+		return contd__fail(-EINVAL, "contd_fabric_start: queue, op, callback and group must not be NULL");
+	prepare(queue, op);
+	op->carried.status = 0;
+	rc = contd__carried_begin(&op->carried, cb, data, group);
+	if (rc)
+		return rc;
+	rc = begin(queue, (uintptr_t)op);
+	if (__builtin_expect(rc, 0))
+		contd__carried_forget(&op->carried);
+	return rc;
 }
 
 int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
@@ -618,7 +667,7 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 		return contd__fabric_counter_withdraw(op, status);
 	q = op->queue;
 	if (contd__begun_take(&q->begun, (uintptr_t)op)) {
-		fill(op, &(struct contd_fabric_entry){.source = FI_ADDR_NOTAVAIL, .status = status}, "withdrawn");
+		contd__fabric_fill(op, &(struct contd_fabric_entry){.source = FI_ADDR_NOTAVAIL, .status = status}, "withdrawn");
 		complete(q, op);
 		return 0;
 	}
@@ -626,8 +675,7 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 		contd__store(&op->threshold, OVER);
 		contd__fabric_ended(&q->object, 1);
 		/* Another thread may be putting something in: the buffer is the caller's when that look is over. */
-		while (contd__load_acquire(&q->object.looking) && contd__load(&q->object.looker) != &contd__self)
-			sched_yield();
+		contd__fabric_await_look(&q->object);
 		return 0;
 	}
 	return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
@@ -645,6 +693,7 @@ int contd_fabric_many_begin(struct contd_fabric *queue, struct contd_fabric_many
 	if (!queue || !many || !entry || !room)
 		return contd__fail(-EINVAL, "contd_fabric_many_begin: queue, many and entry must not be NULL, room not 0");
 	prepare(queue, &many->op);
+	prepare_event(&many->op);
 	many->op.threshold = UNDER_WAY;
 	many->entry = entry;
 	many->room = room;

@@ -8,7 +8,7 @@
 
 #include <contd/fabric.h>
 
-#include "dispatch/group.h"
+#include "dispatch/carried.h"
 #include "fabric/begun.h"
 
 enum { SHARED, OWNED, SOURCES };
@@ -24,9 +24,11 @@ struct contd__fabric_object {
 	int source;                      /* SHARED or OWNED */
 	uint32_t place;                  /* among that source's */
 	uint32_t *pending;               /* operations under way, and one more where it is to be looked at always */
-	uint32_t looking;                /* a thread looks */
-	uint32_t users;                  /* who holds a pointer to it outside a read-side section */
+	uint32_t looking;                /* a thread looks; it holds a pointer to this outside a read-side section */
+	uint32_t skipped;                /* another one wanted to, meanwhile */
+	uint32_t users;                  /* who else holds a pointer */
 	const struct contd__self *looker;
+	uint32_t looks;                  /* that are over */
 };
 
 /* Before memory or libfabric is asked for anything: 0, -EPERM (contd is not initialized, or in a handler), -ECHILD. */
@@ -42,10 +44,27 @@ int contd__fabric_object_close(struct contd__fabric_object *o);
 /* After that, when what was under way has ended: its place is free. */
 void contd__fabric_object_closed(struct contd__fabric_object *o);
 
+/* A look of another thread's that is under way is over when this returns. */
+void contd__fabric_await_look(const struct contd__fabric_object *o);
+
 /* n operations less are under way. Any context. */
 static inline void contd__fabric_ended(struct contd__fabric_object *o, uint32_t n)
 {
 	contd__sub(o->pending, n);
+}
+
+static inline void contd__fabric_fill(struct contd_fabric_op *op, const struct contd_fabric_entry *e, const char *text)
+{
+	op->flags = e->flags;
+	op->length = e->length;
+	op->buffer = e->buffer;
+	op->data = e->data;
+	op->tag = e->tag;
+	op->source = e->source;
+	op->truncated = e->truncated;
+	op->status = e->status;
+	op->provider_error = e->provider_error;
+	op->text = text;
 }
 
 /* contd_fabric_withdraw() of an operation that waits for a counter. */

@@ -21,36 +21,26 @@ static uint32_t nothing; /* what is under way with the following */
 static struct contd__fabric_object closing[1] = {{.pending = &nothing}}; /* its place is not free yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* places; never waited for in a look */
 
-/* The object, held, if there is something to look at. */
-static struct contd__fabric_object *object_get(struct set *set, uint32_t i)
+/* The object, if there is something to look at; with `looking` it is kept for this thread's look, else in `users`. */
+static struct contd__fabric_object *object_get(struct set *set, uint32_t i, bool looking)
 {
 	struct contd__fabric_object *o;
 
+	if (!contd__load_seq(&set->pending[i]))
+		return NULL;
 	contd__read_lock_sig();
 	/* Acquire: pairs with the release in contd__fabric_object_open. */
 	o = contd__load_acquire(&set->object[i]);
-	if (o && contd__load_seq(o->pending))
-		contd__add(&o->users, 1);
-	else
+	if (!o || !contd__load_seq(o->pending) || (o->owner && o->owner != &contd__self)) {
 		o = NULL;
+	} else if (!looking) {
+		contd__add(&o->users, 1);
+	} else if (contd__xchg(&o->looking, 1)) {
+		contd__store_seq(&o->skipped, 1);
+		o = NULL;
+	}
 	contd__read_unlock_sig();
 	return o;
-}
-
-static void object_put(struct contd__fabric_object *o)
-{
-	contd__sub(&o->users, 1);
-}
-
-static void look_at(struct contd__fabric_object *o, bool last)
-{
-	if ((o->owner && o->owner != &contd__self) || contd__xchg(&o->looking, 1))
-		return;
-	contd__store(&o->looker, &contd__self);
-	o->look(o, last);
-	contd__store(&o->looker, NULL);
-	/* Release: pairs with the exchange. */
-	contd__store_release(&o->looking, 0);
 }
 
 static void look_at_all(struct set *set, bool last)
@@ -59,12 +49,16 @@ static void look_at_all(struct set *set, bool last)
 
 	contd__thread_ensure();
 	for (uint32_t i = 0; i < n; i++) {
-		struct contd__fabric_object *o = object_get(set, i);
+		struct contd__fabric_object *o = object_get(set, i, true);
 
 		if (!o)
 			continue;
-		look_at(o, last);
-		object_put(o);
+		contd__store(&o->looker, &contd__self);
+		o->look(o, last);
+		contd__store(&o->looker, NULL);
+		contd__store_release(&o->looks, o->looks + 1);
+		/* Release: pairs with the exchange. The last access: it may be closed now. */
+		contd__store_release(&o->looking, 0);
 	}
 }
 
@@ -119,6 +113,9 @@ static int try_wait(struct contd__fabric_object *o)
 
 	if (o->fd < 0)
 		return -ENOSYS;
+	/* This thread did not get its look: somebody else's, under way then, may have passed what was to be found. */
+	if (contd__load_seq(&o->skipped) && contd__xchg(&o->skipped, 0))
+		return -EAGAIN;
 	if (contd__fabric_enter(o))
 		return -EAGAIN; /* whoever is inside may be taking something out */
 	rc = fi_trywait(o->fabric, &o->fid, 1);
@@ -134,14 +131,14 @@ static int shared_sleep(int *fds, int room, uint64_t *ns)
 
 	(void)ns;
 	for (uint32_t i = 0; i < n && !rc; i++) {
-		struct contd__fabric_object *o = object_get(set, i);
+		struct contd__fabric_object *o = object_get(set, i, false);
 
 		if (!o)
 			continue;
 		rc = count < room ? try_wait(o) : -ENOSYS;
 		if (!rc)
 			fds[count++] = o->fd;
-		object_put(o);
+		contd__sub(&o->users, 1);
 	}
 	return rc == 0 ? count : rc == -EAGAIN ? -EAGAIN : 0;
 }
@@ -248,9 +245,19 @@ int contd__fabric_object_close(struct contd__fabric_object *o)
 	contd__store_seq(&set->object[o->place], closing);
 	contd__thread_ensure();
 	contd__grace_period();
-	while (contd__load_seq(&o->users))
+	while (contd__load_seq(&o->users) || contd__load_seq(&o->looking))
 		sched_yield();
 	return 0;
+}
+
+void contd__fabric_await_look(const struct contd__fabric_object *o)
+{
+	/* Acquire: pairs with the releases in look_at_all(). */
+	uint32_t looks = contd__load_acquire(&o->looks);
+
+	while (contd__load_seq(&o->looking) && contd__load_acquire(&o->looks) == looks &&
+	       contd__load(&o->looker) != &contd__self)
+		sched_yield();
 }
 
 void contd__fabric_object_closed(struct contd__fabric_object *o)

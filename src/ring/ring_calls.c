@@ -543,56 +543,30 @@ static int operation_enter(int rank, MPI_Win win, struct contd__place **pp)
 	return p ? contd__aside_enter((int)(p - contd__ring.place)) : -1;
 }
 
-static void operation_leave(int slot, struct contd__place *p, int64_t bytes)
+/* `from`: that many bytes, and the target answers, which is owed then. */
+static void operation_leave(int slot, struct contd__place *p, int64_t bytes, int64_t from)
 {
 	contd__aside_leave(slot);
 	if (!p)
 		return;
-	if (bytes >= CONTD_LONG_BYTES)
+	if (bytes >= from)
 		contd__owe(p, bytes);
 	contd__ring_place(p);
 }
 
-#define ON_RMA(S, name, parameters, arguments) \
-	static int on_##name##S parameters \
-	{ \
-		struct contd__place *p; \
-		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments; \
-\
-		operation_leave(slot, p, p ? bytes_of(target_count, target_type) : 0); \
-		return rc; \
-	}
-CONTD_RING_RMA(ON_RMA, , int)
-#if CONTD_RING_LARGE_COUNTS
-CONTD_RING_RMA(ON_RMA, _c, MPI_Count)
-#endif
+#define ON_OPERATION(S, name, parameters, arguments, bytes, from) 	static int on_##name##S parameters 	{ 		struct contd__place *p; 		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments; 		operation_leave(slot, p, p ? bytes : 0, from); 		return rc; 	}
 
+#define ON_RMA(S, name, parameters, arguments) 	ON_OPERATION(S, name, parameters, arguments, bytes_of(target_count, target_type), CONTD_LONG_BYTES)
 /* Who waits for the request needs the target to grant the lock first, and then to acknowledge. */
-#define ON_RMA_REQUEST(S, name, parameters, arguments) \
-	static int on_##name##S parameters \
-	{ \
-		struct contd__place *p; \
-		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments; \
-\
-		if (p) \
-			contd__owe(p, bytes_of(target_count, target_type)); \
-		operation_leave(slot, p, 0); \
-		return rc; \
-	}
+#define ON_RMA_REQUEST(S, name, parameters, arguments) 	ON_OPERATION(S, name, parameters, arguments, bytes_of(target_count, target_type), 0)
+#define ON_RMA_ONE(S, name, parameters, arguments) ON_OPERATION(S, name, parameters, arguments, 0, CONTD_LONG_BYTES)
+
+CONTD_RING_RMA(ON_RMA, , int)
 CONTD_RING_RMA_REQUEST(ON_RMA_REQUEST, , int)
 #if CONTD_RING_LARGE_COUNTS
+CONTD_RING_RMA(ON_RMA, _c, MPI_Count)
 CONTD_RING_RMA_REQUEST(ON_RMA_REQUEST, _c, MPI_Count)
 #endif
-
-#define ON_RMA_ONE(S, name, parameters, arguments) \
-	static int on_##name##S parameters \
-	{ \
-		struct contd__place *p; \
-		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments; \
-\
-		operation_leave(slot, p, 0); \
-		return rc; \
-	}
 CONTD_RING_RMA_ONE(ON_RMA_ONE)
 
 static void sync_ring(int who, MPI_Win win)

@@ -159,7 +159,8 @@ void contd__hand_on_sig(const struct contd__attached *me)
 	rearm(me);
 	/*
 	 * Partner: contd_compute_begin(), which counts the region, then looks at the flag, with no fence of its own. One that
-	 * has missed the flag is seen to compute. (Where the kernel has no membarrier(2) a tick makes up for it.)
+	 * has missed the flag is seen to compute. liburcu-memb has registered the process when it was loaded. (Where the kernel
+	 * has no membarrier(2) a tick makes up for it.)
 	 */
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
 	errno = saved;

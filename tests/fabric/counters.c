@@ -167,6 +167,17 @@ static void counter_error(const char *provider)
 	CHECK(ran == 6);
 	CHECK_RC(op[5].status, -FI_EIO);
 	CHECK(op[5].data == 3);
+	/* Nor with an error that came while nobody waited. */
+	add_error(1);
+	begin(6, 3);
+	fabric_poll(100);
+	CHECK(ran == 6);
+	begin(7, 4);
+	add_error(1);
+	CHECK(ran == 8);
+	CHECK_RC(op[6].status, -FI_EIO);
+	CHECK_RC(op[7].status, -FI_EIO);
+	CHECK(op[6].data == 5);
 	close_all();
 }
 

@@ -8,6 +8,8 @@
 #include "source.h"
 #include "unit.h"
 
+#include "dispatch/carried.h"
+
 #include <criterion/parameterized.h>
 
 TestSuite(races, .timeout = WATCHDOG);
@@ -69,6 +71,8 @@ static struct point points[] = {
 	{"complete_marked"},
 	{"complete_counted"},
 	{"complete_leaf_marked"},
+	{"carried_over"},
+	{"carried_runs"},
 	{"finish_freed"},
 	{"claim_running"},
 	{"scan_pinned"},
@@ -230,6 +234,38 @@ static void together_part(void)
 	must(contd_group_wait(poll_group, PATIENCE_SECONDS * 1000000000ll));
 }
 
+/* Operations that carry their continuations: with slots, or taken by who has completed them. */
+static void carried_part(void)
+{
+	struct contd_group *group[] = {signal_group, plain_group, poll_group};
+	struct contd_carried c[EVENTS_TOGETHER] = {0}, *cs[EVENTS_TOGETHER];
+	struct tally t[EVENTS_TOGETHER] = {0};
+	struct contd__taking taking;
+
+	for (unsigned round = 1; round <= TOGETHERS; round++) {
+		for (unsigned i = 0; i < EVENTS_TOGETHER; i++) {
+			cs[i] = &c[i];
+			must(contd__carried_begin(cs[i], tally_cb, &t[i], group[i % (round % 3 + 1)]));
+		}
+		contd__taking_init(&taking, UINT32_MAX);
+		if (round % 2)
+			contd__self.take = &taking;
+		contd__carried_done_sig(cs, EVENTS_TOGETHER);
+		contd__self.take = NULL;
+		contd__taken_run(&taking);
+		contd_poll(0);
+		for (unsigned i = 0; i < EVENTS_TOGETHER; i++) {
+			cr_assert(contd_event_is_complete(&c[i].event));
+			if (i % (round % 3 + 1) == 2)
+				continue;
+			compute_until(runs(&t[i]) >= round);
+		}
+		must(contd_group_wait(poll_group, PATIENCE_SECONDS * 1000000000ll));
+		for (unsigned i = 0; i < EVENTS_TOGETHER; i++)
+			cr_assert_eq(runs(&t[i]), round);
+	}
+}
+
 static void complete_it(void *event)
 {
 	contd_event_complete(event, 0);
@@ -319,6 +355,7 @@ ParameterizedTest(struct point *point, races, interrupted)
 	words_part();
 	chain_part();
 	together_part();
+	carried_part();
 	if (bells)
 		bells_part(point->name);
 	if (on_daemon && strcmp(point->name, "daemon_sleeps") != 0)

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. Continuations that operations carry. */
+#include <errno.h>
+
+#include "dispatch/carried.h"
+
+#define D contd__dispatch
+
+static void count_down(struct contd_group *g, uint32_t n)
+{
+	if (LIFE_OUTSTANDING(contd__sub(&g->life, n)) == n)
+		contd__group_idle_sig(g);
+}
+
+int contd__carried_room(struct contd_group *g, uint32_t outstanding)
+{
+	uint32_t limit;
+
+	if (!contd__in_handler() && !contd__self.registered)
+		D.ordinary->thread_register();
+	/* Acquire: pairs with the release in contd__table_grow. */
+	while (outstanding + TABLE_RESERVE > (limit = contd__load_acquire(&g->table.limit))) {
+		int rc;
+
+		if (contd__in_handler())
+			return contd__fail(-EAGAIN, "the group's reserve of slots is used up: register from a thread");
+		rc = D.ordinary->grow(&g->table, limit);
+		if (rc)
+			return contd__fail(
+				rc, rc == -ENOSPC ? "2^24 continuations are outstanding in this group; use more groups"
+						  : "out of memory for more continuations");
+		CONTD_COUNT(grown, 1);
+	}
+	return 0;
+}
+
+void contd__carried_forget(struct contd_carried *c)
+{
+	struct contd_group *g = c->group;
+
+	CONTD_COUNT(registered, -1);
+	contd_event_init(&c->event);
+	c->group = NULL;
+	contd__group_pin_sig(g);
+	count_down(g, 1);
+	contd__group_unpin_sig(g);
+}
+
+/* Its callback may use it anew, and so may who sees that it is complete. */
+static void carried_over(struct contd_carried *c)
+{
+	contd__store_release(&c->event.word, contd__event_done_word(c->status));
+}
+
+/* ------------------------------------------------------------------------------------------------------ with a slot --- */
+
+static struct contd__slot *slot_for(struct contd_group *g)
+{
+	struct contd__table *t = &g->table;
+	struct contd__slot *s;
+
+	/* What threads have in hand, and not registered yet, is in nobody's count. */
+	while (!(s = contd__slot_alloc_sig(t)))
+		if (contd__in_handler() || D.ordinary->grow(t, contd__load(&t->limit)))
+			break;
+	return s;
+}
+
+/* Where nothing else can be done with it, until somebody looks again. */
+static void put_off_rcu(struct contd_carried *c)
+{
+	struct contd_group *g = c->group;
+
+	c->event.next = contd__load(&D.put_off_carried);
+	while (!contd__cas(&D.put_off_carried, &c->event.next, &c->event))
+		;
+	contd__announce_sig(g);
+}
+
+static void make_ready_rcu(struct contd_carried *c, struct contd__marks *m)
+{
+	struct contd__slot *s = slot_for(c->group);
+
+	if (!s) {
+		put_off_rcu(c);
+		return;
+	}
+	s->invoke = contd__invoke_user_sig;
+	s->cb.user = c->cb;
+	s->data = c->data;
+	s->source = KIND_EVENT;
+	contd__store(&s->out.status, c->status);
+	contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
+	carried_over(c);
+	CONTD_TESTPOINT("carried_over");
+	/* Release: what the slot holds is visible to who claims it. */
+	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
+	contd__marks_add_rcu(m, s);
+}
+
+static void make_all_ready(struct contd_carried *const c[], uint32_t n)
+{
+	struct contd__marks m = CONTD__MARKS_INIT;
+	bool reader = contd__enter_sig();
+	uint32_t flags;
+
+	for (uint32_t i = 0; i < n; i++)
+		make_ready_rcu(c[i], &m);
+	flags = contd__marks_end_rcu(&m);
+	contd__leave_sig(reader);
+	contd__kick_sig(flags);
+}
+
+void contd__carried_retry_all_sig(void)
+{
+	struct contd_event *e = contd__xchg(&D.put_off_carried, NULL), *next;
+	struct contd__marks m = CONTD__MARKS_INIT;
+	bool reader = contd__enter_sig();
+	uint32_t flags;
+
+	for (; e; e = next) {
+		next = e->next;
+		make_ready_rcu((struct contd_carried *)e, &m);
+	}
+	flags = contd__marks_end_rcu(&m);
+	contd__leave_sig(reader);
+	contd__kick_sig(flags);
+}
+
+void contd__carried_release_all_sig(void)
+{
+	struct contd__taking *t = contd__self.running;
+	uint32_t next, count;
+
+	contd__carried_retry_sig();
+	if (!t)
+		return;
+	next = t->next;
+	count = t->count;
+	t->count = next;
+	if (next < count)
+		make_all_ready(t->carried + next, count - next);
+}
+
+/* --------------------------------------------------------------------------------------------------- without a slot --- */
+
+/* At once the whole of it: or what comes later would run before what came first. */
+static bool take(struct contd_carried *const c[], uint32_t n)
+{
+	struct contd__taking *t = contd__self.take;
+	struct contd_group *last = NULL;
+	uint32_t count;
+
+	if (!t || n > t->room - t->count || contd__self.context != CONTEXT_THREAD || contd__marked_sig(CLASSES_ALL))
+		return false;
+	count = t->count;
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd_group *g = c[i]->group;
+
+		if (g != last && (g->max_poll >= 0 || contd__load_seq(&g->flags) & CONTD_POLL_ONLY))
+			return false;
+		last = g;
+		t->carried[count + i] = c[i];
+	}
+	t->count = count + n;
+	return true;
+}
+
+void contd__carried_done_sig(struct contd_carried *const c[], uint32_t n)
+{
+	if (!take(c, n))
+		make_all_ready(c, n);
+}
+
+/* The next ones of one group; a frame for all of them, where the watchdog does not tell them apart. */
+static uint32_t run_some(struct contd__taking *t)
+{
+	struct contd_carried *c = t->carried[t->next];
+	struct contd_group *g = c->group;
+	bool watched = contd__late_watched_sig();
+	struct contd__frame f;
+	uint32_t ran = 0;
+
+	contd__group_pin_sig(g); /* until here it is kept by the continuations */
+	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)c->cb);
+	do {
+		contd_callback *cb = c->cb;
+		void *data = c->data;
+		int status = c->status;
+
+		t->next++;
+		carried_over(c);
+		CONTD_TESTPOINT("carried_runs");
+		cb(status, data);
+		ran++;
+	} while (t->next < t->count && (c = t->carried[t->next])->group == g && !watched);
+	contd__frame_leave_sig(&f, ran);
+	CONTD_COUNT(latency[0], ran);
+	count_down(g, ran);
+	contd__group_unpin_sig(g);
+	return ran;
+}
+
+uint32_t contd__taken_run(struct contd__taking *t)
+{
+	uint32_t ran = 0;
+
+	if (!t->slot && t->next == t->count)
+		return 0;
+	t->outer = contd__self.running;
+	contd__self.running = t;
+	if (t->slot) {
+		contd__slot_run_taken(t->slot);
+		ran = 1;
+	}
+	while (t->next < t->count)
+		ran += run_some(t);
+	contd__self.running = t->outer;
+	return ran;
+}

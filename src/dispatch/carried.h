@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Continuations without a slot: the operation that one waits for carries it (struct contd_carried, contd.h), and counts as
+ * outstanding. When the operation is complete the thread that found out runs it as soon as sources have been driven; where
+ * that may not be (in regions' handlers, on the daemon, with groups whose tests are limited, with something else ready), it
+ * gets a slot, READY, and is like any other.
+ *
+ * What was taken nobody else can run until its turn comes. So callbacks that are carried wait for each other only in calls
+ * of contd's, which look for continuations: and give these slots first.
+ *
+ *  operation                  thread  region's handler  progress
+ *  contd__carried_begin         yes         yes         wait-free, but where the table must grow (blocks)
+ *  contd__carried_done_sig      yes         yes         as above
+ *  contd__carried_retry_sig     yes         yes         as above
+ *  contd__carried_release_sig   yes         no          as above
+ */
+#ifndef CONTD_DISPATCH_CARRIED_H
+#define CONTD_DISPATCH_CARRIED_H
+
+#include "dispatch/group.h"
+
+/* What the sources that a thread drives have completed, and it runs afterwards, in order. On its stack. */
+#define TAKEN_MOST 64u
+struct contd__taking {
+	struct contd__slot *slot;   /* this one alone (contd__word_take_rcu), */
+	uint32_t next, count, room; /* and those from `next` on */
+	struct contd__taking *outer;
+	struct contd_carried *carried[TAKEN_MOST];
+};
+
+static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
+{
+	t->slot = NULL;
+	t->next = t->count = 0;
+	t->room = most - 1 < TAKEN_MOST ? most - 1 : TAKEN_MOST; /* one for the slot */
+}
+
+/* Returns how many ran. */
+uint32_t contd__taken_run(struct contd__taking *t);
+
+/*
+ * So many and the reserve must find slots when they are complete: then nobody can be told that memory is short. 0, -ENOMEM,
+ * -ENOSPC, -EAGAIN (in a handler outside regions).
+ */
+CONTD_INTERNAL_API int contd__carried_room(struct contd_group *g, uint32_t outstanding);
+
+/* c waits, with this continuation: counted as outstanding. Errors: as above. */
+static inline int contd__carried_begin(struct contd_carried *c, contd_callback *cb, void *data, struct contd_group *g)
+{
+	uint32_t outstanding = LIFE_OUTSTANDING(contd__load(&g->life)) + 1;
+	int rc;
+
+	if (__builtin_expect(outstanding + TABLE_RESERVE > contd__load(&g->table.limit) || !contd__self.registered,
+			     0) &&
+	    (rc = contd__carried_room(g, outstanding)) != 0)
+		return rc;
+	contd__store(&c->event.word, EVENT_CARRIED);
+	c->group = g;
+	c->cb = cb;
+	c->data = data;
+	contd__add(&g->life, 1);
+	CONTD_COUNT(registered, 1);
+	return 0;
+}
+
+/* It does not, after all. */
+CONTD_INTERNAL_API void contd__carried_forget(struct contd_carried *c);
+
+/* These are complete, each with its status. */
+CONTD_INTERNAL_API void contd__carried_done_sig(struct contd_carried *const c[], uint32_t n);
+
+/* A callback looks for others: those taken together with it become ready. */
+void contd__carried_release_all_sig(void);
+static inline void contd__carried_release_sig(void)
+{
+	struct contd__taking *t = contd__self.running;
+
+	if (__builtin_expect((t && t->next != t->count) || contd__load(&contd__dispatch.put_off_carried) != NULL, 0))
+		contd__carried_release_all_sig();
+}
+
+/* Those that found no memory for a slot before. */
+void contd__carried_retry_all_sig(void);
+static inline void contd__carried_retry_sig(void)
+{
+	if (__builtin_expect(contd__load(&contd__dispatch.put_off_carried) != NULL, 0))
+		contd__carried_retry_all_sig();
+}
+
+#endif

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Continuations that operations carry: a source of the test's own completes them, as contd-fabric does. */
+#include "unit.h"
+
+#include "dispatch/carried.h"
+
+TestSuite(carried, .timeout = WATCHDOG);
+
+#define MOST 200
+
+static struct contd_carried carried[MOST];
+static struct tally tally[MOST];
+static struct contd_group *g;
+static unsigned first;    /* that has not been completed */
+static unsigned finished; /* to be completed at the next look */
+static unsigned waiting;  /* that are under way */
+static unsigned sequence[MOST], ran_in_all; /* of what has run: which */
+
+static void complete_some(unsigned n)
+{
+	struct contd_carried *c[MOST];
+
+	for (unsigned i = 0; i < n; i++)
+		c[i] = &carried[first + i];
+	first += n;
+	contd__sub(&waiting, n);
+	contd__carried_done_sig(c, n);
+}
+
+static void progress(enum contd__where where, bool last)
+{
+	unsigned n = contd__xchg(&finished, 0);
+
+	(void)where;
+	(void)last;
+	for (unsigned some; n; n -= some)
+		complete_some(some = n < 16 ? n : 16);
+}
+
+static uint32_t pending(void)
+{
+	return contd__load(&waiting) != 0;
+}
+
+static struct contd__source source = {
+	.name = "carried", .where = WHERE_THREAD | WHERE_REGION | WHERE_DAEMON, .progress = progress, .pending = pending};
+
+static void cb(int status, void *data)
+{
+	struct tally *t = data;
+
+	tally_cb(status, t);
+	cr_assert(contd_event_is_complete(&carried[t - tally].event));
+	sequence[ran_in_all++] = (unsigned)(t - tally);
+}
+
+static void carry(unsigned i, contd_callback *callback, struct contd_group *group)
+{
+	carried[i].status = 0;
+	must(contd__carried_begin(&carried[i], callback, &tally[i], group));
+	contd__add(&waiting, 1);
+}
+
+static void begin(uint32_t flags, int32_t max_poll, unsigned n)
+{
+	start(CONTD_AGENT_CALLER);
+	g = group_new(flags, max_poll);
+	must(contd__source_register(&source));
+	for (unsigned i = 0; i < n; i++)
+		carry(i, cb, g);
+}
+
+static void end(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		cr_assert_eq(runs(&tally[i]), 1, "%u ran %u times", i, runs(&tally[i]));
+		cr_assert(contd_event_is_complete(&carried[i].event));
+	}
+	cr_assert_eq(contd_group_outstanding(g), 0);
+	cr_assert_eq(stats_now().run, n);
+	cr_assert_eq(stats_now().registered, n);
+	cr_assert_eq(contd__self.take, NULL);
+	cr_assert_eq(contd__self.running, NULL);
+	must(contd_group_destroy(g));
+	cr_assert_eq(contd_fini(), 0);
+}
+
+static uint32_t slots_used(const struct contd_group *group)
+{
+	return group->table.used;
+}
+
+Test(carried, run_in_order_without_slots)
+{
+	begin(0, 0, 40);
+	cr_assert_eq(contd_group_outstanding(g), 40);
+	cr_assert_not(contd_event_is_complete(&carried[0].event));
+	finished = 40;
+	cr_assert_eq(contd_poll(0), 40);
+	for (unsigned i = 0; i < 40; i++)
+		cr_assert_eq(sequence[i], i);
+	cr_assert_eq(slots_used(g), 0);
+	end(40);
+}
+
+Test(carried, more_than_are_taken_at_a_time)
+{
+	begin(0, 0, MOST);
+	finished = MOST;
+	cr_assert_eq(contd_poll(0), MOST);
+	cr_assert_eq(slots_used(g), MOST - TAKEN_MOST);
+	for (unsigned i = 0; i < TAKEN_MOST; i++)
+		cr_assert_eq(sequence[i], i);
+	end(MOST);
+}
+
+Test(carried, their_status)
+{
+	begin(0, 0, 2);
+	carried[0].status = -EIO;
+	finished = 1;
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(tally[0].status, -EIO);
+	carried[1].status = -7;
+	complete_some(1); /* with a slot */
+	cr_assert_eq(slots_used(g), 1);
+	cr_assert(contd_event_is_complete(&carried[1].event));
+	cr_assert_eq(runs(&tally[1]), 0);
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(tally[1].status, -7);
+	end(2);
+}
+
+Test(carried, behind_what_is_ready)
+{
+	struct contd_event event = CONTD_EVENT_INIT, *e = &event;
+
+	begin(0, 0, 3);
+	must(contd_event_continue(1, &e, cb, &tally[3], g, NULL));
+	must(contd_event_complete(&event, 0));
+	carried[3].event.word = contd__event_done_word(0); /* cb looks */
+	finished = 3;
+	cr_assert_eq(contd_poll(0), 4);
+	cr_assert_eq(slots_used(g), 4);
+	end(4);
+}
+
+Test(carried, a_poll_s_limit_holds)
+{
+	begin(0, 0, 10);
+	finished = 10;
+	cr_assert_eq(contd_poll(3), 3);
+	cr_assert_eq(contd_group_outstanding(g), 7);
+	cr_assert_eq(contd_poll(1), 1);
+	cr_assert_eq(contd_poll(0), 6);
+	end(10);
+}
+
+Test(carried, a_test_s_limit_holds)
+{
+	int complete;
+
+	begin(0, 2, 5);
+	finished = 5;
+	cr_assert_eq(contd_group_test(g, &complete), 2);
+	cr_assert_eq(complete, 0);
+	cr_assert_eq(contd_group_test(g, &complete), 2);
+	cr_assert_eq(contd_group_test(g, &complete), 1);
+	cr_assert_eq(complete, 1);
+	end(5);
+}
+
+Test(carried, poll_only)
+{
+	begin(CONTD_POLL_ONLY, 0, 20);
+	finished = 20;
+	cr_assert_eq(contd_poll(0), 0);
+	cr_assert_eq(contd_group_outstanding(g), 20);
+	must(contd_group_wait(g, 0));
+	end(20);
+}
+
+Test(carried, of_different_groups)
+{
+	struct contd_group *other;
+
+	begin(0, 0, 3);
+	other = group_new(0, 0);
+	carry(3, cb, other);
+	carry(4, cb, g);
+	finished = 5;
+	cr_assert_eq(contd_poll(0), 5);
+	for (unsigned i = 0; i < 5; i++)
+		cr_assert_eq(sequence[i], i);
+	cr_assert_eq(slots_used(g) + slots_used(other), 0);
+	cr_assert_eq(contd_group_outstanding(other), 0);
+	must(contd_group_destroy(other));
+	end(5);
+}
+
+Test(carried, nothing_is_attached_to_them_besides)
+{
+	struct contd_event *e = &carried[0].event;
+
+	begin(0, 0, 1);
+	must_fail(contd_event_continue(1, &e, cb, NULL, g, NULL), EBUSY);
+	must_fail(contd_event_complete(e, 0), EBUSY);
+	contd__events_complete_sig(&e, 1);
+	cr_assert_not(contd_event_is_complete(e));
+	finished = 1;
+	cr_assert_eq(contd_poll(0), 1);
+	must_fail(contd_event_complete(e, 0), EALREADY);
+	end(1);
+}
+
+Test(carried, forgotten)
+{
+	begin(0, 0, 2);
+	contd__carried_forget(&carried[1]);
+	waiting--;
+	cr_assert_eq(contd_group_outstanding(g), 1);
+	must(contd_event_complete(&carried[1].event, 0)); /* an event like any other */
+	finished = 1;
+	must(contd_group_wait(g, -1));
+	end(1);
+}
+
+/* ------------------------------------------------------------------------------------------------ inside callbacks --- */
+
+static void start_next(int status, void *data)
+{
+	cb(status, data);
+	if (ran_in_all < 30) {
+		carry(ran_in_all, start_next, g);
+		finished = 1;
+	}
+}
+
+Test(carried, start_the_next)
+{
+	begin(0, 0, 0);
+	carry(0, start_next, g);
+	finished = 1;
+	must(contd_group_wait(g, -1));
+	cr_assert_eq(slots_used(g), 0);
+	end(30);
+}
+
+static struct contd_group *inner;
+
+static void wait_inside(int status, void *data)
+{
+	cb(status, data);
+	must(contd_group_wait(inner, -1));
+	cr_assert_eq(ran_in_all, 5);
+}
+
+/* What a callback waits for was found at the same look, and is next. */
+Test(carried, one_waits_for_another)
+{
+	begin(0, 0, 1);
+	inner = group_new(0, 0);
+	carry(1, wait_inside, g);
+	for (unsigned i = 2; i < 5; i++)
+		carry(i, cb, inner);
+	finished = 5;
+	/* What ran in the wait is counted there. */
+	cr_assert_eq(contd_poll(0), 2);
+	must(contd_group_destroy(inner));
+	end(5);
+}
+
+static void poll_inside(int status, void *data)
+{
+	cb(status, data);
+	cr_assert_eq(contd_poll(1), 1);
+	cr_assert_eq(contd_poll(0), 2);
+}
+
+Test(carried, one_polls)
+{
+	begin(0, 0, 0);
+	carry(0, poll_inside, g);
+	for (unsigned i = 1; i < 4; i++)
+		carry(i, cb, g);
+	finished = 4;
+	cr_assert_eq(contd_poll(0), 1);
+	end(4);
+}
+
+static void poll_inside_and_find(int status, void *data)
+{
+	cb(status, data);
+	finished = 3; /* while two that were found before wait for this callback */
+	cr_assert_eq(contd_poll(0), 5);
+}
+
+Test(carried, one_polls_and_finds_more)
+{
+	begin(0, 0, 0);
+	carry(0, poll_inside_and_find, g);
+	for (unsigned i = 1; i < 6; i++)
+		carry(i, cb, g);
+	finished = 3;
+	cr_assert_eq(contd_poll(0), 1);
+	end(6);
+}
+
+static void destroy_group(int status, void *data)
+{
+	cb(status, data);
+	must(contd_group_destroy(inner));
+}
+
+Test(carried, group_destroyed_in_a_callback)
+{
+	begin(0, 0, 0);
+	inner = group_new(0, 0);
+	carry(0, destroy_group, inner);
+	carry(1, cb, inner);
+	carry(2, cb, g);
+	finished = 3;
+	cr_assert_eq(contd_poll(0), 3);
+	end(3);
+}
+
+Test(carried, a_group_waits_for_the_group)
+{
+	begin(0, 0, 3);
+	inner = group_new(0, 0);
+	carried[3].event.word = contd__event_done_word(0); /* cb looks */
+	must(contd_group_continue(g, cb, &tally[3], inner, NULL));
+	finished = 2;
+	cr_assert_eq(contd_poll(0), 2);
+	cr_assert_eq(runs(&tally[3]), 0);
+	finished = 1;
+	must(contd_group_wait(inner, -1));
+	cr_assert_eq(sequence[3], 3);
+	must(contd_group_destroy(inner));
+	end(4);
+}
+
+static void inside_its_group(int status, void *data)
+{
+	int complete = 1;
+
+	cb(status, data);
+	must_fail(contd_group_wait(g, -1), EDEADLK);
+	cr_assert_geq(contd_group_test(g, &complete), 0);
+	cr_assert_eq(complete, 0);
+}
+
+Test(carried, inside_its_group)
+{
+	begin(0, 0, 0);
+	carry(0, inside_its_group, g);
+	carry(1, inside_its_group, g);
+	finished = 2;
+	must(contd_group_wait(g, -1));
+	end(2);
+}
+
+/* ---------------------------------------------------------------------------------------------------- other threads --- */
+
+Test(carried, in_a_region)
+{
+	begin(0, 0, 40);
+	must(contd_thread_attach(NULL));
+	finished = 40;
+	contd_compute_begin();
+	raise_ours();
+	contd_compute_end();
+	cr_assert_eq(tally[0].context, CONTEXT_REGION);
+	cr_assert_eq(slots_used(g), 40);
+	must(contd_thread_detach());
+	end(40);
+}
+
+Test(carried, by_signal)
+{
+	begin(CONTD_ASYNC_SIGNAL_SAFE, 0, 2);
+	must(contd_thread_attach(NULL));
+	complete_some(2); /* by an attached thread: here and now */
+	cr_assert_eq(runs(&tally[0]), 1);
+	cr_assert_eq(runs(&tally[1]), 1);
+	must(contd_thread_detach());
+	end(2);
+}
+
+Test(carried, by_the_daemon)
+{
+	start(CONTD_AGENT_TICK);
+	g = group_new(CONTD_THREAD_ANY, 0);
+	must(contd__source_register(&source));
+	for (unsigned i = 0; i < 40; i++)
+		carry(i, cb, g);
+	contd__store_release(&finished, 40);
+	contd__pending_sig();
+	await(runs(&tally[39]));
+	await(contd_group_outstanding(g) == 0);
+	cr_assert_eq(tally[0].context, CONTEXT_DAEMON);
+	end(40);
+}
+
+static struct helper other;
+static struct contd_carried *to_complete[1];
+
+static void complete_there(void *data)
+{
+	(void)data;
+	contd__carried_done_sig(to_complete, 1);
+}
+
+Test(carried, a_sleeper_is_woken)
+{
+	begin(0, 0, 1);
+	waiting = 0; /* nobody looks */
+	helper_create(&other, false);
+	to_complete[0] = &carried[0];
+	helper_start(&other, complete_there, NULL);
+	must(contd_group_wait(g, -1));
+	helper_finish(&other);
+	helper_join(&other);
+	cr_assert_eq(slots_used(g), 1);
+	end(1);
+}
+
+/* ---------------------------------------------------------------------------------------------------- short memory --- */
+
+Test(carried, room_is_made_when_they_begin)
+{
+	begin(0, 0, 0);
+	for (unsigned i = 0; i < MOST; i++)
+		carry(i, cb, g);
+	cr_assert_geq(g->table.limit, MOST + TABLE_RESERVE);
+	cr_assert_gt(stats_now().grown, 0);
+	complete_some(MOST);
+	contd__alloc_budget = 0;
+	cr_assert_eq(contd_poll(0), MOST);
+	contd__alloc_budget = -1;
+	end(MOST);
+}
+
+Test(carried, no_memory_to_begin)
+{
+	int rc = 0;
+
+	begin(0, 0, 0);
+	contd__alloc_budget = 0;
+	for (unsigned i = 0; i < MOST && !rc; i++) {
+		rc = contd__carried_begin(&carried[i], cb, &tally[i], g);
+		waiting += rc == 0;
+	}
+	contd__alloc_budget = -1;
+	cr_assert_eq(rc, -ENOMEM);
+	cr_assert_gt(strlen(contd_error_text()), 10);
+	cr_assert_eq(waiting, CHUNK_FIRST - TABLE_RESERVE);
+	cr_assert_eq(contd_group_outstanding(g), waiting);
+	finished = waiting;
+	must(contd_group_wait(g, -1));
+	end(CHUNK_FIRST - TABLE_RESERVE);
+}
+
+/* Who takes slots without registering anything leaves none. */
+static void use_up(void)
+{
+	while (contd__slot_alloc_sig(&g->table))
+		;
+	contd__alloc_budget = 0;
+}
+
+Test(carried, none_is_lost_without_memory)
+{
+	begin(0, 0, 3);
+	use_up();
+	complete_some(2);
+	cr_assert_not(contd_event_is_complete(&carried[0].event));
+	cr_assert_eq(contd_poll(0), 0);
+	must_fail(contd_group_wait(g, 1000000), ETIMEDOUT);
+	cr_assert_eq(contd_group_outstanding(g), 3);
+	contd__alloc_budget = -1;
+	cr_assert_eq(contd_poll(0), 2);
+	finished = 1;
+	must(contd_group_wait(g, -1));
+	end(3);
+}
+
+Test(carried, none_is_lost_without_memory_at_the_end)
+{
+	begin(0, 0, 1);
+	use_up();
+	complete_some(1);
+	cr_assert_eq(contd_fini(), 1);
+	contd__alloc_budget = -1;
+	start(CONTD_AGENT_CALLER);
+	cr_assert_eq(contd_poll(0), 0); /* of the life before nothing is left */
+	cr_assert_eq(runs(&tally[0]), 0);
+	cr_assert_eq(contd_fini(), 0);
+}
