@@ -36,70 +36,39 @@
 static const char *this_case;
 static char job[48];
 
-#define CHECK(cond) check((cond) != 0, #cond, __LINE__)
-static void check(bool good, const char *what, int line)
+#define CHECK(cond) check((cond) != 0, #cond, __FILE__, __LINE__)
+static void check(bool good, const char *what, const char *file, int line)
 {
 	if (good)
 		return;
-	fprintf(stderr, "core.c:%d: %s: CHECK(%s) failed in process %d (errno %d, \"%s\")\n", line, this_case, what,
+	fprintf(stderr, "%s:%d: %s: CHECK(%s) failed in process %d (errno %d, \"%s\")\n", file, line, this_case, what,
 		(int)getpid(), errno, contd_error_text());
 	_exit(1);
 }
 
+#include "../child.h"
+
 /* ------------------------------------------------------------------------------------------------------ processes --- */
 
-/* A child that does `work` and then says so with its exit status; the pair of sockets is for talking. */
-struct child {
-	pid_t pid;
-	int fd;
-};
-
+/* Does `work`, and then says so with its exit status. */
 static struct child begin(void (*work)(int fd))
 {
-	int pair[2];
-	struct child c;
+	struct child c = child_fork();
 
-	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
-	fflush(NULL);
-	c.pid = fork();
-	CHECK(c.pid >= 0);
 	if (c.pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(pair[0]);
-		work(pair[1]);
+		work(c.fd);
 		_exit(0);
 	}
-	close(pair[1]);
-	c.fd = pair[0];
 	return c;
 }
 
-static void tell(int fd, char what)
-{
-	CHECK(write(fd, &what, 1) == 1);
-}
-
-/* What was told; 0 at the other's end. */
-static char hear(int fd)
-{
-	char what = 0;
-	ssize_t n;
-
-	while ((n = read(fd, &what, 1)) < 0 && errno == EINTR)
-		;
-	return n == 1 ? what : 0;
-}
-
-static int end_of(const struct child *c)
-{
-	int status;
-
-	CHECK(waitpid(c->pid, &status, 0) == c->pid);
-	close(c->fd);
-	return status;
-}
-
-#define ENDS_WELL(c) CHECK(end_of(&(c)) == 0)
+#define ENDS_WELL(c) CHECK(child_end(&(c)) == 0)
+/* When it waits for no more than that it may go. */
+#define DISMISS(c) \
+	do { \
+		tell((c).fd, 'x'); \
+		ENDS_WELL(c); \
+	} while (0)
 
 /* --------------------------------------------------------------------------------------------- somebody who waits --- */
 
@@ -141,11 +110,16 @@ static struct contd__source source = {
 
 static struct contd_group *group;
 
+static int agent;
+
 /* Ticks are a second apart, or more. */
 static void start(uint32_t number)
 {
-	struct contd_config config = {
-		.size = sizeof(config), .tick_min_ns = 1000000000, .tick_max_ns = 10000000000u, .overhead_percent = 20};
+	struct contd_config config = {.size = sizeof(config),
+				      .tick_min_ns = 1000000000,
+				      .tick_max_ns = 10000000000u,
+				      .overhead_percent = 20,
+				      .agent = agent};
 	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_THREAD_ANY};
 
 	CHECK(contd_init(&config) == 0);
@@ -153,6 +127,18 @@ static void start(uint32_t number)
 	CHECK(contd_group_create(&attr, &group) == 0);
 	if (number)
 		CHECK(contd_bell_listen(job, number) == 0);
+}
+
+static void start_attached(void)
+{
+	start(1);
+	CHECK(contd_thread_attach(NULL) == 0);
+}
+
+static void finish(void)
+{
+	CHECK(contd_group_destroy(group) == 0);
+	CHECK(contd_fini() == 0);
 }
 
 static void pend(void)
@@ -186,21 +172,30 @@ static void compute_until(int count_wanted)
 /* Rounds of: armed, told so, rung. */
 #define ROUNDS 30
 
-static void waits(int fd)
+static void compute_rounds(int fd, int rounds)
 {
-	start(1);
-	CHECK(contd_thread_attach(NULL) == 0);
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < rounds; i++) {
 		pend();
 		tell(fd, 'g');
 		compute_until(i + 1);
 	}
-	CHECK(stats().rings > 0);
-	CHECK(stats().ticks < ROUNDS / 2);
+}
+
+/* Says that there is no other round, and stays until it is dismissed. */
+static void last_round(int fd)
+{
 	tell(fd, 'e');
 	hear(fd);
-	CHECK(contd_group_destroy(group) == 0);
-	CHECK(contd_fini() == 0);
+}
+
+static void waits(int fd)
+{
+	start_attached();
+	compute_rounds(fd, ROUNDS);
+	CHECK(stats().rings > 0);
+	CHECK(stats().ticks < ROUNDS / 2);
+	last_round(fd);
+	finish();
 }
 
 static struct contd_bell *opened(uint32_t number)
@@ -231,6 +226,17 @@ static int serve(struct contd_bell *bell)
 	return contd_bell_ring(bell);
 }
 
+static void serve_rounds(int fd)
+{
+	struct contd_bell *bell = NULL;
+
+	while (hear(fd) == 'g') {
+		bell = bell ? bell : opened(1);
+		serve(bell);
+	}
+	contd_bell_close(bell);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- cases --- */
 
 static void rung(void)
@@ -246,8 +252,7 @@ static void rung(void)
 	}
 	CHECK(rang > ROUNDS / 2);
 	CHECK(contd_bell_ring(bell) >= 0);
-	tell(c.fd, 'x');
-	ENDS_WELL(c);
+	DISMISS(c);
 	CHECK(contd_bell_ring(bell) == 0 || contd_bell_ring(bell) == -ESRCH);
 	contd_bell_close(bell);
 }
@@ -297,8 +302,7 @@ static void stray(void)
 	__atomic_store_n(&over, 1, __ATOMIC_SEQ_CST);
 	CHECK(pthread_join(thread, NULL) == 0);
 	contd_bell_close(bell);
-	CHECK(contd_group_destroy(group) == 0);
-	CHECK(contd_fini() == 0);
+	finish();
 }
 
 /* The page is a file without a name, for its user only. */
@@ -338,8 +342,7 @@ static void nameless(void)
 			if (dir)
 				closedir(dir);
 		}
-		CHECK(contd_group_destroy(group) == 0);
-		CHECK(contd_fini() == 0);
+		finish();
 	}
 	CHECK(found == 2);
 }
@@ -370,21 +373,27 @@ static void nobody(void)
 	CHECK(contd_bell_open(long_job, UINT32_MAX - 1, &bell) == -ENOENT);
 }
 
-static void as_other_user(int fd)
+/* The name under which a process of that user's would listen with this number. */
+static void take_name(unsigned user, unsigned number)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int s = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "contd/%u/%s/%u", user, job, number);
+	CHECK(bind(s, (struct sockaddr *)&un,
+		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(un.sun_path + 1))) == 0);
+	CHECK(listen(s, 8) == 0);
+}
+
+static void as_other_user(int fd)
+{
 	struct contd_bell *bell = NULL;
-	int s;
 
 	CHECK(setgid(OUTSIDER) == 0 && setuid(OUTSIDER) == 0);
 	/* Another user's names are others. */
 	CHECK(contd_bell_open(job, 1, &bell) == -ENOENT);
 	/* It takes a name of that user's. */
-	s = socket(AF_UNIX, SOCK_STREAM, 0);
-	snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "contd/%u/%s/7", 0u, job);
-	CHECK(bind(s, (struct sockaddr *)&un,
-		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(un.sun_path + 1))) == 0);
-	CHECK(listen(s, 8) == 0);
+	take_name(0, 7);
 	tell(fd, 'l');
 	hear(fd);
 }
@@ -402,8 +411,7 @@ static void other_user(void)
 	c = begin(as_other_user);
 	CHECK(hear(c.fd) == 'l');
 	CHECK(contd_bell_open(job, 7, &bell) == -EACCES && !bell);
-	tell(c.fd, 'x');
-	ENDS_WELL(c);
+	DISMISS(c);
 }
 
 static void listens(int fd)
@@ -415,8 +423,7 @@ static void listens(int fd)
 
 static void stays_armed(int fd)
 {
-	start(1);
-	CHECK(contd_thread_attach(NULL) == 0);
+	start_attached();
 	pend();
 	contd_compute_begin();
 	tell(fd, 'g'); /* a system call, no more */
@@ -435,7 +442,7 @@ static void died(void)
 	bell = opened(1);
 	CHECK(armed(bell));
 	kill(c.pid, SIGKILL);
-	status = end_of(&c);
+	status = child_end(&c);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	CHECK(contd_bell_ring(bell) == -ESRCH);
 	CHECK(contd_bell_ring(bell) == 0); /* the arming was taken */
@@ -447,8 +454,7 @@ static void died(void)
 	CHECK(hear(c.fd) == 'l');
 	bell = opened(1);
 	CHECK(contd_bell_ring(bell) == 0);
-	tell(c.fd, 'x');
-	ENDS_WELL(c);
+	DISMISS(c);
 	contd_bell_close(bell);
 }
 
@@ -475,12 +481,11 @@ static void ringer_died(void)
 	struct contd_stats s;
 	int status;
 
-	start(1);
-	CHECK(contd_thread_attach(NULL) == 0);
+	start_attached();
 	pend();
 	tell(c.fd, 'g');
 	compute_until(1); /* the tick */
-	status = end_of(&c);
+	status = child_end(&c);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 42);
 	s = stats();
 	CHECK(s.rings == 0 && s.ticks > 0);
@@ -515,7 +520,7 @@ static void recycled(void)
 	bell = opened(1);
 	CHECK(armed(bell));
 	kill(c.pid, SIGKILL);
-	end_of(&c);
+	child_end(&c);
 	pid = with_number(c.pid, pair[1]);
 	if (pid != c.pid) {
 		printf("a process of a given number is not to be had (clone3: %s)\n", strerror(errno));
@@ -535,8 +540,7 @@ static void execs(int fd)
 {
 	char text[16];
 
-	start(1);
-	CHECK(contd_thread_attach(NULL) == 0);
+	start_attached();
 	pend();
 	contd_compute_begin();
 	contd_compute_end(); /* the bell stays armed */
@@ -558,7 +562,7 @@ static void other_program(void)
 			usleep(100);
 	if (!bell) { /* too late; the name has gone with the exec */
 		tell(c.fd, 'x');
-		end_of(&c);
+		child_end(&c);
 		printf("the other process was too quick\n");
 		exit(SKIPPED);
 	}
@@ -566,20 +570,13 @@ static void other_program(void)
 	CHECK(__atomic_load_n(bell->armed, __ATOMIC_SEQ_CST));
 	CHECK(contd_bell_ring(bell) == -ESRCH);
 	contd_bell_close(bell);
-	tell(c.fd, 'x');
-	ENDS_WELL(c);
+	DISMISS(c);
 }
 
 /* A name of this user's, held by a process that has no page: without contd, or of another version. */
 static void squats(int fd)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int s = socket(AF_UNIX, SOCK_STREAM, 0);
-
-	snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "contd/%u/%s/1", (unsigned)geteuid(), job);
-	CHECK(bind(s, (struct sockaddr *)&un,
-		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(un.sun_path + 1))) == 0);
-	CHECK(listen(s, 8) == 0);
+	take_name((unsigned)geteuid(), 1);
 	tell(fd, 'l');
 	hear(fd);
 	/* A page of a version to come. */
@@ -612,8 +609,7 @@ static void versions(void)
 	start(0);
 	CHECK(contd_bell_listen(job, 1) == -EADDRINUSE);
 	CHECK(contd_bell_listen(job, 2) == 0);
-	tell(c.fd, 'x');
-	ENDS_WELL(c);
+	DISMISS(c);
 }
 
 /* A child of a listening process is nobody: not rung, not found, and it does not keep the name. */
@@ -622,8 +618,7 @@ static void forks(int fd)
 	int pair[2];
 	pid_t child;
 
-	start(1);
-	CHECK(contd_thread_attach(NULL) == 0);
+	start_attached();
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
 	child = fork();
 	if (child == 0) {
@@ -651,14 +646,9 @@ static void forks(int fd)
 	}
 	close(pair[1]);
 	CHECK(hear(pair[0]) == 'c');
-	for (int i = 0; i < ROUNDS; i++) {
-		pend();
-		tell(fd, 'g');
-		compute_until(i + 1);
-	}
+	compute_rounds(fd, ROUNDS);
 	CHECK(stats().rings > 0);
-	tell(fd, 'e');
-	hear(fd);
+	last_round(fd);
 	/* The child outlives this one, for a moment. */
 	CHECK(write(fd, &child, sizeof(child)) == sizeof(child));
 	_exit(0);
@@ -667,15 +657,10 @@ static void forks(int fd)
 static void forked(void)
 {
 	struct child c = begin(forks);
-	struct contd_bell *bell = NULL;
 	pid_t orphan = 0;
 
 	CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
-	while (hear(c.fd) == 'g') {
-		bell = bell ? bell : opened(1);
-		serve(bell);
-	}
-	contd_bell_close(bell);
+	serve_rounds(c.fd);
 	tell(c.fd, 'x');
 	CHECK(read(c.fd, &orphan, sizeof(orphan)) == sizeof(orphan));
 	ENDS_WELL(c);
@@ -697,8 +682,7 @@ static void names(void)
 	CHECK(contd_bell_listen(job, 2) == -EALREADY);
 	CHECK(contd_bell_listen("other", 1) == -EALREADY);
 	old = opened(1);
-	CHECK(contd_group_destroy(group) == 0);
-	CHECK(contd_fini() == 0);
+	finish();
 	CHECK(contd_bell_open(job, 1, &bell) == -ENOENT);
 	CHECK(contd_bell_ring(old) <= 0);
 	/* The name is free for another process now. */
@@ -707,15 +691,13 @@ static void names(void)
 	source.where = WHERE_REGION | WHERE_THREAD;
 	start(0);
 	CHECK(contd_bell_listen(job, 1) == -EADDRINUSE);
-	tell(c.fd, 'x');
-	ENDS_WELL(c);
+	DISMISS(c);
 	CHECK(contd_bell_listen(job, 1) == 0);
 	bell = opened(1);
 	CHECK(contd_bell_ring(bell) == 0 && contd_bell_ring(old) <= 0);
 	contd_bell_close(old);
 	contd_bell_close(bell);
-	CHECK(contd_group_destroy(group) == 0);
-	CHECK(contd_fini() == 0);
+	finish();
 	/* The setting. */
 	setenv("CONTD_BELL", "0", 1);
 	start(0);
@@ -725,15 +707,9 @@ static void names(void)
 /* A process is found however often it was looked for before. */
 static void many_openings(int fd)
 {
-	start(1);
-	CHECK(contd_thread_attach(NULL) == 0);
-	for (int i = 0; i < 100; i++) {
-		pend();
-		tell(fd, 'g');
-		compute_until(i + 1);
-	}
-	tell(fd, 'e');
-	hear(fd);
+	start_attached();
+	compute_rounds(fd, 100);
+	last_round(fd);
 }
 
 static void many_opened(void)
@@ -751,8 +727,7 @@ static void many_opened(void)
 		contd_bell_close(bell);
 	}
 	CHECK(opens == 10000);
-	tell(c.fd, 'x');
-	ENDS_WELL(c);
+	DISMISS(c);
 }
 
 /* Many who ring for one. */
@@ -774,8 +749,7 @@ static void many_peers(void)
 
 	for (int i = 0; i < PEERS; i++)
 		c[i] = begin(rings_along);
-	start(1);
-	CHECK(contd_thread_attach(NULL) == 0);
+	start_attached();
 	for (int i = 0; i < PEERS; i++) {
 		tell(c[i].fd, 'g');
 		CHECK(hear(c[i].fd) == 'o');
@@ -789,10 +763,8 @@ static void many_peers(void)
 	}
 	/* One ring at most for each arming, whoever rings. */
 	CHECK(stats().rings <= (uint64_t)ROUNDS * PEERS);
-	for (int i = 0; i < PEERS; i++) {
-		tell(c[i].fd, 'x');
-		ENDS_WELL(c[i]);
-	}
+	for (int i = 0; i < PEERS; i++)
+		DISMISS(c[i]);
 }
 
 /* ------------------------------------------------------------------------------------------------- other threads --- */
@@ -832,22 +804,15 @@ static void on_a_thread(int fd)
 	CHECK(stats().rings > 0 || contd__bell_no_thread_fds);
 	CHECK(stats().notifications > 0 || !contd__bell_no_thread_fds);
 	CHECK(stats().ticks < ROUNDS);
-	tell(fd, 'e');
-	hear(fd);
+	last_round(fd);
 }
 
 static void ring_on_a_thread(void)
 {
 	struct child c = begin(on_a_thread);
-	struct contd_bell *bell = NULL;
 
-	while (hear(c.fd) == 'g') {
-		bell = bell ? bell : opened(1);
-		serve(bell);
-	}
-	contd_bell_close(bell);
-	tell(c.fd, 'x');
-	ENDS_WELL(c);
+	serve_rounds(c.fd);
+	DISMISS(c);
 }
 
 static void thread(void)
@@ -898,28 +863,15 @@ static void handed_on(void)
 	serve(bell);
 	CHECK(hear(c.fd) != 0);
 	contd_bell_close(bell);
-	tell(c.fd, 'x');
-	ENDS_WELL(c);
+	DISMISS(c);
 }
 
 /* --------------------------------------------------------------------------------------------------- the daemon --- */
 
-static int agent;
-
 static void daemon_waits(int fd)
 {
-	struct contd_config config = {.size = sizeof(config),
-				      .tick_min_ns = 1000000000,
-				      .tick_max_ns = 10000000000u,
-				      .overhead_percent = 20,
-				      .agent = agent};
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_THREAD_ANY};
-
 	source.where |= WHERE_DAEMON;
-	CHECK(contd_init(&config) == 0);
-	CHECK(contd__source_register(&source) == 0);
-	CHECK(contd_group_create(&attr, &group) == 0);
-	CHECK(contd_bell_listen(job, 1) == 0);
+	start(1);
 	for (int i = 0; i < ROUNDS; i++) {
 		pend();
 		tell(fd, 'g');
@@ -927,8 +879,7 @@ static void daemon_waits(int fd)
 			usleep(100);
 	}
 	CHECK(stats().run_daemon > 0);
-	tell(fd, 'e');
-	hear(fd);
+	last_round(fd);
 }
 
 static void ring_daemon(void)
@@ -945,8 +896,7 @@ static void ring_daemon(void)
 	}
 	CHECK(rang > 0);
 	contd_bell_close(bell);
-	tell(c.fd, 'x');
-	ENDS_WELL(c);
+	DISMISS(c);
 }
 
 static void daemon_naps(void)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* agents PROVIDER CASE: an operation completes, and its continuation runs, whoever it is that looks. */
 #include <dirent.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "agents_fake.h"
 
@@ -12,7 +10,6 @@
 /* What a tick would take at least, and a machine that has other things to do would not. */
 #define LATE_NS 900000000ull
 
-static const char *provider;
 static struct node node;
 static struct contd_group *plain, *any;
 static uint32_t ran, failed, on_daemon;
@@ -24,6 +21,8 @@ static void ran_cb(int status, void *data)
 		ADD(failed, 1);
 	if ((pid_t)syscall(SYS_gettid) != main_tid)
 		ADD(on_daemon, 1);
+	if (data)
+		ADD(*(uint32_t *)data, 1);
 	ADD(ran, 1);
 }
 
@@ -381,22 +380,30 @@ static void case_block(void)
 /* Two processes, in each nobody but the daemon looks. */
 static uint32_t pair_messages = 2000;
 
-static void pair_process(int in, int out, bool first)
+static void pair_receive(struct contd_fabric_op *op, uint32_t *value, uint64_t tag, uint32_t *count)
+{
+	post(&node, false, FI_ADDR_UNSPEC, value, sizeof(*value), tag, op, ran_cb, count, any, true);
+}
+
+static void pair_process(int fd, bool first)
 {
 	struct contd_config rare = {.size = sizeof(rare), .tick_min_ns = RARE_MIN, .tick_max_ns = RARE_MAX};
+	/*
+	 * With shm (libfabric 1.17) a message is lost that one thread has found no receive for and is about to keep, while
+	 * another posts that receive. So there each receive is posted before the other process can send.
+	 */
+	bool early = strcmp(provider, "shm") == 0 && !first;
 	struct contd_fabric_op receive, send;
-	uint32_t late = 0, value, expected, messages = pair_messages;
-	char name[256];
+	uint32_t late = 0, received = 0, sent = 0, value, messages = pair_messages;
 	fi_addr_t peer;
 
 	begin(CONTD_AGENT_BLOCK, 10000, 1000000);
+	if (early)
+		pair_receive(&receive, &value, 0, &received);
 	if (!node.has_fd)
 		messages = messages < 300 ? messages : 300;
-	CHECK_IS(write(out, node.name, sizeof(name)), sizeof(name));
-	CHECK_IS(read(in, name, sizeof(name)), sizeof(name));
-	CHECK_IS(fi_av_insert(node.av, name, 1, &peer, 0, NULL), 1);
+	peer = node_exchange(&node, fd);
 	for (uint32_t i = 0; i < messages; i++) {
-		uint32_t before = LOAD(ran);
 		uint64_t begun = now_ns();
 
 		/* While they connect fi_trywait() may go on saying that it is to look first: then ticks help. */
@@ -404,15 +411,19 @@ static void pair_process(int in, int out, bool first)
 			CHECK_OK(contd_configure(&rare));
 			STORE(reads, 0);
 		}
-		expected = i;
-		post(&node, false, peer, &value, sizeof(value), i, &receive, ran_cb, NULL, any, true);
-		if (first)
-			post(&node, true, peer, &expected, sizeof(expected), i, &send, ran_cb, NULL, any, true);
-		AWAIT(LOAD(ran) == before + (first ? 2 : 1), nap_ns(20000));
-		CHECK_IS(value, i);
+		if (!early)
+			pair_receive(&receive, &value, i, &received);
 		if (!first) {
-			post(&node, true, peer, &expected, sizeof(expected), i, &send, ran_cb, NULL, any, true);
-			AWAIT(LOAD(ran) == before + 2, nap_ns(20000));
+			AWAIT(LOAD(received) == i + 1, nap_ns(20000));
+			CHECK_IS(value, i);
+			if (early && i + 1 < messages)
+				pair_receive(&receive, &value, i + 1, &received);
+		}
+		post(&node, true, peer, &i, sizeof(i), i, &send, ran_cb, &sent, any, true);
+		AWAIT(LOAD(sent) == i + 1, nap_ns(20000));
+		if (first) {
+			AWAIT(LOAD(received) == i + 1, nap_ns(20000));
+			CHECK_IS(value, i);
 		}
 		late += i > 10 && now_ns() - begun >= LATE_NS;
 		nap_ns(100000);
@@ -423,15 +434,16 @@ static void pair_process(int in, int out, bool first)
 		CHECK_IS(tried_error, 0);
 		check(LOAD(reads) < messages * 2 * 20, "few looks for each operation", __FILE__, __LINE__, "");
 	}
+	CHECK_IS(LOAD(ran), 2 * messages);
 	CHECK_IS(on_daemon, LOAD(ran));
 	/*
 	 * Neither goes before both have got everything; and one receive more, for contd drives libfabric while something is
 	 * under way: the other's last message may need that.
 	 */
 	post(&node, false, peer, &value, sizeof(value), 1ull << 40, &receive, ran_cb, NULL, any, true);
-	CHECK_IS(write(out, "x", 1), 1);
+	tell(fd, 'x');
 	alarm(100); /* the other one may have failed */
-	CHECK_IS(read(in, name, 1), 1);
+	CHECK(hear(fd) == 'x');
 	CHECK_OK(contd_fabric_withdraw(&receive, 0));
 	AWAIT(contd_group_outstanding(any) == 0, nap_ns(20000));
 	end();
@@ -439,22 +451,14 @@ static void pair_process(int in, int out, bool first)
 
 static void case_pair(void)
 {
-	int there[2], back[2], status;
-	pid_t child;
+	struct child c = child_fork();
 
-	CHECK_OK(pipe(there));
-	CHECK_OK(pipe(back));
-	child = fork();
-	CHECK(child >= 0);
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		pair_process(there[0], back[1], false);
+	pair_process(c.fd, c.pid != 0);
+	if (c.pid == 0) {
 		fflush(NULL);
 		_exit(0);
 	}
-	pair_process(back[0], there[1], true);
-	CHECK_IS(waitpid(child, &status, 0), child);
-	CHECK_IS(status, 0);
+	CHECK_IS(child_end(&c), 0);
 }
 
 /* The first messages, for which they connect. */
@@ -633,26 +637,17 @@ static void case_two_queues(void)
 	end();
 }
 
+static const struct agents_case cases[] = {
+	{"poll", case_poll},       {"test", case_test},
+	{"wait", case_wait},       {"region", case_region},
+	{"nothing", case_nothing}, {"block", case_block},
+	{"pair", case_pair},       {"connect", case_connect},
+	{"spin", case_spin},       {"switching", case_switching},
+	{"daemon", case_daemon},   {"idle", case_idle},
+	{"wakeups", case_wakeups}, {"two_queues", case_two_queues},
+};
+
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} cases[] = {{"poll", case_poll},       {"test", case_test},
-		     {"wait", case_wait},       {"region", case_region},
-		     {"nothing", case_nothing}, {"block", case_block},
-		     {"pair", case_pair},       {"connect", case_connect},
-		     {"spin", case_spin},       {"switching", case_switching},
-		     {"daemon", case_daemon},   {"idle", case_idle},
-		     {"wakeups", case_wakeups}, {"two_queues", case_two_queues}};
-
-	if (argc != 3)
-		return 2;
-	provider = argv[1];
-	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (strcmp(argv[2], cases[i].name) == 0) {
-			cases[i].run();
-			return 0;
-		}
-	return 2;
+	return agents_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
 }

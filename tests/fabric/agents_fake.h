@@ -24,7 +24,7 @@ struct fake {
 	uint64_t put, got;
 	struct contd_fabric *queue;
 
-	/* Set by the test. */
+	/* Set by the test, with STORE() once it is read. */
 	uint32_t interrupted;  /* every so many-th call of read says -FI_EINTR */
 	int broken;            /* read says this, for good: -FI_E* */
 	int broken_error;      /* readerr says this, for good */
@@ -79,7 +79,7 @@ static inline ssize_t fake_read(struct fid_cq *cq, void *buf, size_t count)
 	fake_enter(f);
 	if (LOAD(f->broken))
 		rc = LOAD(f->broken);
-	else if (f->interrupted && ADD(f->attempts, 1) % f->interrupted == 0)
+	else if (LOAD(f->interrupted) && ADD(f->attempts, 1) % LOAD(f->interrupted) == 0)
 		rc = -FI_EINTR;
 	else
 		rc = fake_take(f, buf, count);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* agents_faults PROVIDER CASE: queues that say what they should not, peers that die; each with signals coming in. */
-#include <sys/prctl.h>
-#include <sys/wait.h>
-
 #include "agents_fake.h"
 
-static const char *provider;
 static struct fake fake;
 static struct contd_group *any;
 static uint32_t ran, foreign_count;
@@ -90,7 +86,7 @@ static void for_each_agent(void (*run)(int agent))
 static void run_interrupted(int agent)
 {
 	fake_open(&fake, true, NULL);
-	fake.interrupted = 2;
+	STORE(fake.interrupted, 2);
 	for (uint32_t round = 0; round < 20; round++) {
 		begin_some(OPERATIONS);
 		for (uint32_t i = 0; i < OPERATIONS; i++)
@@ -148,7 +144,7 @@ static void run_broken(int agent)
 {
 	fake_open(&fake, true, NULL);
 	begin_some(OPERATIONS);
-	fake.broken = -FI_EIO;
+	STORE(fake.broken, -FI_EIO);
 	fake_signal(&fake);
 	check_failed(agent, -FI_EIO);
 }
@@ -157,7 +153,7 @@ static void run_broken(int agent)
 static void run_broken_error(int agent)
 {
 	fake_open(&fake, true, NULL);
-	fake.broken_error = -FI_EIO;
+	STORE(fake.broken_error, -FI_EIO);
 	begin_some(OPERATIONS);
 	fake_put_error(&fake, &op[0], FI_EIO);
 	check_failed(agent, -FI_EIO);
@@ -201,7 +197,7 @@ static void case_broken_always(void)
 	fake_open(&fake, true,
 		  &(struct contd_fabric_attr){
 			  .threading = FI_THREAD_SAFE, .foreign = foreign_cb, .flags = CONTD_FABRIC_ALWAYS});
-	fake.broken = -FI_EIO;
+	STORE(fake.broken, -FI_EIO);
 	for (uint32_t i = 0; i < 5; i++) {
 		uint64_t begun = now_ns();
 
@@ -291,26 +287,17 @@ static void killed(int agent)
 {
 	static struct slot in[16], out[16];
 	static struct node node;
-	int there[2], back[2], status;
 	uint32_t sent = 0, count = 0;
-	ssize_t got;
-	char name[256] = "";
+	struct child child;
 	fi_addr_t peer;
-	pid_t child;
+	int status;
 
 	memset(in, 0, sizeof(in));
 	memset(out, 0, sizeof(out));
-	CHECK_OK(pipe(there));
-	CHECK_OK(pipe(back));
-	child = fork();
-	if (child == 0)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	begin(child ? agent : CONTD_AGENT_CALLER);
+	child = child_fork();
+	begin(child.pid ? agent : CONTD_AGENT_CALLER);
 	node_open(&node, provider_named(provider), FI_WAIT_FD);
-	CHECK_IS(write(child ? there[1] : back[1], node.name, sizeof(name)), sizeof(name));
-	AWAIT((got = read(child ? back[0] : there[0], name, sizeof(name))) >= 0 || errno != EINTR, (void)0);
-	CHECK_IS(got, sizeof(name));
-	CHECK_IS(fi_av_insert(node.av, name, 1, &peer, 0, NULL), 1);
+	peer = node_exchange(&node, child.fd);
 	STORE(ran, 0);
 	for (uint64_t until = now_ns() + PATIENCE_NS; now_ns() < until; sent++) {
 		struct slot *s[2] = {&in[sent % 16], &out[sent % 16]};
@@ -345,15 +332,14 @@ static void killed(int agent)
 		}
 		if (over)
 			break;
-		if (child && sent == 200)
-			CHECK_OK(kill(child, SIGKILL));
+		if (child.pid && sent == 200)
+			CHECK_OK(kill(child.pid, SIGKILL));
 	}
 	check(sent >= 200, "the stream was under way", __FILE__, __LINE__, "");
 	node_close(&node);
 	CHECK_OK(contd_group_wait(any, (int64_t)PATIENCE_NS));
 	CHECK_IS(LOAD(ran), count);
-	AWAIT((got = waitpid(child, &status, 0)) >= 0 || errno != EINTR, (void)0);
-	CHECK_IS(got, child);
+	status = child_end(&child);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	printf("agent %d: %u rounds, the last status %d %s\n", agent, sent, out[sent % 16].op.status,
 	       out[sent % 16].op.text);
@@ -385,29 +371,20 @@ static void case_open(void)
 	end();
 }
 
+static const struct agents_case cases[] = {
+	{"interrupted", case_interrupted},
+	{"errors", case_errors},
+	{"overrun", case_overrun},
+	{"broken", case_broken},
+	{"broken_error", case_broken_error},
+	{"broken_always", case_broken_always},
+	{"withdraw_late", case_withdraw_late},
+	{"storm", case_storm},
+	{"killed", case_killed},
+	{"open", case_open},
+};
+
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} cases[] = {{"interrupted", case_interrupted},
-		     {"errors", case_errors},
-		     {"overrun", case_overrun},
-		     {"broken", case_broken},
-		     {"broken_error", case_broken_error},
-		     {"broken_always", case_broken_always},
-		     {"withdraw_late", case_withdraw_late},
-		     {"storm", case_storm},
-		     {"killed", case_killed},
-		     {"open", case_open}};
-
-	if (argc != 3)
-		return 2;
-	provider = argv[1];
-	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (strcmp(argv[2], cases[i].name) == 0) {
-			cases[i].run();
-			return 0;
-		}
-	return 2;
+	return agents_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
 }

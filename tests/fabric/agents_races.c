@@ -378,27 +378,21 @@ static void linger(const char *name)
 		nap_ns(500000);
 }
 
-static void case_many_slow(void)
+static void slowly(void (*run)(void))
 {
 	STORE(contd__testpoint_hook, linger);
 	rounds = rounds / 10 + 1;
-	case_many();
+	run();
+}
+
+static void case_many_slow(void)
+{
+	slowly(case_many);
 }
 
 static void case_many_again_slow(void)
 {
-	STORE(contd__testpoint_hook, linger);
-	rounds = rounds / 10 + 1;
-	case_many_again();
-}
-
-static void case_many_withdraw(void);
-
-static void case_many_withdraw_slow(void)
-{
-	STORE(contd__testpoint_hook, linger);
-	rounds = rounds / 10 + 1;
-	case_many_withdraw();
+	slowly(case_many_again);
 }
 
 /* Withdrawn while messages come in; the memory goes at once. */
@@ -422,6 +416,11 @@ static void case_many_withdraw(void)
 	}
 	stop_lookers(1);
 	end();
+}
+
+static void case_many_withdraw_slow(void)
+{
+	slowly(case_many_withdraw);
 }
 
 /* The queue's end is the buffer's: it says so, can be taken after the queue has gone, and is complete. */
@@ -517,32 +516,24 @@ static void case_counter(void)
 	end();
 }
 
+static const struct agents_case cases[] = {
+	{"owned", case_owned},
+	{"mutex", case_mutex},
+	{"withdraw", case_withdraw},
+	{"close", case_close},
+	{"many", case_many},
+	{"many_again", case_many_again},
+	{"many_withdraw", case_many_withdraw},
+	{"many_slow", case_many_slow},
+	{"many_again_slow", case_many_again_slow},
+	{"many_withdraw_slow", case_many_withdraw_slow},
+	{"many_close", case_many_close},
+	{"counter", case_counter},
+};
+
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} cases[] = {{"owned", case_owned},
-		     {"mutex", case_mutex},
-		     {"withdraw", case_withdraw},
-		     {"close", case_close},
-		     {"many", case_many},
-		     {"many_again", case_many_again},
-		     {"many_withdraw", case_many_withdraw},
-		     {"many_slow", case_many_slow},
-		     {"many_again_slow", case_many_again_slow},
-		     {"many_withdraw_slow", case_many_withdraw_slow},
-		     {"many_close", case_many_close},
-		     {"counter", case_counter}};
-
-	if (argc != 3)
-		return 2;
 	if (getenv("CONTD_FABRIC_ROUNDS"))
 		rounds = (uint32_t)strtoul(getenv("CONTD_FABRIC_ROUNDS"), NULL, 10);
-	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (strcmp(argv[2], cases[i].name) == 0) {
-			cases[i].run();
-			return 0;
-		}
-	return 2;
+	return agents_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
 }

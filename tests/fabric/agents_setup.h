@@ -56,6 +56,8 @@ __attribute__((noreturn)) static inline void skip(const char *why, const char *o
 	_exit(SKIPPED);
 }
 
+#include "../child.h"
+
 #define LOAD(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)
 #define STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_SEQ_CST)
 #define ADD(x, v) __atomic_fetch_add(&(x), (v), __ATOMIC_SEQ_CST)
@@ -132,9 +134,37 @@ static inline struct contd_group *new_group(uint32_t flags)
 	return group;
 }
 
+/* ------------------------------------------------------------------------------------------------------------ cases --- */
+
+struct agents_case {
+	const char *name;
+	void (*run)(void);
+};
+
+static const char *provider; /* by its name here */
+
+/* program PROVIDER CASE */
+static inline int agents_main(int argc, char **argv, const struct agents_case *cases, size_t count)
+{
+	if (argc != 3)
+		return 2;
+	provider = argv[1];
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(argv[2], cases[i].name) == 0) {
+			cases[i].run();
+			return 0;
+		}
+	fprintf(stderr, "%s: there is no case %s\n", argv[0], argv[2]);
+	return 2;
+}
+
 /* ------------------------------------------------------------------------------------------------------------ storm --- */
 
-/* Signals without SA_RESTART on the calling thread, from now on: calls of the kernel's that wait end with EINTR. */
+/*
+ * Signals without SA_RESTART on the calling thread, from now on: calls of the kernel's that wait end with EINTR. Not with
+ * the thread sanitizer: if one comes just when its runtime (gcc 12) begins to run handlers that it has put off, it restores
+ * the wrong mask in the end, and all signals stay blocked.
+ */
 static uint32_t storm_signals;
 
 static inline void storm_handler(int number)
@@ -149,6 +179,9 @@ static inline void storm_here(void)
 	struct itimerspec pace = {{0, 211000}, {0, 211000}};
 	timer_t timer;
 
+#ifdef __SANITIZE_THREAD__
+	return;
+#endif
 	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
 	CHECK_OK(sigaction(SIGRTMIN + 2, &action, NULL));
 	CHECK_OK(timer_create(CLOCK_MONOTONIC, &event, &timer));
@@ -177,25 +210,25 @@ static inline const char *provider_named(const char *name)
 	return strcmp(name, "rxm") == 0 ? "tcp;ofi_rxm" : strcmp(name, "rxd") == 0 ? "udp;ofi_rxd" : name;
 }
 
-static inline void node_open(struct node *n, const char *provider, enum fi_wait_obj wait)
+static inline void node_open(struct node *n, const char *name, enum fi_wait_obj wait)
 {
 	struct fi_info *hints = fi_allocinfo();
 	struct fi_av_attr av = {.type = FI_AV_MAP};
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = wait};
 	struct contd_fabric_attr attr = {.size = sizeof(attr), .threading = FI_THREAD_SAFE, .operations = 1u << 14};
-	bool memory = strcmp(provider, "shm") == 0;
+	bool memory = strcmp(name, "shm") == 0;
 	int rc;
 
 	memset(n, 0, sizeof(*n));
 	CHECK(hints != NULL);
-	hints->fabric_attr->prov_name = strdup(provider);
+	hints->fabric_attr->prov_name = strdup(name);
 	hints->caps = FI_TAGGED | FI_MSG;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->domain_attr->threading = FI_THREAD_SAFE;
 	rc = fi_getinfo(FI_VERSION(1, 17), memory ? NULL : "127.0.0.1", NULL, 0, hints, &n->info);
 	if (rc == -FI_ENODATA)
-		skip("this machine's libfabric has no provider", provider);
+		skip("this machine's libfabric has no provider", name);
 	CHECK_OK(rc);
 	fi_freeinfo(hints);
 	CHECK_OK(fi_fabric(n->info->fabric_attr, &n->fabric, NULL));
@@ -221,6 +254,18 @@ static inline void node_open(struct node *n, const char *provider, enum fi_wait_
 	n->name_length = sizeof(n->name);
 	CHECK_OK(fi_getname(&n->ep->fid, n->name, &n->name_length));
 	CHECK_IS(fi_av_insert(n->av, n->name, 1, &n->self, 0, NULL), 1);
+}
+
+/* Both sides at once: the other process's address, as this one knows it. */
+static inline fi_addr_t node_exchange(struct node *n, int fd)
+{
+	char name[sizeof(n->name)];
+	fi_addr_t peer;
+
+	child_put(fd, n->name, sizeof(n->name));
+	CHECK(child_get(fd, name, sizeof(name)));
+	CHECK_IS(fi_av_insert(n->av, name, 1, &peer, 0, NULL), 1);
+	return peer;
 }
 
 /*

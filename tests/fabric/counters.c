@@ -27,8 +27,7 @@ static void open_all(const char *provider)
 	fabric_open(&f, provider, FI_MSG);
 	if (fi_cntr_open(f.domain, &cntr_attr, &cntr, NULL))
 		fabric_skip("the provider has no counters");
-	OK(contd_init(NULL));
-	OK(contd_group_create(NULL, &group));
+	group = fabric_begin_contd();
 	OK(contd_fabric_counter_adopt(cntr, &attr, &counter));
 }
 
@@ -36,10 +35,8 @@ static void close_all(void)
 {
 	if (counter)
 		OK(contd_fabric_counter_close(counter));
-	CHECK(contd_group_outstanding(group) == 0);
 	OK(fi_close(&cntr->fid));
-	OK(contd_group_destroy(group));
-	OK(contd_fini());
+	fabric_end_contd(group);
 	fabric_close(&f);
 }
 
@@ -50,12 +47,6 @@ static void begin(int i, uint64_t threshold)
 	OK(contd_fabric_continue(&op[i], record, &op[i], group));
 }
 
-static void poll_some(void)
-{
-	for (int i = 0; i < 100; i++)
-		contd_poll(0);
-}
-
 /* Some providers' counters change later than the call that adds to them returns. */
 static void add(uint64_t n)
 {
@@ -63,7 +54,7 @@ static void add(uint64_t n)
 
 	OK(fi_cntr_add(cntr, n));
 	UNTIL(fi_cntr_read(cntr) == before + n);
-	poll_some();
+	fabric_poll(100);
 }
 
 static void add_error(uint64_t n)
@@ -73,7 +64,7 @@ static void add_error(uint64_t n)
 	if (fi_cntr_adderr(cntr, n))
 		fabric_skip("errors can't be added");
 	UNTIL(fi_cntr_readerr(cntr) == before + n);
-	poll_some();
+	fabric_poll(100);
 }
 
 /* Thresholds in no order: each at its time, the lowest first. */
@@ -87,7 +78,7 @@ static void counter_thresholds(const char *provider)
 	open_all(provider);
 	for (int i = 0; i < n; i++)
 		begin(i, threshold[i]);
-	poll_some();
+	fabric_poll(100);
 	CHECK(ran == 0);
 	while (value < 10) {
 		int due = 0;
@@ -116,7 +107,7 @@ static void counter_reached(const char *provider)
 	begin(1, 0);
 	begin(2, 8);
 	OK(contd_fabric_withdraw(&op[2], 0));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 3);
 	CHECK(op[0].status == 0 && op[1].status == 0);
 	/* Without a continuation. */
@@ -168,7 +159,7 @@ static void counter_error(const char *provider)
 	/* What is begun afterwards is not concerned, until another error comes. */
 	begin(4, 2);
 	begin(5, 5);
-	poll_some();
+	fabric_poll(100);
 	CHECK(ran == 4);
 	add(1);
 	CHECK(ran == 5 && op[4].status == 0);
@@ -179,7 +170,7 @@ static void counter_error(const char *provider)
 	/* Nor with an error that came while nobody waited. */
 	add_error(1);
 	begin(6, 3);
-	poll_some();
+	fabric_poll(100);
 	CHECK(ran == 6);
 	begin(7, 4);
 	add_error(1);
@@ -200,7 +191,7 @@ static void counter_withdraw(const char *provider)
 	OK(contd_fabric_withdraw(&op[4], -ECANCELED));
 	CHECK_RC(contd_fabric_withdraw(&op[2], 0), -EALREADY);
 	CHECK_RC(contd_fabric_withdraw(&op[1], 1), -EINVAL);
-	poll_some();
+	fabric_poll(100);
 	CHECK(ran == 3);
 	CHECK(op[2].status == -FI_ETIMEDOUT && op[0].status == 0 && op[4].status == -ECANCELED);
 	add(3);
@@ -221,7 +212,7 @@ static void counter_close(const char *provider)
 		CHECK_RC(op[i].status, -FI_ECANCELED);
 		CHECK_RC(contd_fabric_withdraw(&op[i], 0), -EALREADY);
 	}
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 5);
 	add(1); /* the caller's again */
 	close_all();
@@ -260,7 +251,7 @@ static void counter_messages(const char *provider)
 	CHECK(memcmp(in[MANY / 2 - 1], out, sizeof(out)) == 0);
 	CHECK(fi_cntr_read(cntr) == MANY / 2);
 	OK(contd_fabric_withdraw(&op[3], 0));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	fabric_close_endpoint(&f);
 	OK(contd_fabric_close(queue));
 	close_all();

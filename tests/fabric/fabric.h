@@ -6,11 +6,13 @@
  *	struct fabric f;
  *
  *	fabric_open(&f, "tcp", FI_MSG | FI_TAGGED);       fabric, domain, address vector
- *	... a queue: contd_fabric_open(f.domain, ...)
- *	fabric_endpoint(&f, cq, cq, 0);                   endpoint, enabled; f.self is its own address
+ *	group = fabric_begin_contd();                     contd, and a group of it
+ *	queue = fabric_queue(&f, NULL, 0, 0);             a queue, and an endpoint on it; f.self is its own address
+ *	fabric_begin(queue, &op, callback, group);
  *	POST(fi_send(f.ep, buffer, size, fabric_desc, f.self, &op));
- *	UNTIL(ran == 1);
- *	fabric_close_endpoint(&f);
+ *	WAIT(group);
+ *	fabric_close_queue(&f, queue);
+ *	fabric_end_contd(group);
  *	fabric_close(&f);
  */
 #ifndef TESTS_FABRIC_H
@@ -25,7 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -86,6 +87,8 @@ static inline void fabric_check_rc(long rc, long want, const char *what, const c
 	_exit(1);
 }
 
+#include "../child.h"
+
 static inline void fabric_skip(const char *why)
 {
 	printf("skipped: %s: %s\n", fabric_provider_name ? fabric_provider_name : "", why);
@@ -113,6 +116,16 @@ static inline double fabric_now(void)
 				fabric_check(false, "in time: " #cond, __FILE__, __LINE__); \
 		} \
 	} while (0)
+
+/* Until nothing of the group is outstanding. */
+#define WAIT(group) OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll))
+
+/* For what must not happen, or may. */
+static inline void fabric_poll(int times)
+{
+	for (int i = 0; i < times; i++)
+		contd_poll(0);
+}
 
 /* Start an operation: again (the call is evaluated again) while the provider has no room, which polling makes. */
 #define POST(call) \
@@ -230,6 +243,62 @@ static inline void fabric_close(struct fabric *f)
 	fi_freeinfo(f->info);
 }
 
+/* ---------------------------------------------------------------------------------------------------- with contd --- */
+
+static inline struct contd_group *fabric_begin_contd(void)
+{
+	struct contd_group *group;
+
+	OK(contd_init(NULL));
+	OK(contd_group_create(NULL, &group));
+	return group;
+}
+
+static inline void fabric_end_contd(struct contd_group *group)
+{
+	CHECK(contd_group_outstanding(group) == 0);
+	OK(contd_group_destroy(group));
+	OK(contd_fini());
+}
+
+/*
+ * A queue of contd's for tagged messages, with the endpoint on it. `attr`: what shall be other than it is by default, or
+ * NULL; `room`: of the queue, 0 for the provider's default; `flags`: fabric_endpoint().
+ */
+static inline struct contd_fabric *fabric_queue(struct fabric *f, const struct contd_fabric_attr *attr, size_t room,
+						uint64_t flags)
+{
+	struct contd_fabric_attr a = attr ? *attr : (struct contd_fabric_attr){0};
+	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .size = room};
+	struct contd_fabric *queue;
+
+	a.size = sizeof(a);
+	a.threading = FI_THREAD_SAFE;
+	a.fabric = f->fabric;
+	OK(contd_fabric_open(f->domain, &cq, &a, &queue));
+	fabric_endpoint(f, contd_fabric_cq(queue), contd_fabric_cq(queue), flags);
+	return queue;
+}
+
+/* With the endpoint, where it is still there. */
+static inline void fabric_close_queue(struct fabric *f, struct contd_fabric *queue)
+{
+	CHECK(contd_fabric_pending(queue) == 0);
+	if (f->ep)
+		fabric_close_endpoint(f);
+	OK(contd_fabric_close(queue));
+}
+
+/* With its continuation, in memory in which nothing must be taken for a result that was there before. */
+static inline struct contd_fabric_op *fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op,
+						   contd_callback *cb, struct contd_group *group)
+{
+	memset(op, 0x5a, sizeof(*op));
+	OK(contd_fabric_begin(queue, op));
+	OK(contd_fabric_continue(op, cb, op, group));
+	return op;
+}
+
 /* Memory that peers read and write; *base is what they add offsets to. */
 static inline struct fid_mr *fabric_memory(struct fabric *f, void *memory, size_t size, uint64_t access, uint64_t *base,
 					   uint64_t *key)
@@ -245,65 +314,18 @@ static inline struct fid_mr *fabric_memory(struct fabric *f, void *memory, size_
 
 /* --------------------------------------------------------------------------------------------------- two processes --- */
 
-/* A child that does `work`, made before libfabric and contd are used; the socket is for talking. */
-struct fabric_child {
-	pid_t pid;
-	int fd;
-};
-
-static inline struct fabric_child fabric_fork(void (*work)(int fd))
+/* Does `work`; made before libfabric and contd are used. */
+static inline struct child fabric_fork(void (*work)(int fd))
 {
-	struct fabric_child c;
-	int pair[2];
+	struct child c = child_fork();
 
-	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
-	fflush(NULL);
-	c.pid = fork();
-	CHECK(c.pid >= 0);
 	if (c.pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(pair[0]);
 		fabric_tidy(getpid());
-		work(pair[1]);
+		work(c.fd);
 		fflush(NULL);
 		_exit(0);
 	}
-	close(pair[1]);
-	c.fd = pair[0];
 	return c;
-}
-
-static inline void fabric_put(int fd, const void *what, size_t size)
-{
-	const char *at = what;
-
-	while (size) {
-		ssize_t n = write(fd, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		CHECK(n > 0);
-		at += n;
-		size -= (size_t)n;
-	}
-}
-
-/* false: the other side has ended. */
-static inline bool fabric_get(int fd, void *what, size_t size)
-{
-	char *at = what;
-
-	while (size) {
-		ssize_t n = read(fd, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
 }
 
 /* Both sides at once: the other's address. A side that ends instead was skipped. */
@@ -316,21 +338,11 @@ static inline fi_addr_t fabric_exchange(struct fabric *f, int fd)
 	fi_addr_t peer;
 
 	OK(fi_getname(&f->ep->fid, mine.name, &mine.size));
-	fabric_put(fd, &mine, sizeof(mine));
-	if (!fabric_get(fd, &other, sizeof(other)))
+	child_put(fd, &mine, sizeof(mine));
+	if (!child_get(fd, &other, sizeof(other)))
 		fabric_skip("the other process has ended");
 	CHECK_RC(fi_av_insert(f->av, other.name, 1, &peer, 0, NULL), 1);
 	return peer;
-}
-
-/* How it ended, waitpid(2). */
-static inline int fabric_end_of(const struct fabric_child *c)
-{
-	int status;
-
-	CHECK(waitpid(c->pid, &status, 0) == c->pid);
-	close(c->fd);
-	return status;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- cases --- */

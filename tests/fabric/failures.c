@@ -21,45 +21,37 @@ static void count(int status, void *data)
 
 static void open_all(const char *provider, size_t size, uint32_t operations)
 {
-	struct contd_fabric_attr attr = {.size = sizeof(attr), .threading = FI_THREAD_SAFE, .operations = operations};
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED, .size = size};
-
 	fabric_open(&f, provider, FI_MSG | FI_TAGGED);
-	OK(contd_init(NULL));
-	OK(contd_group_create(NULL, &group));
-	attr.fabric = f.fabric;
-	OK(contd_fabric_open(f.domain, &cq_attr, &attr, &queue));
-	fabric_endpoint(&f, contd_fabric_cq(queue), contd_fabric_cq(queue), 0);
+	group = fabric_begin_contd();
+	queue = fabric_queue(&f, &(struct contd_fabric_attr){.operations = operations}, size, 0);
 }
 
 static void close_group(void)
 {
-	CHECK(contd_group_outstanding(group) == 0);
-	OK(contd_group_destroy(group));
-	OK(contd_fini());
+	fabric_end_contd(group);
 	fabric_close(&f);
 }
 
 static void close_all(void)
 {
-	CHECK(contd_fabric_pending(queue) == 0);
-	if (f.ep)
-		fabric_close_endpoint(&f);
-	OK(contd_fabric_close(queue));
+	fabric_close_queue(&f, queue);
 	close_group();
 }
 
 static void begin(struct contd_fabric_op *op)
 {
-	memset(op, 0x5a, sizeof(*op));
-	OK(contd_fabric_begin(queue, op));
-	OK(contd_fabric_continue(op, count, op, group));
+	fabric_begin(queue, op, count, group);
 }
 
-static void poll_some(int n)
+enum { RECEIVES = 8 };
+
+/* That nothing comes for, with the tags 0, 1, and so on. */
+static void receive_some(struct contd_fabric_op *op)
 {
-	for (int i = 0; i < n; i++)
-		contd_poll(0);
+	for (int i = 0; i < RECEIVES; i++) {
+		begin(&op[i]);
+		POST(fi_trecv(f.ep, in[i], SIZE, fabric_desc, FI_ADDR_UNSPEC, (uint64_t)i, 0, &op[i]));
+	}
 }
 
 /* --------------------------------------------------------------------------------------------- errors of operations --- */
@@ -73,7 +65,7 @@ static void truncated(const char *provider)
 	POST(fi_trecv(f.ep, in[0], 8, fabric_desc, FI_ADDR_UNSPEC, 5, 0, &recv));
 	begin(&send);
 	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 5, &send));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 2);
 	if (recv.status == 0)
 		fabric_skip("the provider cuts messages and says nothing");
@@ -86,33 +78,30 @@ static void truncated(const char *provider)
 	POST(fi_trecv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, 6, 0, &recv));
 	begin(&send);
 	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 6, &send));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(recv.status == 0 && recv.length == SIZE && recv.truncated == 0 && recv.provider_error == 0);
 	close_all();
 }
 
 static void cancelled(const char *provider)
 {
-	struct contd_fabric_op recv[8];
+	struct contd_fabric_op recv[RECEIVES];
 
 	open_all(provider, 0, 0);
-	for (int i = 0; i < 8; i++) {
-		begin(&recv[i]);
-		POST(fi_trecv(f.ep, in[i], SIZE, fabric_desc, FI_ADDR_UNSPEC, (uint64_t)i, 0, &recv[i]));
-	}
+	receive_some(recv);
 	/* In another order than begun. */
-	for (int i = 0; i < 8; i++) {
-		struct contd_fabric_op *op = &recv[i * 3 % 8];
+	for (int i = 0; i < RECEIVES; i++) {
+		struct contd_fabric_op *op = &recv[i * 3 % RECEIVES];
 
 		CHECK(fi_cancel(&f.ep->fid, op) >= 0);
 		UNTIL(contd_event_is_complete(&op->event));
 		CHECK_RC(op->status, -FI_ECANCELED);
 		CHECK(strstr(op->text, fi_strerror(FI_ECANCELED)));
 		CHECK_RC(contd_fabric_withdraw(op, 0), -EALREADY);
-		CHECK(contd_fabric_pending(queue) == 7 - (uint32_t)i);
+		CHECK(contd_fabric_pending(queue) == RECEIVES - 1 - (uint32_t)i);
 	}
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
-	CHECK(ran == 8);
+	WAIT(group);
+	CHECK(ran == RECEIVES);
 	close_all();
 }
 
@@ -120,17 +109,14 @@ static void cancelled(const char *provider)
 
 static void endpoint_closed(const char *provider)
 {
-	struct contd_fabric_op recv[8];
+	struct contd_fabric_op recv[RECEIVES];
 	int withdrawn = 0;
 
 	open_all(provider, 0, 0);
-	for (int i = 0; i < 8; i++) {
-		begin(&recv[i]);
-		POST(fi_trecv(f.ep, in[i], SIZE, fabric_desc, FI_ADDR_UNSPEC, (uint64_t)i, 0, &recv[i]));
-	}
+	receive_some(recv);
 	fabric_close_endpoint(&f);
-	poll_some(1000);
-	for (int i = 0; i < 8; i++) {
+	fabric_poll(1000);
+	for (int i = 0; i < RECEIVES; i++) {
 		int rc = contd_fabric_withdraw(&recv[i], -FI_ESHUTDOWN);
 
 		CHECK(rc == 0 || rc == -EALREADY);
@@ -138,31 +124,28 @@ static void endpoint_closed(const char *provider)
 		CHECK(recv[i].status == -FI_ESHUTDOWN || recv[i].status == -FI_ECANCELED);
 		CHECK(!rc == (recv[i].status == -FI_ESHUTDOWN));
 	}
-	CHECK((uint32_t)withdrawn <= 8);
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
-	CHECK(ran == 8);
+	CHECK((uint32_t)withdrawn <= RECEIVES);
+	WAIT(group);
+	CHECK(ran == RECEIVES);
 	close_all();
 }
 
 /* The queue after its endpoint, with operations under way. */
 static void queue_closed(const char *provider)
 {
-	struct contd_fabric_op recv[8];
+	struct contd_fabric_op recv[RECEIVES];
 
 	open_all(provider, 0, 0);
-	for (int i = 0; i < 8; i++) {
-		begin(&recv[i]);
-		POST(fi_trecv(f.ep, in[i], SIZE, fabric_desc, FI_ADDR_UNSPEC, (uint64_t)i, 0, &recv[i]));
-	}
+	receive_some(recv);
 	fabric_close_endpoint(&f);
 	OK(contd_fabric_close(queue));
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < RECEIVES; i++) {
 		CHECK(contd_event_is_complete(&recv[i].event));
 		CHECK_RC(recv[i].status, -FI_ECANCELED);
 		CHECK_RC(contd_fabric_withdraw(&recv[i], 0), -EALREADY);
 	}
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
-	CHECK(ran == 8);
+	WAIT(group);
+	CHECK(ran == RECEIVES);
 	close_group();
 }
 
@@ -170,16 +153,13 @@ static void queue_closed(const char *provider)
 static void queue_stopped(const char *provider)
 {
 	struct contd_config config = {.size = sizeof(config), .agent = CONTD_AGENT_SPIN};
-	struct contd_fabric_op recv[8], late;
+	struct contd_fabric_op recv[RECEIVES], late;
 
 	open_all(provider, 0, 0);
 	OK(contd_configure(&config));
-	for (int i = 0; i < 8; i++) {
-		begin(&recv[i]);
-		POST(fi_trecv(f.ep, in[i], SIZE, fabric_desc, FI_ADDR_UNSPEC, (uint64_t)i, 0, &recv[i]));
-	}
+	receive_some(recv);
 	OK(contd_fabric_stop(queue));
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < RECEIVES; i++) {
 		CHECK(contd_event_is_complete(&recv[i].event));
 		CHECK_RC(recv[i].status, -FI_ECANCELED);
 	}
@@ -188,8 +168,8 @@ static void queue_stopped(const char *provider)
 	OK(contd_fabric_stop(queue));
 	fabric_close_endpoint(&f);
 	OK(contd_fabric_close(queue));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
-	CHECK(ran == 8);
+	WAIT(group);
+	CHECK(ran == RECEIVES);
 	CHECK_RC(contd_fabric_stop(NULL), -EINVAL);
 	close_group();
 }
@@ -207,7 +187,7 @@ static void queue_closed_first(const char *provider)
 	POST(fi_trecv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, 1, 0, &recv));
 	rc = contd_fabric_close(queue);
 	CHECK(rc == 0 || rc == -FI_EBUSY);
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 1);
 	CHECK_RC(recv.status, -FI_ECANCELED);
 	fabric_close_endpoint(&f);
@@ -255,7 +235,7 @@ static void post_fails(const char *provider)
 		CHECK(contd_event_is_complete(&op->event));
 		if (posted)
 			break;
-		poll_some(10);
+		fabric_poll(10);
 	}
 	for (int i = 0; i < posted; i++) {
 		OK(contd_fabric_begin(queue, &recv));
@@ -270,7 +250,7 @@ static void post_fails(const char *provider)
 	CHECK(contd_fabric_pending(queue) == 1);
 	fabric_close_endpoint(&f);
 	contd_fabric_withdraw(&other, -FI_ECANCELED);
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 1);
 	printf("%d posted, %d refused\n", posted, refused);
 	close_all();
@@ -331,7 +311,7 @@ static void overrun(const char *provider)
 	POST(fi_trecv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, 0, 0, &recv[0]));
 	begin(&send[0]);
 	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 0, &send[0]));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	for (int i = 1; i < OVERRUN; i++) {
 		begin(&recv[i]);
 		if (fi_trecv(f.ep, in[i], SIZE, fabric_desc, FI_ADDR_UNSPEC, (uint64_t)i, 0, &recv[i]))
@@ -350,7 +330,7 @@ static void overrun(const char *provider)
 		lost += contd_fabric_withdraw(&recv[i], -FI_ECANCELED) == 0;
 		lost += contd_fabric_withdraw(&send[i], -FI_ECANCELED) == 0;
 	}
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 2 * OVERRUN);
 	for (int i = 0; i < OVERRUN; i++) {
 		bad += recv[i].status && recv[i].status != -FI_EAGAIN && recv[i].status != -FI_ECANCELED;
@@ -361,7 +341,7 @@ static void overrun(const char *provider)
 		CHECK(lost == 0);
 		/* The queue stays out of order. */
 		begin(&recv[0]);
-		OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+		WAIT(group);
 		CHECK(recv[0].status < 0 && *recv[0].text);
 	}
 	close_all();
@@ -409,13 +389,12 @@ static void out_of_order(const char *provider)
 	struct contd_fabric_entry room[4], e;
 
 	(void)provider;
-	OK(contd_init(NULL));
-	OK(contd_group_create(NULL, &group));
+	group = fabric_begin_contd();
 	OK(contd_fabric_adopt(&fake, &attr, &queue));
 	begin(&kept[0]);
 	begin(&kept[1]);
 	OK(contd_fabric_many_begin(queue, &many, room, 4));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 2);
 	CHECK(kept[0].status == 0 && kept[0].length == 3 && kept[0].flags == FI_RECV);
 	CHECK_RC(kept[1].status, -FI_EOVERRUN);
@@ -425,12 +404,11 @@ static void out_of_order(const char *provider)
 	CHECK_RC(e.status, -FI_EOVERRUN);
 	/* What is begun afterwards ends as well. */
 	begin(&kept[0]);
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK_RC(kept[0].status, -FI_EOVERRUN);
 	CHECK(*kept[0].text);
 	OK(contd_fabric_close(queue));
-	OK(contd_group_destroy(group));
-	OK(contd_fini());
+	fabric_end_contd(group);
 }
 
 /* --------------------------------------------------------------------------------------------- the other one is killed --- */
@@ -446,7 +424,7 @@ static void receiver(int fd)
 	fabric_exchange(&f, fd);
 	UNTIL(contd_event_is_complete(&recv.event));
 	CHECK_RC(recv.status, 0);
-	fabric_put(fd, "!", 1);
+	tell(fd, '!');
 	for (;;)
 		contd_poll(0);
 }
@@ -455,7 +433,7 @@ static void killed(const char *provider)
 {
 	enum { COUNT = 16, LENGTH = 1 << 20 };
 	static struct contd_fabric_op send[COUNT];
-	struct fabric_child child;
+	struct child child;
 	int errors = 0, withdrawn = 0, refused = 0;
 	static char big[LENGTH];
 	fi_addr_t peer;
@@ -467,7 +445,7 @@ static void killed(const char *provider)
 	peer = fabric_exchange(&f, child.fd);
 	begin(&send[0]);
 	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, peer, 1, &send[0]));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 1 && send[0].status == 0);
 	UNTIL(recv(child.fd, &said, 1, MSG_DONTWAIT) == 1); /* the other makes progress when we do */
 	/* Some are under way when it is killed, others begin afterwards. */
@@ -476,7 +454,7 @@ static void killed(const char *provider)
 
 		if (i == COUNT / 2) {
 			OK(kill(child.pid, SIGKILL));
-			CHECK(WIFSIGNALED(fabric_end_of(&child)));
+			CHECK(WIFSIGNALED(child_end(&child)));
 			fabric_tidy(child.pid);
 		}
 		begin(&send[i]);
@@ -494,20 +472,18 @@ static void killed(const char *provider)
 		usleep(1000);
 	}
 	fabric_close_endpoint(&f);
-	poll_some(100);
+	fabric_poll(100);
 	for (int i = 0; i < COUNT; i++) {
 		withdrawn += contd_fabric_withdraw(&send[i], -FI_ECONNRESET) == 0;
 		errors += send[i].status != 0;
 	}
 	CHECK(withdrawn <= errors);
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 1 + COUNT);
 	CHECK(errors > 0); /* nobody has received the long ones */
 	printf("%d errors; of these %d when begun, %d withdrawn at the end\n", errors, refused, withdrawn);
-	CHECK(contd_fabric_pending(queue) == 0);
-	OK(contd_fabric_close(queue));
-	OK(contd_group_destroy(group));
-	OK(contd_fini());
+	fabric_close_queue(&f, queue);
+	fabric_end_contd(group);
 	/* Not the domain: ofi_rxm of libfabric 1.17 keeps something of it. */
 }
 

@@ -29,25 +29,15 @@ static void complete(int status, void *data)
 
 static void open_all(const char *provider, contd_fabric_foreign *handler, uint32_t flags)
 {
-	struct contd_fabric_attr attr = {
-		.size = sizeof(attr), .threading = FI_THREAD_SAFE, .foreign = handler, .data = &count, .flags = flags};
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
-
 	fabric_open(&f, provider, FI_MSG | FI_TAGGED);
-	OK(contd_init(NULL));
-	OK(contd_group_create(NULL, &group));
-	attr.fabric = f.fabric;
-	OK(contd_fabric_open(f.domain, &cq_attr, &attr, &queue));
-	fabric_endpoint(&f, contd_fabric_cq(queue), contd_fabric_cq(queue), 0);
+	group = fabric_begin_contd();
+	queue = fabric_queue(&f, &(struct contd_fabric_attr){.foreign = handler, .data = &count, .flags = flags}, 0, 0);
 }
 
 static void close_all(void)
 {
-	CHECK(contd_fabric_pending(queue) == 0);
-	fabric_close_endpoint(&f);
-	OK(contd_fabric_close(queue));
-	OK(contd_group_destroy(group));
-	OK(contd_fini());
+	fabric_close_queue(&f, queue);
+	fabric_end_contd(group);
 	fabric_close(&f);
 }
 
@@ -89,14 +79,13 @@ static void others(const char *provider, contd_fabric_foreign *handler)
 	OK(contd_fabric_continue(&mine_too, complete, NULL, group));
 	POST(fi_trecv(f.ep, in[6], SIZE, fabric_desc, FI_ADDR_UNSPEC, 7, 0, &mine));
 	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 7, &mine_too));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 2);
 	CHECK(mine.tag == 7 && mine.length == SIZE);
 	OK(contd_fabric_begin(queue, &mine)); /* contd looks while something is under way */
 	if (handler)
 		UNTIL(count == 10);
-	for (int i = 0; i < 1000; i++)
-		contd_poll(0);
+	fabric_poll(1000);
 	CHECK(!contd_event_is_complete(&mine.event));
 	OK(contd_fabric_withdraw(&mine, 0));
 	CHECK(count == (handler ? 10 : 0));
@@ -151,8 +140,7 @@ static void foreign_idle(const char *provider)
 		OK(contd_fabric_withdraw(&mine, 0));
 	}
 	count = 0;
-	for (int i = 0; i < 1000; i++)
-		contd_poll(0);
+	fabric_poll(1000);
 	CHECK(count == 0);
 	OK(contd_fabric_begin(queue, &mine));
 	UNTIL(with(in[0], FI_RECV) == 1);

@@ -16,14 +16,6 @@ static void count(int status, void *data)
 	ran++;
 }
 
-/* Whatever was there before must not be taken for a result. */
-static void begin(struct contd_fabric *queue, struct contd_fabric_op *op, struct contd_group *group)
-{
-	memset(op, 0x5a, sizeof(*op));
-	OK(contd_fabric_begin(queue, op));
-	OK(contd_fabric_continue(op, count, op, group));
-}
-
 static bool has(enum fi_cq_format format, enum fi_cq_format at_least)
 {
 	return format >= at_least;
@@ -52,8 +44,7 @@ static void one(const char *provider, enum fi_cq_format format, enum how how, bo
 	struct fabric f;
 
 	fabric_open(&f, provider, FI_MSG | FI_TAGGED | (from ? FI_SOURCE : 0));
-	OK(contd_init(NULL));
-	OK(contd_group_create(NULL, &group));
+	group = fabric_begin_contd();
 	attr.flags = from ? CONTD_FABRIC_SOURCE : 0;
 	if (how == OPEN) {
 		attr.format = FI_CQ_FORMAT_UNSPEC; /* the queue's counts */
@@ -68,16 +59,16 @@ static void one(const char *provider, enum fi_cq_format format, enum how how, bo
 	CHECK(contd_fabric_pending(queue) == 0);
 
 	memset(out, 'x', sizeof(out));
-	begin(queue, &recv[0], group);
+	fabric_begin(queue, &recv[0], count, group);
 	POST(fi_trecv(f.ep, in[0], sizeof(in[0]), fabric_desc, FI_ADDR_UNSPEC, TAG, 0, &recv[0]));
-	begin(queue, &recv[1], group);
+	fabric_begin(queue, &recv[1], count, group);
 	POST(fi_recv(f.ep, in[1], sizeof(in[1]), fabric_desc, FI_ADDR_UNSPEC, &recv[1]));
 	CHECK(contd_fabric_pending(queue) == 2);
-	begin(queue, &send[0], group);
+	fabric_begin(queue, &send[0], count, group);
 	POST(fi_tsend(f.ep, out, sizeof(out), fabric_desc, f.self, TAG, &send[0]));
-	begin(queue, &send[1], group);
+	fabric_begin(queue, &send[1], count, group);
 	POST(fi_senddata(f.ep, out, sizeof(out) / 2, fabric_desc, DATA, f.self, &send[1]));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 4);
 	CHECK(contd_fabric_pending(queue) == 0);
 	for (int i = 0; i < 2; i++) {
@@ -106,8 +97,7 @@ static void one(const char *provider, enum fi_cq_format format, enum how how, bo
 		CHECK_RC(fi_cq_read(cq, &none, 1), -FI_EAGAIN); /* the caller's again */
 		OK(fi_close(&cq->fid));
 	}
-	OK(contd_group_destroy(group));
-	OK(contd_fini());
+	fabric_end_contd(group);
 	fabric_close(&f);
 }
 

@@ -23,8 +23,7 @@ static void open_all(const char *provider)
 	int rc;
 
 	fabric_open(&f, provider, FI_MSG | FI_MULTI_RECV);
-	OK(contd_init(NULL));
-	OK(contd_group_create(NULL, &group));
+	group = fabric_begin_contd();
 	attr.fabric = f.fabric;
 	OK(contd_fabric_open(f.domain, &cq_attr, &attr, &tx));
 	OK(contd_fabric_open(f.domain, &cq_attr, &attr, &rx));
@@ -46,9 +45,7 @@ static void close_all(void)
 		fabric_close_endpoint(&f);
 	OK(contd_fabric_close(tx));
 	OK(contd_fabric_close(rx));
-	CHECK(contd_group_outstanding(group) == 0);
-	OK(contd_group_destroy(group));
-	OK(contd_fini());
+	fabric_end_contd(group);
 	fabric_close(&f);
 }
 
@@ -173,7 +170,7 @@ static void many_continued(const char *provider)
 			UNTIL(got == sent || over);
 		}
 		CHECK(calls > 4);
-		OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+		WAIT(group);
 	}
 	close_all();
 }
@@ -196,12 +193,11 @@ static void many_late(const char *provider)
 		send_one();
 	UNTIL(many.put == 3);
 	OK(contd_fabric_many_continue(&many, count, NULL, group));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 1);
 	send_one();
 	UNTIL(many.put == 4);
-	for (int i = 0; i < 100; i++)
-		contd_poll(0);
+	fabric_poll(100);
 	CHECK(ran == 1);
 	while (take())
 		;
@@ -227,8 +223,7 @@ static void full(const char *provider, uint32_t places)
 		send_one();
 	}
 	CHECK(count_sent > 2 * 16 + places); /* more than one batch is kept back */
-	for (int i = 0; i < 1000; i++)
-		contd_poll(0);
+	fabric_poll(1000);
 	CHECK(many.put - many.got <= places);
 	CHECK(contd_fabric_pending(rx) == 1);
 	OK(contd_fabric_begin(rx, &other));
@@ -241,8 +236,7 @@ static void full(const char *provider, uint32_t places)
 			contd_poll(0);
 		UNTIL_DOING(take(), contd_poll(0));
 		if (got == sent && !over)
-			for (int i = 0; i < 100; i++)
-				contd_poll(0);
+			fabric_poll(100);
 		if (!over && got == sent && sent - count_sent > 20)
 			break;
 	}
@@ -277,8 +271,7 @@ static void many_room_continued(const char *provider)
 	begin(2);
 	for (int i = 0; i < 30; i++)
 		send_one();
-	for (int i = 0; i < 100; i++)
-		contd_poll(0);
+	fabric_poll(100);
 	CHECK(got == 0);
 	OK(contd_fabric_many_continue(&many, drain, &many, group));
 	UNTIL(got == 30);
@@ -287,7 +280,7 @@ static void many_room_continued(const char *provider)
 		send_one();
 		UNTIL(got == sent || over);
 	}
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	close_all();
 }
 
@@ -359,8 +352,7 @@ static void many_withdrawn(const char *provider)
 	begin(1);
 	for (int i = 0; i < 5; i++)
 		send_one();
-	for (int i = 0; i < 100; i++)
-		contd_poll(0);
+	fabric_poll(100);
 	CHECK(take());
 	OK(contd_fabric_withdraw(&many.op, 0));
 	CHECK_RC(contd_fabric_withdraw(&many.op, 0), -EALREADY);

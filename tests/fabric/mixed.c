@@ -18,23 +18,17 @@ static int ran, ran_other;
 
 static void side_open(struct side *s, const char *provider)
 {
-	struct contd_fabric_attr attr = {.size = sizeof(attr), .threading = FI_THREAD_SAFE};
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
 	const char *name = fabric_provider_name;
 
 	fabric_open(&s->f, provider, FI_MSG | FI_TAGGED);
 	fabric_provider_name = name;
-	attr.fabric = s->f.fabric;
-	OK(contd_fabric_open(s->f.domain, &cq_attr, &attr, &s->queue));
-	fabric_endpoint(&s->f, contd_fabric_cq(s->queue), contd_fabric_cq(s->queue), 0);
+	s->queue = fabric_queue(&s->f, NULL, 0, 0);
 	memset(s->out, 'm', sizeof(s->out));
 }
 
 static void side_close(struct side *s)
 {
-	CHECK(contd_fabric_pending(s->queue) == 0);
-	fabric_close_endpoint(&s->f);
-	OK(contd_fabric_close(s->queue));
+	fabric_close_queue(&s->f, s->queue);
 	fabric_close(&s->f);
 }
 
@@ -56,17 +50,14 @@ static void send_now(struct side *s, uint64_t tag)
 
 static void begin_all(const char *provider)
 {
-	OK(contd_init(NULL));
-	OK(contd_group_create(NULL, &group));
+	group = fabric_begin_contd();
 	side_open(&a, provider);
 }
 
 static void end_all(void)
 {
 	side_close(&a);
-	CHECK(contd_group_outstanding(group) == 0);
-	OK(contd_group_destroy(group));
-	OK(contd_fini());
+	fabric_end_contd(group);
 }
 
 static void count(int status, void *data)
@@ -81,12 +72,6 @@ static void keep(int status, void *data)
 {
 	last_status = status;
 	++*(int *)data;
-}
-
-static void poll_some(void)
-{
-	for (int i = 0; i < 1000; i++)
-		contd_poll(0);
 }
 
 /* One group with operations, events, and memory words. */
@@ -105,7 +90,7 @@ static void mixed_group(const char *provider)
 		contd_event_init(&event);
 		OK(contd_event_continue(1, events, count, &happened, group, NULL));
 		OK(contd_fabric_continue(receive(&a, 0, 1), count, &messages, group));
-		poll_some();
+		fabric_poll(1000);
 		CHECK(!words && !happened && !messages && contd_group_outstanding(group) == 3);
 		/* In turns, each first. */
 		for (int i = 0; i < 3; i++)
@@ -146,14 +131,14 @@ static void mixed_one(const char *provider)
 		for (int i = 0; i < 4; i++) {
 			int now = (i + round) % 4;
 
-			poll_some();
+			fabric_poll(1000);
 			CHECK(ran == 0);
 			if (now == 3)
 				OK(contd_event_complete(&event, 0));
 			else
 				send_now(&a, 10 + (uint64_t)now);
 		}
-		OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+		WAIT(group);
 		CHECK(ran == 1);
 		for (int i = 0; i < 3; i++)
 			CHECK(a.recv[i].tag == 10 + (uint64_t)i && memcmp(a.in[i], a.out, SIZE) == 0);
@@ -176,7 +161,7 @@ static void mixed_status(const char *provider)
 	UNTIL(contd_event_is_complete(&a.recv[1].event));
 	CHECK(ran == 0);
 	send_now(&a, 22);
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 1);
 	CHECK_RC(last_status, -FI_ECANCELED);
 	CHECK(a.recv[0].status == 0 && a.recv[1].status == -FI_ECANCELED && a.recv[2].status == 0);
@@ -196,14 +181,14 @@ static void mixed_cancel(const char *provider)
 	CHECK(contd_group_outstanding(group) == 0 && contd_fabric_pending(a.queue) == 1);
 	OK(contd_event_continue(1, events, count, &ran_other, group, NULL));
 	send_now(&a, 30);
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 0 && ran_other == 1 && a.recv[0].length == SIZE);
 	/* Complete with no continuation there at all: registered later it runs. */
 	receive(&a, 1, 31);
 	send_now(&a, 31);
 	UNTIL(contd_event_is_complete(&a.recv[1].event));
 	OK(contd_fabric_continue(&a.recv[1], count, &ran, group));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK(ran == 1);
 	end_all();
 }
@@ -224,10 +209,10 @@ static void mixed_providers(const char *provider)
 		OK(contd_event_continue(2, events, count, &ran, group, NULL));
 		send_now(round % 2 ? &a : &b, 1);
 		UNTIL(contd_event_is_complete(events[!(round % 2)]));
-		poll_some();
+		fabric_poll(1000);
 		CHECK(ran == 0);
 		send_now(round % 2 ? &b : &a, 1);
-		OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+		WAIT(group);
 		CHECK(ran == 1);
 	}
 	side_close(&b);
@@ -250,8 +235,8 @@ static void mixed_groups(const char *provider)
 	send_now(&a, 2);
 	UNTIL(contd_event_is_complete(&a.recv[0].event) && contd_event_is_complete(&a.recv[1].event));
 	CHECK(ran == 0 && ran_other == 0);
-	OK(contd_group_wait(awaited, FABRIC_SECONDS * 1000000000ll));
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(awaited);
+	WAIT(group);
 	CHECK(ran == 2 && ran_other == 1);
 	OK(contd_group_destroy(awaited));
 	end_all();

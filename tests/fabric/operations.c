@@ -33,39 +33,26 @@ static void see(const struct contd_fabric_entry *entry, void *data)
 
 static void open_all(const char *provider, uint64_t caps, uint64_t endpoint_flags)
 {
-	struct contd_fabric_attr attr = {
-		.size = sizeof(attr), .threading = FI_THREAD_SAFE, .foreign = see, .data = &foreign};
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
-
 	fabric_open(&f, provider, caps);
-	OK(contd_init(NULL));
-	OK(contd_group_create(NULL, &group));
-	attr.fabric = f.fabric;
-	OK(contd_fabric_open(f.domain, &cq_attr, &attr, &queue));
-	fabric_endpoint(&f, contd_fabric_cq(queue), contd_fabric_cq(queue), endpoint_flags);
+	group = fabric_begin_contd();
+	queue = fabric_queue(&f, &(struct contd_fabric_attr){.foreign = see, .data = &foreign}, 0, endpoint_flags);
 }
 
 static void close_all(void)
 {
-	CHECK(contd_fabric_pending(queue) == 0);
-	fabric_close_endpoint(&f);
-	OK(contd_fabric_close(queue));
-	OK(contd_group_destroy(group));
-	OK(contd_fini());
+	fabric_close_queue(&f, queue);
+	fabric_end_contd(group);
 	fabric_close(&f);
 }
 
 static struct contd_fabric_op *begin(struct contd_fabric_op *op)
 {
-	memset(op, 0x5a, sizeof(*op));
-	OK(contd_fabric_begin(queue, op));
-	OK(contd_fabric_continue(op, count, op, group));
-	return op;
+	return fabric_begin(queue, op, count, group);
 }
 
 static void wait_all(int want)
 {
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 	CHECK_RC(ran, want);
 	ran = 0;
 	CHECK(contd_fabric_pending(queue) == 0);
@@ -219,8 +206,7 @@ static void unexpected(const char *provider)
 	fresh('u');
 	begin(&s);
 	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 9, &s));
-	for (int i = 0; i < 1000; i++)
-		contd_poll(0);
+	fabric_poll(1000);
 	begin(&r);
 	POST(fi_trecv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, 9, 0, &r));
 	wait_all(2);
@@ -294,8 +280,7 @@ static void selective(const char *provider)
 	out_m.context = begin(&s);
 	POST(fi_sendmsg(f.ep, &out_m, 0));
 	UNTIL(contd_event_is_complete(&r.event));
-	for (int i = 0; i < 1000; i++)
-		contd_poll(0);
+	fabric_poll(1000);
 	if (contd_event_is_complete(&s.event))
 		fabric_skip("the provider tells of completions that nobody asked for (the rest is good)");
 	CHECK(contd_fabric_pending(queue) == 1);
@@ -309,8 +294,7 @@ static void selective(const char *provider)
 	begin(&s);
 	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.self, &s));
 	UNTIL(*(volatile char *)&in[SIZE - 1] == 'c');
-	for (int i = 0; i < 1000; i++)
-		contd_poll(0);
+	fabric_poll(1000);
 	CHECK(contd_fabric_pending(queue) == 2);
 	OK(contd_fabric_withdraw(&s, 0));
 	OK(contd_fabric_withdraw(&r, 0));

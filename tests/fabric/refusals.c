@@ -122,8 +122,7 @@ static void refused_operations(const char *provider)
 	struct contd_group *group;
 
 	open_all(provider);
-	OK(contd_init(NULL));
-	OK(contd_group_create(NULL, &group));
+	group = fabric_begin_contd();
 	OK(contd_fabric_adopt(cq, &good, &queue));
 	CHECK_RC(contd_fabric_begin(NULL, &op), -EINVAL);
 	CHECK_RC(contd_fabric_begin(queue, NULL), -EINVAL);
@@ -140,7 +139,7 @@ static void refused_operations(const char *provider)
 	OK(contd_fabric_withdraw(&op, -FI_ENODATA));
 	CHECK_RC(contd_fabric_withdraw(&op, 0), -EALREADY);
 	CHECK_RC(op.status, -FI_ENODATA);
-	OK(contd_group_wait(group, FABRIC_SECONDS * 1000000000ll));
+	WAIT(group);
 
 	CHECK_RC(contd_fabric_many_begin(NULL, &many, room, 2), -EINVAL);
 	CHECK_RC(contd_fabric_many_begin(queue, NULL, room, 2), -EINVAL);
@@ -160,8 +159,7 @@ static void refused_operations(const char *provider)
 	CHECK_RC(contd_fabric_close(NULL), -EINVAL);
 	CHECK(contd_fabric_pending(queue) == 0);
 	OK(contd_fabric_close(queue));
-	OK(contd_group_destroy(group));
-	OK(contd_fini());
+	fabric_end_contd(group);
 	close_all();
 }
 
@@ -256,8 +254,7 @@ static void too_many(const char *provider)
 	OK(contd_fabric_adopt(cq, &good, &queue[100]));
 	CHECK_RC(contd_fabric_adopt(cq, &good, &queue[256]), -EAGAIN);
 	OK(contd_fabric_begin(queue[255], &op));
-	for (int i = 0; i < 100; i++)
-		contd_poll(0);
+	fabric_poll(100);
 	OK(contd_fabric_withdraw(&op, 0));
 	for (int i = 255; i >= 0; i--)
 		OK(contd_fabric_close(queue[i]));

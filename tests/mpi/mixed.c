@@ -4,35 +4,7 @@
  * MPI operations together with what else contd waits for: as events in one continuation, and in a continuation request's
  * group.
  */
-#include "check.h"
-
-static int runs, last_status;
-
-static void on_all(int status, void *data)
-{
-	(void)data;
-	last_status = status;
-	runs++;
-}
-
-static void on_one(MPI_Status *status, void *data)
-{
-	(void)status, (void)data;
-	runs++;
-}
-
-static void go(int what)
-{
-	CHECK_OK(MPI_Send(&what, 1, MPI_INT, 1, 9, MPI_COMM_WORLD));
-}
-
-static int told(void)
-{
-	int what;
-
-	CHECK_OK(MPI_Recv(&what, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-	return what;
-}
+#include "mixed.h"
 
 static void poll_until(int wanted)
 {
@@ -58,8 +30,7 @@ static void one_continuation(struct contd_group *group)
 	contd_event_init(&event[2]);
 	CHECK_EQ(contd_event_continue(3, all, on_all, NULL, group, NULL), 0);
 	go(1);
-	while (!contd_event_is_complete(&event[0]))
-		CHECK(contd_poll(0) >= 0);
+	poll_until_complete(&event[0]);
 	CHECK_EQ(runs, 0);
 	CHECK_EQ(contd_event_complete(&event[2], 0), 0);
 	CHECK(contd_poll(0) >= 0);
@@ -129,7 +100,7 @@ static void group_of_a_request(void)
 	struct contd_word word = {.address = &memory, .value = 1, .op = CONTD_WORD_EQ};
 	struct contd_group *group;
 	MPI_Request cr, request;
-	int got = 0, flag = 1;
+	int got = 0;
 
 	check_begin("a request's group");
 	runs = 0;
@@ -143,13 +114,9 @@ static void group_of_a_request(void)
 	CHECK_OK(MPI_Continue(&request, on_one, NULL, MPI_STATUS_IGNORE, cr));
 	CHECK_EQ(contd_group_outstanding(group), 3);
 	go(4);
-	while (runs < 1)
-		CHECK_OK(MPI_Test(&cr, &flag, MPI_STATUS_IGNORE));
-	CHECK_EQ(flag, 0);
+	test_until(&cr, 1);
 	__atomic_store_n(&memory, 1, __ATOMIC_RELEASE);
-	while (runs < 2)
-		CHECK_OK(MPI_Test(&cr, &flag, MPI_STATUS_IGNORE));
-	CHECK_EQ(flag, 0);
+	test_until(&cr, 2);
 	CHECK_EQ(contd_event_complete(&event, 0), 0);
 	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
 	CHECK_EQ(runs, 3);
@@ -173,7 +140,6 @@ static void refused(void)
 int main(int argc, char **argv)
 {
 	struct contd_group *group;
-	int value;
 
 	check_init(&argc, &argv, MPI_THREAD_SINGLE);
 	if (check_rank == 0) {
@@ -187,15 +153,10 @@ int main(int argc, char **argv)
 		CHECK_EQ(contd_group_destroy(group), 0);
 		CHECK_EQ(contd_fini(), 0);
 	} else {
-		for (int i = 0; i < 2; i++) {
-			CHECK_EQ(told(), i + 1);
-			value = 100 + i;
-			CHECK_OK(MPI_Send(&value, 1, MPI_INT, 0, i, MPI_COMM_WORLD));
-		}
+		send_when_told(1, 0, 100);
+		send_when_told(2, 1, 101);
 		fails(NULL);
-		CHECK_EQ(told(), 4);
-		value = 104;
-		CHECK_OK(MPI_Send(&value, 1, MPI_INT, 0, 4, MPI_COMM_WORLD));
+		send_when_told(4, 4, 104);
 	}
 	return check_fini();
 }

@@ -32,6 +32,11 @@ static uint32_t pending(void)
 static struct contd__source source = {
 	.name = "together", .where = WHERE_THREAD | WHERE_REGION, .progress = progress, .pending = pending};
 
+static void on(uint32_t i, contd_callback *cb)
+{
+	must(contd_event_continue(1, &es[i], cb, &tally[i], g, NULL));
+}
+
 static void begin(uint32_t flags, int32_t max_poll, uint32_t n)
 {
 	start(CONTD_AGENT_CALLER);
@@ -40,7 +45,7 @@ static void begin(uint32_t flags, int32_t max_poll, uint32_t n)
 	for (uint32_t i = 0; i < MOST; i++)
 		es[i] = &event[i];
 	for (uint32_t i = 0; i < n; i++)
-		must(contd_event_continue(1, &es[i], tally_cb, &tally[i], g, NULL));
+		on(i, tally_cb);
 }
 
 static void end(uint32_t n)
@@ -62,6 +67,15 @@ static uint64_t scans(void)
 	return stats_now().scans;
 }
 
+/* A poll, which finds so many events from `from` on complete, and runs one continuation, which it takes. */
+static void takes_one(uint32_t from, uint32_t events)
+{
+	first = from;
+	finished = events;
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(scans(), 0);
+}
+
 Test(together, many)
 {
 	begin(0, 0, MOST);
@@ -74,9 +88,7 @@ Test(together, many)
 Test(together, one_is_taken)
 {
 	begin(0, 0, 1);
-	finished = 1;
-	cr_assert_eq(contd_poll(0), 1);
-	cr_assert_eq(scans(), 0);
+	takes_one(0, 1);
 	end(1);
 }
 
@@ -84,9 +96,7 @@ Test(together, one_of_several_that_nobody_waits_for)
 {
 	begin(0, 0, 1);
 	must(contd_event_complete(es[1], 5)); /* complete already: left alone */
-	finished = 4;
-	cr_assert_eq(contd_poll(0), 1);
-	cr_assert_eq(scans(), 0);
+	takes_one(0, 4);
 	for (uint32_t i = 0; i < 4; i++)
 		cr_assert(contd_event_is_complete(es[i]));
 	end(1);
@@ -108,9 +118,7 @@ Test(together, not_before_its_last_event)
 	must(contd_event_continue(2, es, tally_cb, &tally[0], g, NULL));
 	finished = 1;
 	cr_assert_eq(contd_poll(0), 0);
-	first = finished = 1;
-	cr_assert_eq(contd_poll(0), 1);
-	cr_assert_eq(scans(), 0);
+	takes_one(1, 1);
 	end(1);
 }
 
@@ -156,8 +164,8 @@ static void complete_next(int status, void *data)
 Test(together, a_poll_s_limit_holds)
 {
 	begin(0, 0, 0);
-	must(contd_event_continue(1, &es[0], complete_next, &tally[0], g, NULL));
-	must(contd_event_continue(1, &es[1], tally_cb, &tally[1], g, NULL));
+	on(0, complete_next);
+	on(1, tally_cb);
 	finished = 1;
 	cr_assert_eq(contd_poll(1), 1);
 	cr_assert_eq(runs(&tally[1]), 0);
@@ -168,8 +176,7 @@ Test(together, a_poll_s_limit_holds)
 static void poll_inside(int status, void *data)
 {
 	tally_cb(status, data);
-	first = finished = 1;
-	cr_assert_eq(contd_poll(0), 1);
+	takes_one(1, 1);
 	cr_assert_eq(runs(&tally[1]), 1);
 }
 
@@ -177,11 +184,9 @@ static void poll_inside(int status, void *data)
 Test(together, inside_one_that_was_taken)
 {
 	begin(0, 0, 0);
-	must(contd_event_continue(1, &es[0], poll_inside, &tally[0], g, NULL));
-	must(contd_event_continue(1, &es[1], tally_cb, &tally[1], g, NULL));
-	finished = 1;
-	cr_assert_eq(contd_poll(0), 1);
-	cr_assert_eq(scans(), 0);
+	on(0, poll_inside);
+	on(1, tally_cb);
+	takes_one(0, 1);
 	end(2);
 }
 
