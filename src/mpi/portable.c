@@ -6,6 +6,7 @@
 
 #include "mpi/handles.h"
 #include "mpi/portable.h"
+#include "mpi/template.h"
 #include "rcu/memory.h"
 
 #define NEXT contd__next_pmpi
@@ -249,7 +250,8 @@ uint32_t contd__portable_poll(uint32_t least)
 
 bool contd__portable_busy(void)
 {
-	return contd__load_seq(&ops_pending) || contd__marked_sig(CLASSES_ALL) || contd__put_off_any();
+	return contd__load_seq(&ops_pending) || contd__marked_sig(CLASSES_ALL) || contd__put_off_any() ||
+	       contd__load(&contd__instances_waiting);
 }
 
 /* ---------------------------------------------------------------------------------------- continuation requests --- */
@@ -516,7 +518,8 @@ static void finish(const struct contd__mpi_attach *a)
 	}
 }
 
-static void push(struct contd__set *set, MPI_Request request, MPI_Status *status, struct contd__handle *h)
+static void push(struct contd__set *set, MPI_Request request, MPI_Status *status, struct contd__handle *h,
+		 struct contd__instance *instance)
 {
 	struct contd__op *op = &set->op[set->count++];
 
@@ -525,6 +528,7 @@ static void push(struct contd__set *set, MPI_Request request, MPI_Status *status
 				 .status = status,
 				 .persistent = h != NULL,
 				 .backend = h,
+				 .instance = instance,
 				 .state = OP_TAKEN};
 	if (set->results)
 		contd__add(&set->references, 1);
@@ -542,6 +546,7 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 	for (int i = 0; i < a->count; i++) {
 		MPI_Request *request = &a->requests[i];
 		MPI_Status status, *to = contd__status_at(a, i);
+		struct contd__instance *instance;
 		struct contd__handle *h;
 		int flag = 0;
 
@@ -555,10 +560,11 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 		 * Whether one of which nothing is known is persistent and inactive, only a test tells; and it costs,
 		 * for it makes progress (and gives way, where MPI was told to).
 		 */
-		if (h || is_shared(*request) || !contd__recently_started(*request))
+		instance = h ? NULL : contd__instance_hook(*request);
+		if (h || is_shared(*request) || !(instance || contd__recently_started(*request)))
 			test_one(request, &flag, &status);
 		if (!flag) {
-			push(set, *request, to, h);
+			push(set, *request, to, h, instance);
 			if (!h)
 				*request = MPI_REQUEST_NULL;
 			continue;
