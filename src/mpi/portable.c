@@ -155,6 +155,8 @@ static uint32_t poll_together(struct lane *l, struct window *w, uint32_t count)
 
 		if (rc != MPI_ERR_IN_STATUS)
 			P.statuses[i].MPI_ERROR = MPI_SUCCESS; /* MPICH leaves it as it was */
+		if (op->instance)
+			P.statuses[i].MPI_ERROR = contd__instance_error(op->instance);
 		lane_remove(l, w, (uint32_t)P.indices[i]);
 		op_complete(op, &P.statuses[i]);
 		P.statuses[i] = contd__status_empty;

@@ -241,6 +241,11 @@ void contd__instance_finish(struct contd__instance *i)
 		contd__mpi_error(rc);
 }
 
+int contd__instance_error(const struct contd__instance *i)
+{
+	return i->error;
+}
+
 /*
  * MPI's query function: in Test and Wait, which complete; in MPI_Request_get_status, which does not; and where a
  * continuation's operation completes. All that completes one without continuation is in contd__calls.
@@ -259,7 +264,7 @@ static int on_query(void *extra, MPI_Status *status)
 	}
 	*status = i->status;
 	status->MPI_ERROR = i->rc;
-	return i->rc;
+	return i->rc; /* of which MPICH (4.0) makes MPI_ERR_OTHER in calls for arrays; it does not look at MPI_ERROR */
 }
 
 /* MPI's free function: the handle is no more. */

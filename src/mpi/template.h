@@ -59,6 +59,8 @@ static inline struct contd__instance *contd__instance_hook(MPI_Request request)
 
 /* complete_fn, if it has not run. */
 void contd__instance_finish(struct contd__instance *instance);
+/* What push_fn has returned at last, of one that has completed. */
+int contd__instance_error(const struct contd__instance *instance);
 void contd__instance_unref(struct contd__instance *instance);
 
 /* MPI_Request_free, with the portable backend: true, and it is done, where that is an instance. */
