@@ -108,7 +108,7 @@ CONTD_API int contd_mpi_ring(int rank, MPI_Comm comm);
 /* The same for every member of the communicator; returns how many were rung. */
 CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
 
-/* ------------------------------------------------------------------------------------ generalized request templates --- */
+/* --------------------------------------------------------------------------------- generalized request templates --- */
 
 /*
  * Nonblocking operations that MPI does not have: a template says how one begins, goes on and ends, and is started as
@@ -122,8 +122,8 @@ CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
  *   Test or Wait            complete_fn, once, with the status, before they return and the handle is MPI_REQUEST_NULL
  *
  * Background is whatever else makes progress in contd: the program's MPI calls (with the portable backend not collective
- * ones that block), also a Wait for the request itself; contd_poll, contd_group_wait and contd_checkpoint; compute
- * regions of attached threads; the daemon thread, with MPI_THREAD_MULTIPLE. Of many requests each gets its turn.
+ * ones that block), also a Wait for the request itself; contd_poll and contd_group_wait; compute regions of attached
+ * threads, and contd_checkpoint there; the daemon thread, with MPI_THREAD_MULTIPLE. Of many requests each gets its turn.
  *
  * The functions return MPI_SUCCESS or an MPI error class or code. They may call MPI, but:
  *   start_fn     The handle is in *req already. An error: MPIX_Gr_begin fails with it, and there is no request.
@@ -134,7 +134,8 @@ CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
  *   complete_fn  Never at the same time as start_fn or push_fn of the request, and after them. In Test and Wait it runs
  *                inside MPI's own call, for MPI's generalized requests work that way: MPI_Status_set_elements,
  *                MPI_Status_set_cancelled, and calls that are not blocking. Its error is the request's, as one of a
- *                query_fn; where no Test or Wait reports it, it goes to MPI_COMM_SELF's error handler. status is empty
+ *                query_fn (of which MPICH 4.0 makes MPI_ERR_OTHER in calls for arrays); where no Test or Wait reports
+ *                it, it goes to MPI_COMM_SELF's error handler. status is empty
  *                when it comes (no source, no tag, count 0, not cancelled); MPI_ERROR in it is not complete_fn's to set.
  *                NULL: the request was freed. Also called where push_fn has failed.
  *   cancel_fn    In MPI_Cancel; complete says whether the request was marked before. push_fn may be running on another
@@ -145,9 +146,8 @@ CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
  *
  * Continuations: the callback first, complete_fn second, always. The status that the callback gets is the one before
  * complete_fn, with MPI_ERROR from push_fn; complete_fn is given a status of its own that nobody reads. It runs on the
- * thread that has run the callback (later, and on a thread that calls MPI, where that was in a signal handler outside
- * regions; of a failed continuation that was queued for MPIX_Continue_get_failed, when it is taken from there), and for
- * the rest before the CR is complete.
+ * thread that has run the callback before the CR is complete; later, and on a thread that calls MPI, where that was in
+ * a signal handler outside regions or on a thread that must not call MPI.
  *
  * MPI_Request_free of an active one: it goes on until it is marked, by the handle that the program has copied before;
  * then complete_fn runs, with NULL, in the call that marks it (or that frees it, where it was marked already).
