@@ -39,7 +39,7 @@ struct copy {
 	long long written;   /* and so many in the file */
 	char *buffer;        /* depth pieces, used in turns */
 	MPI_Request *receive;
-	bool cancelled;
+	int over;            /* for who computes meanwhile: the last piece is in the file, or it has failed */
 };
 
 static long long at_most(long long left, int piece)
@@ -56,6 +56,14 @@ static int post(struct copy *c)
 	return rc;
 }
 
+/* It has failed: no message may come into memory that is given back. */
+static void withdraw(struct copy *c)
+{
+	for (int i = 0; i < c->depth; i++)
+		MPIX_Cancel(&c->receive[i]); /* null ones too */
+	MPI_Waitall(c->depth, c->receive, MPI_STATUSES_IGNORE);
+}
+
 static int copy_start(void *extra_state)
 {
 	struct copy *c = extra_state;
@@ -63,13 +71,19 @@ static int copy_start(void *extra_state)
 
 	c->buffer = malloc((size_t)c->piece * (size_t)c->depth);
 	c->receive = malloc((size_t)c->depth * sizeof(*c->receive));
-	if (!c->buffer || !c->receive) {
+	if (!c->buffer || !c->receive)
+		rc = MPI_ERR_NO_MEM;
+	for (int i = 0; i < c->depth && !rc; i++)
+		c->receive[i] = MPI_REQUEST_NULL;
+	for (int i = 0; i < c->depth && c->posted < c->size && !rc; i++) {
+		rc = post(c);
+		if (rc)
+			withdraw(c);
+	}
+	if (rc) { /* MPIX_Gr_begin fails with it; complete_fn is not called */
 		free(c->buffer);
 		free(c->receive);
-		return MPI_ERR_NO_MEM; /* MPIX_Gr_begin fails with it; complete_fn is not called */
 	}
-	for (int i = 0; i < c->depth && c->posted < c->size && !rc; i++)
-		rc = post(c);
 	return rc;
 }
 
@@ -89,23 +103,33 @@ static int write_piece(struct copy *c, const char *from, long long bytes)
 	return MPI_SUCCESS;
 }
 
+/* The next piece, if it has come. */
+static int one_piece(struct copy *c)
+{
+	long long slot = c->written / c->piece % c->depth;
+	int flag = 0, rc;
+
+	rc = MPI_Test(&c->receive[slot], &flag, MPI_STATUS_IGNORE);
+	if (rc || !flag)
+		return rc;
+	rc = write_piece(c, c->buffer + slot * c->piece, at_most(c->size - c->written, c->piece));
+	return !rc && c->posted < c->size ? post(c) : rc; /* into the place that has become free */
+}
+
 /* One piece a call: others have their turn in between. Called until the request is marked; an error ends the operation. */
 static int copy_push(void *extra_state)
 {
 	struct copy *c = extra_state;
-	int flag = 0, rc = MPI_SUCCESS;
+	int rc = c->written < c->size ? one_piece(c) : MPI_SUCCESS;
 
-	if (c->written < c->size) {
-		long long slot = c->written / c->piece % c->depth;
-
-		rc = MPI_Test(&c->receive[slot], &flag, MPI_STATUS_IGNORE);
-		if (rc || !flag)
-			return rc;
-		rc = write_piece(c, c->buffer + slot * c->piece, at_most(c->size - c->written, c->piece));
-		if (!rc && c->posted < c->size)
-			rc = post(c); /* into the place that has become free */
-	}
-	return !rc && c->written == c->size ? MPIX_Mark_request_complete(c->request) : rc;
+	if (!rc && c->written < c->size)
+		return MPI_SUCCESS;
+	if (rc)
+		withdraw(c);
+	else
+		rc = MPIX_Mark_request_complete(c->request);
+	__atomic_store_n(&c->over, 1, __ATOMIC_RELEASE);
+	return rc;
 }
 
 static int copy_complete(void *extra_state, MPI_Status *status)
@@ -116,7 +140,6 @@ static int copy_complete(void *extra_state, MPI_Status *status)
 	free(c->receive);
 	if (!status)
 		return MPI_SUCCESS; /* the program has freed the request: nobody asks */
-	MPI_Status_set_cancelled(status, c->cancelled);
 	return MPI_Status_set_elements_x(status, MPI_BYTE, (MPI_Count)c->written);
 }
 
@@ -152,12 +175,12 @@ static bool send_all(const struct options *o)
 }
 
 /* What else there is to do: in a compute region ticks push the copy. Counts what was done. */
-static double compute_until(const struct copy *c, long long *steps)
+static double compute_beside(const struct copy *c, long long *steps)
 {
 	double x = 1;
 
 	contd_compute_begin();
-	while (__atomic_load_n(&c->written, __ATOMIC_ACQUIRE) < c->size) {
+	while (!__atomic_load_n(&c->over, __ATOMIC_ACQUIRE)) {
 		for (int i = 0; i < 1000; i++)
 			x = x * 1.000001 + 1e-9;
 		++*steps;
@@ -208,7 +231,7 @@ static bool receive_all(const struct options *o, int fd)
 	MPIX_Gr_begin(into_file, &c, &c.request);
 	MPIX_Gr_free(&into_file); /* what was begun goes on */
 	if (o->compute)
-		compute_until(&c, &steps);
+		compute_beside(&c, &steps);
 	MPI_Wait(&c.request, &status);
 	MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
 	printf("filecopy: %lld bytes in pieces of %d, %d at a time: %.1f ms", (long long)bytes, o->piece, o->depth,
