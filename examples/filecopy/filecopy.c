@@ -103,25 +103,30 @@ static int write_piece(struct copy *c, const char *from, long long bytes)
 	return MPI_SUCCESS;
 }
 
-/* The next piece, if it has come. */
-static int one_piece(struct copy *c)
+/* The next piece, if it has come: *came says. */
+static int one_piece(struct copy *c, int *came)
 {
 	long long slot = c->written / c->piece % c->depth;
-	int flag = 0, rc;
+	int rc;
 
-	rc = MPI_Test(&c->receive[slot], &flag, MPI_STATUS_IGNORE);
-	if (rc || !flag)
+	rc = MPI_Test(&c->receive[slot], came, MPI_STATUS_IGNORE);
+	if (rc || !*came)
 		return rc;
 	rc = write_piece(c, c->buffer + slot * c->piece, at_most(c->size - c->written, c->piece));
 	return !rc && c->posted < c->size ? post(c) : rc; /* into the place that has become free */
 }
 
-/* One piece a call: others have their turn in between. Called until the request is marked; an error ends the operation. */
+/*
+ * What has come, but no more than depth pieces: others have their turn in between. Called until the request is marked; an
+ * error ends the operation.
+ */
 static int copy_push(void *extra_state)
 {
 	struct copy *c = extra_state;
-	int rc = c->written < c->size ? one_piece(c) : MPI_SUCCESS;
+	int rc = MPI_SUCCESS, came = 1;
 
+	for (int i = 0; i < c->depth && !rc && came && c->written < c->size; i++)
+		rc = one_piece(c, &came);
 	if (!rc && c->written < c->size)
 		return MPI_SUCCESS;
 	if (rc)
