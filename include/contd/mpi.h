@@ -76,6 +76,49 @@ CONTD_API int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI
 CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb,
 			       void *cb_data, MPI_Status *array_of_statuses, MPI_Request cont_req);
 
+/* -------------------------------------------------------------------------------------------------- status queries --- */
+
+/*
+ * MPI 4.1's queries (3.7.6) of several requests at a time, which an older MPI does not have: by MPI's names and as MPIX_.
+ * Nothing is completed or freed, no handle changes, and asked again they say the same. Each attempts progress, also beside
+ * entries that are complete. All kinds of requests, CRs among them; MPI_REQUEST_NULL and inactive requests are
+ * trivially complete, with the empty status. In statuses MPI_ERROR is set: MPI_SUCCESS, or how the operation failed, which is
+ * told to no error handler here, but by the call that completes it (MPICH's own query, behind the portable backend,
+ * tells its handler). A persistent operation whose continuation is outstanding is not complete.
+ * Errors: MPI_ERR_COUNT (negative), MPI_ERR_ARG (NULL), MPI_ERR_REQUEST (a handle that is none), MPI_ERR_OTHER (before MPI_Init,
+ * after MPI_Finalize), MPI_ERR_NO_MEM.
+ *
+ * Are all complete? *flag, and then all statuses.
+ */
+CONTD_API int MPIX_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
+CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
+
+/*
+ * Is one complete? *flag, its place in *index and its status; asked again it may be another one. If none is active *flag
+ * is 1, *index MPI_UNDEFINED and the status empty.
+ */
+CONTD_API int MPIX_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
+					  MPI_Status *status);
+CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
+					   MPI_Status *status);
+
+/* Which active ones are complete? *outcount of them, or MPI_UNDEFINED where none is active; their places, in order, and statuses. */
+CONTD_API int MPIX_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
+					   MPI_Status statuses[]);
+CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
+					    MPI_Status statuses[]);
+
+/* The same by the names of MPI 4.1. */
+CONTD_API int MPI_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
+CONTD_API int MPI_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag, MPI_Status *status);
+CONTD_API int MPI_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
+					  MPI_Status statuses[]);
+CONTD_API int PMPI_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
+CONTD_API int PMPI_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
+					  MPI_Status *status);
+CONTD_API int PMPI_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
+					   MPI_Status statuses[]);
+
 /* -------------------------------------------------------------------------------- together with what else there is --- */
 
 /*

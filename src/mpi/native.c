@@ -438,6 +438,25 @@ static size_t specials(size_t count, const MPI_Request *requests)
 	return n;
 }
 
+static enum contd__seen peek(MPI_Request request, MPI_Status *status)
+{
+	struct contd__ompi_request *r = inside(request);
+
+	if (r->free == cr_free)
+		return contd__peek_cr(&native_cr(request)->cr, status);
+	if (r->state == OMPI_INACTIVE || r->type == OMPI_TYPE_NULL)
+		return SEEN_NOTHING;
+	/* A hooked one becomes inactive when its continuation runs. Acquire: the status was written before. */
+	if (contd__load_acquire(&r->complete) != OMPI_COMPLETED || r->complete_cb == op_hook)
+		return SEEN_PENDING;
+	if (r->type == OMPI_TYPE_GEN)
+		O.grequest_query(r, &r->status);
+	status_mend(r);
+	if (status)
+		*status = r->status;
+	return SEEN_COMPLETE;
+}
+
 /* ---------------------------------------------------------------------------------------------------- attaching --- */
 
 /* An operation that is given back, or becomes inactive, when it is finished: it must not stand in the array twice. */
@@ -612,6 +631,11 @@ static void progress(enum contd__progress how)
 	O.progress();
 }
 
+static void peek_progress(void)
+{
+	O.progress();
+}
+
 static uint32_t pending(void)
 {
 	return contd__load_seq(&ops_hooked);
@@ -661,6 +685,8 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.cr_of = cr_of,
 	.cr_changed = cr_changed,
 	.cr_raise = cr_raise,
+	.peek = peek,
+	.peek_progress = peek_progress,
 	.specials = specials,
 	.hooked = hooked,
 	.look = look,
