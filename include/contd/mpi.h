@@ -76,6 +76,49 @@ CONTD_API int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI
 CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb,
 			       void *cb_data, MPI_Status *array_of_statuses, MPI_Request cont_req);
 
+/* -------------------------------------------------------------------------------------------------- status queries --- */
+
+/*
+ * MPI 4.1's queries (3.7.6) of several requests at a time, which an older MPI does not have: by MPI's names and as MPIX_.
+ * Nothing is completed or freed, no handle changes, and asked again they say the same. Each attempts progress, also beside
+ * entries that are complete. All kinds of requests, CRs among them; MPI_REQUEST_NULL and inactive requests are
+ * trivially complete, with the empty status. In statuses MPI_ERROR is set: MPI_SUCCESS, or how the operation failed, which is
+ * told to no error handler here, but by the call that completes it (MPICH's own query, behind the portable backend,
+ * tells its handler). A persistent operation whose continuation is outstanding is not complete.
+ * Errors: MPI_ERR_COUNT (negative), MPI_ERR_ARG (NULL), MPI_ERR_REQUEST (a handle that is none), MPI_ERR_OTHER (before MPI_Init,
+ * after MPI_Finalize), MPI_ERR_NO_MEM.
+ *
+ * Are all complete? *flag, and then all statuses.
+ */
+CONTD_API int MPIX_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
+CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
+
+/*
+ * Is one complete? *flag, its place in *index and its status; asked again it may be another one. If none is active *flag
+ * is 1, *index MPI_UNDEFINED and the status empty.
+ */
+CONTD_API int MPIX_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
+					  MPI_Status *status);
+CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
+					   MPI_Status *status);
+
+/* Which active ones are complete? *outcount of them, or MPI_UNDEFINED where none is active; their places, in order, and statuses. */
+CONTD_API int MPIX_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
+					   MPI_Status statuses[]);
+CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
+					    MPI_Status statuses[]);
+
+/* The same by the names of MPI 4.1. */
+CONTD_API int MPI_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
+CONTD_API int MPI_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag, MPI_Status *status);
+CONTD_API int MPI_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
+					  MPI_Status statuses[]);
+CONTD_API int PMPI_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
+CONTD_API int PMPI_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
+					  MPI_Status *status);
+CONTD_API int PMPI_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
+					   MPI_Status statuses[]);
+
 /* -------------------------------------------------------------------------------- together with what else there is --- */
 
 /*
@@ -135,22 +178,23 @@ CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
  *                inside MPI's own call, for MPI's generalized requests work that way: MPI_Status_set_elements,
  *                MPI_Status_set_cancelled, and calls that are not blocking. Its error is the request's, as one of a
  *                query_fn (of which MPICH 4.0 makes MPI_ERR_OTHER in calls for arrays); where no Test or Wait reports
- *                it, it goes to MPI_COMM_SELF's error handler. status is empty
- *                when it comes (no source, no tag, count 0, not cancelled); MPI_ERROR in it is not complete_fn's to set.
- *                NULL: the request was freed. Also called where push_fn has failed.
+ *                it, it goes to MPI_COMM_SELF's error handler. When status comes, source and tag are MPI_UNDEFINED, the
+ *                count is 0, and it is not cancelled; MPI_ERROR is not complete_fn's to set. NULL: the request was
+ *                freed. Also called where push_fn has failed.
  *   cancel_fn    In MPI_Cancel; complete says whether the request was marked before. push_fn may be running on another
  *                thread. The request still has to be marked, and then tested or waited for: whether the operation
  *                was cancelled is for complete_fn to say (MPI_Status_set_cancelled).
  *
- * MPI_Request_get_status does not complete: complete_fn is not called, and until it has been the status is the empty one.
+ * MPI_Request_get_status does not complete: complete_fn is not called, and the status is the one before it.
  *
  * Continuations: the callback first, complete_fn second, always. The status that the callback gets is the one before
  * complete_fn, with MPI_ERROR from push_fn; complete_fn is given a status of its own that nobody reads. It runs on the
- * thread that has run the callback before the CR is complete; later, and on a thread that calls MPI, where that was in
+ * thread that has run the callback, before the CR is complete; later, and on a thread that calls MPI, where that was in
  * a signal handler outside regions or on a thread that must not call MPI.
  *
  * MPI_Request_free of an active one: it goes on until it is marked, by the handle that the program has copied before;
- * then complete_fn runs, with NULL, in the call that marks it (or that frees it, where it was marked already).
+ * then complete_fn runs, with NULL, in the call that marks it (when push_fn has returned, where that runs; or in the call
+ * that frees it, where it was marked already).
  *
  * MPI_Finalize with requests that were never marked: push_fn is not called any more, and complete_fn is not called.
  */

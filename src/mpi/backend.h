@@ -8,6 +8,7 @@
  *  calls.[ch]           the completion calls with CRs among their requests, for both
  *  attach.c             attaching, for both
  *  template.[ch]        generalized requests from templates: MPIX_Gr_*
+ *  status.c             status queries, for both
  *  life.c               which backend; from the first call to MPI_Finalize
  *  settings.c draft.c revised.c   info keys, and the two interfaces
  */
@@ -53,6 +54,12 @@ enum contd__progress {
 	PROGRESS_ALL      /* before a sleep: at all operations */
 };
 
+enum contd__seen {
+	SEEN_NOTHING, /* no request, or an inactive one */
+	SEEN_PENDING,
+	SEEN_COMPLETE
+};
+
 /* Functions that may be NULL: nothing to be done there. */
 struct contd__mpi_backend {
 	const char *name;
@@ -77,6 +84,19 @@ struct contd__mpi_backend {
 	void (*cr_changed)(struct contd__cr *cr);
 	/* A completion call of this CR fails: returns the class, told to MPI_COMM_SELF's error handler unless it was. */
 	int (*cr_raise)(struct contd__cr *cr, int class, bool told);
+
+	/*
+	 * A status query's look at a request: nothing changes. *status (may be NULL) is set where it is complete, MPI_ERROR
+	 * too. Of a CR contd__peek_cr() tells.
+	 */
+	enum contd__seen (*peek)(MPI_Request request, MPI_Status *status);
+	/*
+	 * The first complete one of these, from `from` on, as peek() says with *status; `count` where there is none; -1 at a
+	 * handle that is none. *active becomes true where one that is active was passed.
+	 */
+	int (*peek_next)(const MPI_Request *requests, int from, int count, bool *active, MPI_Status *status);
+	/* Progress for a status query, which must be attempted whatever is complete already. */
+	void (*peek_progress)(void);
 
 	/* How many of them are CRs, or persistent requests whose continuation is outstanding. */
 	size_t (*specials)(size_t count, const MPI_Request *requests);
@@ -110,6 +130,9 @@ extern struct contd__source contd__mpi_source;
 extern uint32_t contd__mpi_open;
 
 extern MPI_Status contd__status_empty; /* MPI 4.1, 3.7.3; MPI_ERROR is MPI_SUCCESS */
+
+/* status.c: of a CR, as peek(). */
+enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status);
 
 extern uint32_t contd__cr_live; /* CRs that the program has not freed */
 

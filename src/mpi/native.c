@@ -446,6 +446,52 @@ static size_t specials(size_t count, const MPI_Request *requests)
 	return n;
 }
 
+static enum contd__seen peek(MPI_Request request, MPI_Status *status)
+{
+	struct contd__ompi_request *r = inside(request);
+
+	if (r->free == cr_free)
+		return contd__peek_cr(&native_cr(request)->cr, status);
+	if (r->state == OMPI_INACTIVE) /* MPI_REQUEST_NULL too; what is complete from the start is active */
+		return SEEN_NOTHING;
+	/* A hooked one becomes inactive when its continuation runs. Acquire: the status was written before. */
+	if (contd__load_acquire(&r->complete) != OMPI_COMPLETED || r->complete_cb == op_hook)
+		return SEEN_PENDING;
+	if (r->type == OMPI_TYPE_GEN)
+		O.grequest_query(r, &r->status);
+	status_mend(r);
+	if (status)
+		*status = r->status;
+	return SEEN_COMPLETE;
+}
+
+static int peek_next(const MPI_Request *requests, int from, int count, bool *active, MPI_Status *status)
+{
+	bool passed = false;
+	int i;
+
+	for (i = from; i < count; i++) {
+		struct contd__ompi_request *r = inside(requests[i]);
+		enum contd__seen seen;
+
+		if (!r)
+			return -1;
+		if (r->state == OMPI_INACTIVE)
+			continue;
+		/* Mostly they wait. */
+		if (contd__load(&r->complete) != OMPI_COMPLETED && r->free != cr_free) {
+			passed = true;
+			continue;
+		}
+		seen = peek(requests[i], status);
+		passed |= seen != SEEN_NOTHING;
+		if (seen == SEEN_COMPLETE)
+			break;
+	}
+	*active |= passed;
+	return i;
+}
+
 /* ---------------------------------------------------------------------------------------------------- attaching --- */
 
 /* An operation that is given back, or becomes inactive, when it is finished: it must not stand in the array twice. */
@@ -624,6 +670,11 @@ static void progress(enum contd__progress how)
 	O.progress();
 }
 
+static void peek_progress(void)
+{
+	O.progress();
+}
+
 static uint32_t pending(void)
 {
 	return contd__load_seq(&ops_hooked);
@@ -673,6 +724,9 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.cr_of = cr_of,
 	.cr_changed = cr_changed,
 	.cr_raise = cr_raise,
+	.peek = peek,
+	.peek_next = peek_next,
+	.peek_progress = peek_progress,
 	.specials = specials,
 	.hooked = hooked,
 	.look = look,

@@ -356,6 +356,77 @@ static bool hooked(MPI_Request request)
 	return h && contd__load_acquire(&h->hooked);
 }
 
+/* What MPI says of a request. Where it is complete *status is whole, MPI_ERROR too. */
+static enum contd__seen seen_by_mpi(MPI_Request request, MPI_Status *status)
+{
+	const int nobody = -4711; /* neither a rank nor a constant of MPI's */
+	int flag = 0, rc;
+
+	/* Only of an inactive one are source and tag empty: of a send they are not written, or are its own. */
+	*status = contd__status_empty;
+	status->MPI_SOURCE = status->MPI_TAG = nobody;
+	rc = NEXT.Request_get_status(request, &flag, status);
+	if (rc == MPI_SUCCESS && !flag)
+		return SEEN_PENDING;
+	if (rc == MPI_SUCCESS && status->MPI_SOURCE == contd__status_empty.MPI_SOURCE &&
+	    status->MPI_TAG == contd__status_empty.MPI_TAG)
+		return SEEN_NOTHING;
+	if (status->MPI_SOURCE == nobody)
+		status->MPI_SOURCE = contd__status_empty.MPI_SOURCE;
+	if (status->MPI_TAG == nobody)
+		status->MPI_TAG = contd__status_empty.MPI_TAG;
+	/* MPICH tells of an operation that failed by its return value. */
+	status->MPI_ERROR = rc;
+	return SEEN_COMPLETE;
+}
+
+static enum contd__seen peek(MPI_Request request, MPI_Status *status)
+{
+	struct contd__handle *h;
+	enum contd__seen seen;
+	MPI_Status its;
+
+	if (request == MPI_REQUEST_NULL)
+		return SEEN_NOTHING;
+	h = contd__load(&contd__handles) ? contd__handle_find(request) : NULL;
+	if (h && h->cr)
+		return contd__peek_cr(h->cr, status);
+	if (h && contd__load_acquire(&h->hooked))
+		return SEEN_PENDING;
+	seen = seen_by_mpi(request, &its);
+	if (seen == SEEN_COMPLETE && status)
+		*status = its;
+	return seen;
+}
+
+static int peek_next(const MPI_Request *requests, int from, int count, bool *active, MPI_Status *status)
+{
+	for (int i = from; i < count; i++) {
+		enum contd__seen seen;
+
+		if (!requests[i]) /* zero is no handle in either of the great implementations */
+			return -1;
+		seen = peek(requests[i], status);
+		*active |= seen != SEEN_NOTHING;
+		if (seen == SEEN_COMPLETE)
+			return i;
+	}
+	return count;
+}
+
+/* MPI's own progress, which is made in passing by a call that asks for something that is not there. */
+static void peek_progress(void)
+{
+	int flag;
+
+	NEXT.Iprobe(0, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+	contd__instances_look();
+	if (contd__mpi->pending())
+		contd__portable_poll(1);
+	if (contd__may_run())
+		contd__run_ready();
+}
+
 static size_t specials(size_t count, const MPI_Request *requests)
 {
 	size_t n = 0;
@@ -380,14 +451,9 @@ static int compare_requests(const void *a, const void *b)
 /* Is it persistent and inactive? Nothing changes by the question. */
 static bool is_inactive(MPI_Request request)
 {
-	const int nobody = -4711; /* neither a rank nor a constant of MPI's */
 	MPI_Status status;
-	int flag = 0;
 
-	/* Only of an inactive one are source and tag empty: of a send they are not written, or are its own. */
-	status.MPI_SOURCE = status.MPI_TAG = nobody;
-	return NEXT.Request_get_status(request, &flag, &status) == MPI_SUCCESS && flag &&
-	       status.MPI_SOURCE == contd__status_empty.MPI_SOURCE && status.MPI_TAG == contd__status_empty.MPI_TAG;
+	return seen_by_mpi(request, &status) == SEEN_NOTHING;
 }
 
 /*
@@ -679,6 +745,9 @@ const struct contd__mpi_backend contd__mpi_portable = {
 	.cr_create = cr_create,
 	.cr_of = cr_of,
 	.cr_raise = cr_raise,
+	.peek = peek,
+	.peek_next = peek_next,
+	.peek_progress = peek_progress,
 	.specials = specials,
 	.hooked = hooked,
 	.look = look,

@@ -532,6 +532,8 @@ static int make(struct template *t, void *extra_state, struct contd__instance **
 	i->references = 2; /* MPI, and the caller */
 	i->busy = true;
 	i->status = contd__status_empty;
+	i->status.MPI_SOURCE = MPI_UNDEFINED; /* with the empty status it would look inactive (portable.c) */
+	i->status.MPI_TAG = MPI_UNDEFINED;
 	rc = PMPI_Grequest_start(on_query, on_free, on_cancel, i, &i->request);
 	if (rc) {
 		free(i);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Status queries of several requests, MPI 4.1, 3.7.6, for an MPI that has none; and for one that has: those of Open MPI and
+ * MPICH make no progress beside an entry that is complete. Each has its PMPI name; the MPI name is weak, for tools. Each
+ * call attempts progress once, and then looks at each entry once: so that no entry waits for others.
+ */
+#include "mpi/backend.h"
+
+enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status)
+{
+	if (!contd__cr_active(cr))
+		return SEEN_NOTHING;
+	if (!contd__cr_complete(cr))
+		return SEEN_PENDING;
+	if (status) {
+		*status = contd__status_empty;
+		status->MPI_ERROR = contd__load(&cr->error);
+	}
+	return SEEN_COMPLETE;
+}
+
+/* MPI_SUCCESS: contd works, and progress was attempted; or the error class, told. `others`: the call's own pointers are there. */
+static int begin(int count, const MPI_Request requests[], bool others)
+{
+	int rc = MPI_SUCCESS;
+
+	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(&rc))
+		return rc;
+	if (count < 0)
+		return contd__mpi_error(MPI_ERR_COUNT);
+	if (!others || (count && !requests))
+		return contd__mpi_error(MPI_ERR_ARG);
+	if (contd__load(&contd__cr_live))
+		contd__look_beside(&contd__mpi_source);
+	contd__mpi->peek_progress();
+	return MPI_SUCCESS;
+}
+
+/* Is it the pointer of an array of statuses, or says that none is wanted? */
+static bool usable(const MPI_Status *statuses)
+{
+	return statuses || statuses == MPI_STATUSES_IGNORE || statuses == MPI_STATUS_IGNORE;
+}
+
+static MPI_Status *at(MPI_Status statuses[], int i)
+{
+	return statuses == MPI_STATUSES_IGNORE || statuses == MPI_STATUS_IGNORE ? NULL : &statuses[i];
+}
+
+CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[])
+{
+	int rc = begin(count, requests, flag && (!count || usable(statuses)));
+
+	if (rc)
+		return rc;
+	*flag = 0;
+	for (int i = 0; i < count; i++) {
+		MPI_Status *status = at(statuses, i);
+		enum contd__seen seen;
+
+		if (!requests[i]) /* zero is no handle in either of the great implementations */
+			return contd__mpi_error(MPI_ERR_REQUEST);
+		seen = contd__mpi->peek(requests[i], status);
+		if (seen == SEEN_PENDING)
+			return MPI_SUCCESS;
+		if (seen == SEEN_NOTHING && status)
+			*status = contd__status_empty;
+	}
+	*flag = 1;
+	return MPI_SUCCESS;
+}
+
+/* Where a search begins, of so many: elsewhere each time, so that no entry is always named before another one. */
+static int turn(int count)
+{
+	static uint32_t turns;
+	uint32_t n = contd__load(&turns);
+
+	contd__store(&turns, n + 1);
+	return count ? (int)(n % (uint32_t)count) : 0;
+}
+
+CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
+					   MPI_Status *status)
+{
+	int rc = begin(count, requests, index && flag && usable(status)), start, found;
+	bool active = false;
+
+	if (rc)
+		return rc;
+	start = turn(count);
+	found = contd__mpi->peek_next(requests, start, count, &active, at(status, 0));
+	if (found == count)
+		found = contd__mpi->peek_next(requests, 0, start, &active, at(status, 0));
+	else
+		start = count;
+	if (found < 0)
+		return contd__mpi_error(MPI_ERR_REQUEST);
+	*index = found < start ? found : MPI_UNDEFINED;
+	*flag = found < start || !active;
+	if (!active && at(status, 0))
+		*status = contd__status_empty;
+	return MPI_SUCCESS;
+}
+
+CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
+					    MPI_Status statuses[])
+{
+	int rc = begin(incount, requests, outcount && (!incount || (indices && usable(statuses)))), n = 0;
+	bool active = false;
+
+	if (rc)
+		return rc;
+	for (int i = 0; i < incount; i++) {
+		i = contd__mpi->peek_next(requests, i, incount, &active, at(statuses, n));
+		if (i < 0)
+			return contd__mpi_error(MPI_ERR_REQUEST);
+		if (i < incount)
+			indices[n++] = i;
+	}
+	*outcount = active ? n : MPI_UNDEFINED;
+	return MPI_SUCCESS;
+}
+
+#define ALL (int count, const MPI_Request requests[], int *flag, MPI_Status statuses[])
+#define ANY (int count, const MPI_Request requests[], int *index, int *flag, MPI_Status *status)
+#define SOME (int incount, const MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
+
+int MPIX_Request_get_status_all ALL CONTD_WEAK_FOR(PMPIX_Request_get_status_all);
+int MPIX_Request_get_status_any ANY CONTD_WEAK_FOR(PMPIX_Request_get_status_any);
+int MPIX_Request_get_status_some SOME CONTD_WEAK_FOR(PMPIX_Request_get_status_some);
+
+/* By MPI's own names too, in front of MPI's own. */
+int MPI_Request_get_status_all ALL CONTD_WEAK_FOR(PMPIX_Request_get_status_all);
+int MPI_Request_get_status_any ANY CONTD_WEAK_FOR(PMPIX_Request_get_status_any);
+int MPI_Request_get_status_some SOME CONTD_WEAK_FOR(PMPIX_Request_get_status_some);
+int PMPI_Request_get_status_all ALL CONTD_WEAK_FOR(PMPIX_Request_get_status_all);
+int PMPI_Request_get_status_any ANY CONTD_WEAK_FOR(PMPIX_Request_get_status_any);
+int PMPI_Request_get_status_some SOME CONTD_WEAK_FOR(PMPIX_Request_get_status_some);
