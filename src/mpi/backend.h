@@ -7,6 +7,7 @@
  *  portable.[ch] handles.* intercept.c   the portable backend, on any MPI-3.1
  *  calls.[ch]           the completion calls with CRs among their requests, for both
  *  attach.c             attaching, for both
+ *  template.[ch]        generalized requests from templates: MPIX_Gr_*
  *  status.c             status queries, for both
  *  life.c               which backend; from the first call to MPI_Finalize
  *  settings.c draft.c revised.c   info keys, and the two interfaces
@@ -151,6 +152,10 @@ int contd__mpi_error(int class);
 /* MPI error class for a core error; of an error code. */
 int contd__mpi_class(int err);
 int contd__mpi_error_class(int code);
+
+/* A source of MPI's is driven: false, and nothing to be left, where MPI_Finalize has begun. */
+bool contd__mpi_enter(void);
+void contd__mpi_leave(void);
 
 /* May the calling thread enter MPI of its own accord (not because the program called MPI)? */
 bool contd__mpi_thread_may(void);

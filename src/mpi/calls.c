@@ -11,6 +11,7 @@
 
 #include "mpi/backend.h"
 #include "mpi/calls.h"
+#include "mpi/template.h"
 #include "rcu/memory.h"
 
 #define ROUNDS 16u /* of continuations that made others ready, until a waiting call makes progress again */
@@ -22,7 +23,7 @@ __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec"
 
 bool contd__may_run(void)
 {
-	return contd__self.context == CONTEXT_THREAD && !contd__self.frame;
+	return contd__self.context == CONTEXT_THREAD && !contd__self.frame && !contd__pushing;
 }
 
 unsigned contd__run_ready(void)
@@ -47,6 +48,7 @@ unsigned contd__run_ready(void)
 
 static void run_if_may(void)
 {
+	contd__instances_look();
 	if (contd__may_run())
 		contd__run_ready();
 }

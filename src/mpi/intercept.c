@@ -11,6 +11,7 @@
 #include "mpi/handles.h"
 #include "mpi/library.h"
 #include "mpi/portable.h"
+#include "mpi/template.h"
 
 #define FEW_PENDING 64u /* so many are polled in every call about something else; more in every EVERYth */
 #define EVERY 8u
@@ -127,13 +128,15 @@ static void look_around(void)
 /* A thread that waits looks after what is pending. */
 static bool attends(void)
 {
-	return contd__may_run() && contd__portable_busy();
+	return contd__may_run() ? contd__portable_busy() : contd__load(&contd__instances_pushed) && !contd__pushing;
 }
 
 static void attend(void)
 {
 	contd__mpi->progress(PROGRESS_WAITING);
-	contd__run_ready();
+	contd__instances_look();
+	if (contd__may_run())
+		contd__run_ready();
 }
 
 static int plain_test(MPI_Request *request, int *flag, MPI_Status *status)
@@ -297,6 +300,8 @@ static int on_Request_get_status(MPI_Request request, int *flag, MPI_Status *sta
 		*flag = 0;
 		return MPI_SUCCESS;
 	}
+	if (portable())
+		contd__instances_look();
 	if (!portable() || !h || !flag || (!h->cr && !contd__load_acquire(&h->hooked)))
 		return NEXT.Request_get_status(request, flag, status);
 	contd__portable_poll(1);
@@ -315,7 +320,10 @@ static int on_Request_get_status(MPI_Request request, int *flag, MPI_Status *sta
 static int on_Request_free(MPI_Request *request)
 {
 	struct contd__handle *h = handle_of(request);
+	int rc;
 
+	if (portable() && request && !h && contd__instance_free(request, &rc))
+		return rc;
 	if (!h)
 		return NEXT.Request_free(request);
 	if (!h->cr) {
@@ -457,6 +465,8 @@ static int on_Finalize(void)
 
 static void on_the_way(void)
 {
+	if (portable())
+		contd__instances_look();
 	if (!portable() || !contd__may_run())
 		return;
 	look_around();

@@ -10,6 +10,7 @@
 #include "mpi/backend.h"
 #include "mpi/ring.h"
 #include "mpi/sockets.h"
+#include "mpi/template.h"
 
 const struct contd__mpi_backend *contd__mpi;
 uint32_t contd__mpi_open;
@@ -66,14 +67,28 @@ bool contd__mpi_thread_may(void)
 
 /* ---------------------------------------------------------------------------------------- as a source of events --- */
 
+bool contd__mpi_enter(void)
+{
+	contd__add(&driving, 1);
+	if (contd__load_seq(&contd__mpi_open))
+		return true;
+	contd__sub(&driving, 1);
+	return false;
+}
+
+void contd__mpi_leave(void)
+{
+	contd__sub(&driving, 1);
+}
+
 static void drive(enum contd__where where, bool last)
 {
 	if (!contd__mpi_thread_may())
 		return;
-	contd__add(&driving, 1);
-	if (contd__load_seq(&contd__mpi_open))
+	if (contd__mpi_enter()) {
 		contd__mpi->progress(last ? PROGRESS_ALL : PROGRESS);
-	contd__sub(&driving, 1);
+		contd__mpi_leave();
+	}
 	if (where == WHERE_REGION || where == WHERE_THREAD)
 		contd__put_off_drain();
 }
@@ -115,6 +130,10 @@ void contd__mpi_end(void)
 	contd__store_seq(&contd__mpi_open, 0);
 	while (contd__load_seq(&driving))
 		sched_yield();
+	left = contd__instances_stop();
+	if (left)
+		fprintf(stderr, "contd: MPI_Finalize: %u request%s of MPIX_Gr_begin %s never marked complete\n", left,
+			left == 1 ? "" : "s", left == 1 ? "was" : "were");
 	left = contd__mpi->stop();
 	if (left)
 		fprintf(stderr,

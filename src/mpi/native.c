@@ -6,6 +6,7 @@
 
 #include "mpi/native.h"
 #include "mpi/portable.h"
+#include "mpi/template.h"
 #include "rcu/memory.h"
 
 #define O contd__ompi
@@ -106,10 +107,17 @@ static void op_recheck(struct contd__op *op)
 		op_complete(op);
 }
 
+/* Is it one of a template? Then even when it is complete it is finished as if it were not: complete_fn comes last. */
+static inline bool of_template(const struct contd__ompi_request *request)
+{
+	return request->type == OMPI_TYPE_GEN && contd__instance_is((MPI_Request)(uintptr_t)request);
+}
+
 static bool complete_already(const struct contd__ompi_request *request)
 {
 	/* Acquire: the status was written before. */
-	return request->state == OMPI_INACTIVE || contd__load_acquire(&request->complete) == OMPI_COMPLETED;
+	return request->state == OMPI_INACTIVE ||
+	       (contd__load_acquire(&request->complete) == OMPI_COMPLETED && !of_template(request));
 }
 
 /* The error handler that Open MPI itself would use. It frees the requests it is shown: so it is shown a likeness. */
@@ -532,7 +540,7 @@ static int look(const struct contd__mpi_attach *a, const struct contd_group *gro
 		} else if (!complete_already(r)) {
 			if (r->complete_cb)
 				return MPI_ERR_REQUEST; /* one continuation an operation, ours or Open MPI's own */
-			if (contd__load(&r->complete) != OMPI_PENDING && !complete_already(r))
+			if (contd__load(&r->complete) != OMPI_PENDING && contd__load(&r->complete) != OMPI_COMPLETED)
 				return MPI_ERR_REQUEST; /* a thread sleeps on it: MPI 4.1, 11.6.2 */
 			look->pending++;
 		}
@@ -583,6 +591,8 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 	struct contd__ompi_request *r = inside(request);
 
 	*op = (struct contd__op){.request = request, .set = set, .status = status, .persistent = r->persistent};
+	if (r->type == OMPI_TYPE_GEN)
+		op->instance = contd__instance_hook(request);
 	if (set->results)
 		contd__add(&set->references, 1);
 	if (op->persistent)
@@ -647,6 +657,8 @@ static int in_progress(void)
 	}
 	if (!call && contd__load(&stale.head))
 		stale_sync();
+	if (!(call && call->runs_itself))
+		contd__instances_look();
 	if ((call && call->runs_itself) || !contd__may_run())
 		return 0;
 	return (int)contd__run_ready();

@@ -6,6 +6,7 @@
 
 #include "mpi/handles.h"
 #include "mpi/portable.h"
+#include "mpi/template.h"
 #include "rcu/memory.h"
 
 #define NEXT contd__next_pmpi
@@ -154,6 +155,8 @@ static uint32_t poll_together(struct lane *l, struct window *w, uint32_t count)
 
 		if (rc != MPI_ERR_IN_STATUS)
 			P.statuses[i].MPI_ERROR = MPI_SUCCESS; /* MPICH leaves it as it was */
+		if (op->instance)
+			P.statuses[i].MPI_ERROR = contd__instance_error(op->instance);
 		lane_remove(l, w, (uint32_t)P.indices[i]);
 		op_complete(op, &P.statuses[i]);
 		P.statuses[i] = contd__status_empty;
@@ -249,7 +252,8 @@ uint32_t contd__portable_poll(uint32_t least)
 
 bool contd__portable_busy(void)
 {
-	return contd__load_seq(&ops_pending) || contd__marked_sig(CLASSES_ALL) || contd__put_off_any();
+	return contd__load_seq(&ops_pending) || contd__marked_sig(CLASSES_ALL) || contd__put_off_any() ||
+	       contd__load(&contd__instances_waiting);
 }
 
 /* ---------------------------------------------------------------------------------------- continuation requests --- */
@@ -416,6 +420,7 @@ static void peek_progress(void)
 	int flag;
 
 	NEXT.Iprobe(0, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+	contd__instances_look();
 	if (contd__mpi->pending())
 		contd__portable_poll(1);
 	if (contd__may_run())
@@ -581,7 +586,8 @@ static void finish(const struct contd__mpi_attach *a)
 	}
 }
 
-static void push(struct contd__set *set, MPI_Request request, MPI_Status *status, struct contd__handle *h)
+static void push(struct contd__set *set, MPI_Request request, MPI_Status *status, struct contd__handle *h,
+		 struct contd__instance *instance)
 {
 	struct contd__op *op = &set->op[set->count++];
 
@@ -590,6 +596,7 @@ static void push(struct contd__set *set, MPI_Request request, MPI_Status *status
 				 .status = status,
 				 .persistent = h != NULL,
 				 .backend = h,
+				 .instance = instance,
 				 .state = OP_TAKEN};
 	if (set->results)
 		contd__add(&set->references, 1);
@@ -607,6 +614,7 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 	for (int i = 0; i < a->count; i++) {
 		MPI_Request *request = &a->requests[i];
 		MPI_Status status, *to = contd__status_at(a, i);
+		struct contd__instance *instance;
 		struct contd__handle *h;
 		int flag = 0;
 
@@ -620,10 +628,11 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 		 * Whether one of which nothing is known is persistent and inactive, only a test tells; and it costs,
 		 * for it makes progress (and gives way, where MPI was told to).
 		 */
-		if (h || is_shared(*request) || !contd__recently_started(*request))
+		instance = h ? NULL : contd__instance_hook(*request);
+		if (h || is_shared(*request) || !(instance || contd__recently_started(*request)))
 			test_one(request, &flag, &status);
 		if (!flag) {
-			push(set, *request, to, h);
+			push(set, *request, to, h, instance);
 			if (!h)
 				*request = MPI_REQUEST_NULL;
 			continue;

@@ -4,6 +4,7 @@
 #include "mpi/backend.h"
 #include "mpi/calls.h"
 #include "mpi/set.h"
+#include "mpi/template.h"
 #include "rcu/memory.h"
 
 static struct __cds_lfs_stack put_off; /* sets that are to be released by a thread; pushed anywhere */
@@ -39,10 +40,26 @@ bool contd__put_off_any(void)
 	return contd__load(&put_off.head) != NULL;
 }
 
+/* Operations of templates, after the callback; of the revised interface those that have completed. */
+static void instances_finish(struct contd__set *set)
+{
+	for (uint32_t i = 0; i < set->count; i++) {
+		struct contd__op *op = &set->op[i];
+
+		/* Acquire: of a failed continuation others may just be finishing. */
+		if (op->instance && (!set->results || contd__load_acquire(&op->state) == OP_DONE))
+			contd__instance_finish(op->instance);
+	}
+}
+
 static void release(struct contd__set *set)
 {
 	CONTD_TESTPOINT("set_release");
+	instances_finish(set);
 	contd__mpi->ops_release(set);
+	for (uint32_t i = 0; i < set->count; i++)
+		if (set->op[i].instance)
+			contd__instance_unref(set->op[i].instance);
 	free(set);
 }
 
@@ -192,6 +209,8 @@ void contd__invoke_revised(struct contd__slot *s)
 		failed = cb(rc, s->data);
 		rc = MPI_SUCCESS;
 	}
+	if (may_call_mpi())
+		instances_finish(set);
 	if (failed != MPI_SUCCESS && set->cr) {
 		if (rc == MPI_SUCCESS)
 			contd__store_seq(&set->rc, failed);

@@ -38,6 +38,7 @@ struct contd__op {
 	uint32_t state;     /* enum contd__op_state */
 	bool persistent;
 	bool failed; /* of an error class; its error handler is to be called */
+	struct contd__instance *instance; /* of a template, or NULL: its complete_fn comes after the callback */
 	/* of the portable backend */
 	struct cds_lfs_node incoming;
 	void *backend;
