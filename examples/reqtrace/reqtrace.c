@@ -432,8 +432,8 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 /* -------------------------------------------------------------------------------------------------------- some --- */
 
 /*
- * The n that were found, and only those, by Test; or, where one has failed, by Waitall of them: so that MPI tells it as it
- * does of several, in the statuses. (Open MPI writes MPI_ERROR of every one in any case.)
+ * The n that were found, and only those, by Test; or, where one has failed, by Testsome of them alone: so that MPI tells it
+ * as it does of several, in the statuses. (Open MPI writes MPI_ERROR of every one in any case.)
  */
 static int complete_some(int n, MPI_Request *requests, const int *indices, MPI_Status *statuses, struct room *r,
 			 const char *by)
@@ -447,12 +447,17 @@ static int complete_some(int n, MPI_Request *requests, const int *indices, MPI_S
 	}
 	note_all(n, r->handles, r, by);
 	if (failed) {
-		MPI_Status *own = at(statuses, 0) == MPI_STATUS_IGNORE ? r->statuses : statuses;
+		int places[FEW], *where = n <= FEW ? places : malloc((size_t)n * sizeof(int)), m = 0;
 
-		rc = NEXT.Waitall(n, r->handles, statuses);
+		if (where)
+			rc = NEXT.Testsome(n, r->handles, &m, where, statuses);
+		else
+			rc = MPI_ERR_NO_MEM;
 		for (int i = 0; i < n; i++)
 			requests[indices[i]] = r->handles[i];
-		close_all(n, r, rc, own);
+		close_all(n, r, MPI_SUCCESS, NULL);
+		if (where != places)
+			free(where);
 		return rc;
 	}
 	for (int i = 0; i < n; i++) {
@@ -482,7 +487,7 @@ static int some(int count, MPI_Request *requests, int *outcount, int *indices, M
 	struct room r;
 	int n, rc;
 
-	if (!outcount || !looks(count, requests) || !room_make(&r, count))
+	if (!outcount || (count > 0 && !indices) || !looks(count, requests) || !room_make(&r, count))
 		return saved_some(count, requests, outcount, indices, statuses, wait, by);
 	while (!(n = look_some(count, requests, indices, &r)) && wait)
 		sched_yield();
@@ -679,6 +684,15 @@ int MPIX_Continue_get_failed(MPI_Request cr, int *count, void **data)
 
 /* ---------------------------------------------------------------------------------------------- beginning and end --- */
 
+/* contd's queries work only where contd stands before MPI. */
+static bool misplaced(void)
+{
+	Dl_info query, test;
+	void *ours = dlsym(RTLD_DEFAULT, "PMPIX_Request_get_status_some"), *first = dlsym(RTLD_DEFAULT, "PMPI_Test");
+
+	return ours && first && dladdr(ours, &query) && dladdr(first, &test) && query.dli_fbase != test.dli_fbase;
+}
+
 static void begin(void)
 {
 	int initialized = 0, finalized = 0;
@@ -687,9 +701,9 @@ static void begin(void)
 	PMPI_Finalized(&finalized);
 	if (!initialized || finalized || follows())
 		return;
-	if (!next_query_all || !next_query_some) {
-		fprintf(stderr, "reqtrace: no MPI_Request_get_status_some: preload libcontd-mpi (MPICH: libcontd-mpi-mpich) "
-				"behind the tool; nothing is followed\n");
+	if (!next_query_all || !next_query_some || misplaced()) {
+		fprintf(stderr, "reqtrace: contd does not stand before MPI: nothing is followed. Preload it as well: "
+				"LD_PRELOAD=libreqtrace.so:libcontd-mpi.so (MPICH: -mpich)\n");
 		return;
 	}
 	output_begin();
