@@ -63,4 +63,104 @@
           integer(kind=MPI_ADDRESS_KIND) CB_DATA
           external CB
         end subroutine PMPI_CONTINUEALL
+
+        subroutine MPI_REQUEST_GET_STATUS_ALL(COUNT,                    &
+     &      ARRAY_OF_REQUESTS, FLAG, ARRAY_OF_STATUSES, IERROR)
+          import MPI_STATUS_SIZE
+          integer COUNT, ARRAY_OF_REQUESTS(*), IERROR
+          logical FLAG
+          integer ARRAY_OF_STATUSES(MPI_STATUS_SIZE, *)
+        end subroutine MPI_REQUEST_GET_STATUS_ALL
+
+        subroutine MPI_REQUEST_GET_STATUS_ANY(COUNT,                    &
+     &      ARRAY_OF_REQUESTS, INDEX, FLAG, STATUS, IERROR)
+          import MPI_STATUS_SIZE
+          integer COUNT, ARRAY_OF_REQUESTS(*), INDEX, IERROR
+          logical FLAG
+          integer STATUS(MPI_STATUS_SIZE)
+        end subroutine MPI_REQUEST_GET_STATUS_ANY
+
+        subroutine MPI_REQUEST_GET_STATUS_SOME(INCOUNT,                 &
+     &      ARRAY_OF_REQUESTS, OUTCOUNT, ARRAY_OF_INDICES,              &
+     &      ARRAY_OF_STATUSES, IERROR)
+          import MPI_STATUS_SIZE
+          integer INCOUNT, ARRAY_OF_REQUESTS(*), OUTCOUNT, IERROR
+          integer ARRAY_OF_INDICES(*)
+          integer ARRAY_OF_STATUSES(MPI_STATUS_SIZE, *)
+        end subroutine MPI_REQUEST_GET_STATUS_SOME
+
+        subroutine PMPI_REQUEST_GET_STATUS_ALL(COUNT,                   &
+     &      ARRAY_OF_REQUESTS, FLAG, ARRAY_OF_STATUSES, IERROR)
+          import MPI_STATUS_SIZE
+          integer COUNT, ARRAY_OF_REQUESTS(*), IERROR
+          logical FLAG
+          integer ARRAY_OF_STATUSES(MPI_STATUS_SIZE, *)
+        end subroutine PMPI_REQUEST_GET_STATUS_ALL
+
+        subroutine PMPI_REQUEST_GET_STATUS_ANY(COUNT,                   &
+     &      ARRAY_OF_REQUESTS, INDEX, FLAG, STATUS, IERROR)
+          import MPI_STATUS_SIZE
+          integer COUNT, ARRAY_OF_REQUESTS(*), INDEX, IERROR
+          logical FLAG
+          integer STATUS(MPI_STATUS_SIZE)
+        end subroutine PMPI_REQUEST_GET_STATUS_ANY
+
+        subroutine PMPI_REQUEST_GET_STATUS_SOME(INCOUNT,                &
+     &      ARRAY_OF_REQUESTS, OUTCOUNT, ARRAY_OF_INDICES,              &
+     &      ARRAY_OF_STATUSES, IERROR)
+          import MPI_STATUS_SIZE
+          integer INCOUNT, ARRAY_OF_REQUESTS(*), OUTCOUNT, IERROR
+          integer ARRAY_OF_INDICES(*)
+          integer ARRAY_OF_STATUSES(MPI_STATUS_SIZE, *)
+        end subroutine PMPI_REQUEST_GET_STATUS_SOME
+
+        subroutine MPIX_REQUEST_GET_STATUS_ALL(COUNT,                   &
+     &      ARRAY_OF_REQUESTS, FLAG, ARRAY_OF_STATUSES, IERROR)
+          import MPI_STATUS_SIZE
+          integer COUNT, ARRAY_OF_REQUESTS(*), IERROR
+          logical FLAG
+          integer ARRAY_OF_STATUSES(MPI_STATUS_SIZE, *)
+        end subroutine MPIX_REQUEST_GET_STATUS_ALL
+
+        subroutine MPIX_REQUEST_GET_STATUS_ANY(COUNT,                   &
+     &      ARRAY_OF_REQUESTS, INDEX, FLAG, STATUS, IERROR)
+          import MPI_STATUS_SIZE
+          integer COUNT, ARRAY_OF_REQUESTS(*), INDEX, IERROR
+          logical FLAG
+          integer STATUS(MPI_STATUS_SIZE)
+        end subroutine MPIX_REQUEST_GET_STATUS_ANY
+
+        subroutine MPIX_REQUEST_GET_STATUS_SOME(INCOUNT,                &
+     &      ARRAY_OF_REQUESTS, OUTCOUNT, ARRAY_OF_INDICES,              &
+     &      ARRAY_OF_STATUSES, IERROR)
+          import MPI_STATUS_SIZE
+          integer INCOUNT, ARRAY_OF_REQUESTS(*), OUTCOUNT, IERROR
+          integer ARRAY_OF_INDICES(*)
+          integer ARRAY_OF_STATUSES(MPI_STATUS_SIZE, *)
+        end subroutine MPIX_REQUEST_GET_STATUS_SOME
+
+        subroutine PMPIX_REQUEST_GET_STATUS_ALL(COUNT,                  &
+     &      ARRAY_OF_REQUESTS, FLAG, ARRAY_OF_STATUSES, IERROR)
+          import MPI_STATUS_SIZE
+          integer COUNT, ARRAY_OF_REQUESTS(*), IERROR
+          logical FLAG
+          integer ARRAY_OF_STATUSES(MPI_STATUS_SIZE, *)
+        end subroutine PMPIX_REQUEST_GET_STATUS_ALL
+
+        subroutine PMPIX_REQUEST_GET_STATUS_ANY(COUNT,                  &
+     &      ARRAY_OF_REQUESTS, INDEX, FLAG, STATUS, IERROR)
+          import MPI_STATUS_SIZE
+          integer COUNT, ARRAY_OF_REQUESTS(*), INDEX, IERROR
+          logical FLAG
+          integer STATUS(MPI_STATUS_SIZE)
+        end subroutine PMPIX_REQUEST_GET_STATUS_ANY
+
+        subroutine PMPIX_REQUEST_GET_STATUS_SOME(INCOUNT,               &
+     &      ARRAY_OF_REQUESTS, OUTCOUNT, ARRAY_OF_INDICES,              &
+     &      ARRAY_OF_STATUSES, IERROR)
+          import MPI_STATUS_SIZE
+          integer INCOUNT, ARRAY_OF_REQUESTS(*), OUTCOUNT, IERROR
+          integer ARRAY_OF_INDICES(*)
+          integer ARRAY_OF_STATUSES(MPI_STATUS_SIZE, *)
+        end subroutine PMPIX_REQUEST_GET_STATUS_SOME
       end interface

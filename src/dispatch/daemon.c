@@ -54,8 +54,8 @@ static struct {
 /* Something that only looking can find, or that the daemon may run itself, or must tell a thread of. */
 static bool something_to_do(void)
 {
-	return contd__load_seq(&D.words_pending) || contd__load_seq(&D.put_off_carried) || contd__sources_pending_sig(WHERE_DAEMON) ||
-	       contd__marked_sig(CLASSES_DAEMON);
+	return contd__load_seq(&D.words_pending) || contd__load_seq(&D.put_off_carried) ||
+	       contd__sources_pending_sig(WHERE_DAEMON) || contd__marked_sig(CLASSES_DAEMON);
 }
 
 /* A thread in a compute region is to be rung when a descriptor says that there is something to look at. */

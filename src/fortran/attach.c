@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The entry points. Each has its PMPI name; the MPI name is weak, for tools. What mpi_f08 calls are other names of the
- * same functions: see fortran.h.
+ * The entry points of continuations. What mpi_f08 calls are other names of the same functions: see fortran.h.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -9,11 +8,6 @@
 
 #include "fortran/fortran.h"
 #include "rcu/atomic.h"
-
-#define ALIAS(name) __attribute__((alias(#name), visibility("default")))
-#define WEAK_ALIAS(name) __attribute__((weak, alias(#name), visibility("default")))
-
-#define FEW 16 /* handles that are converted without allocating */
 
 /* -------------------------------------------------------------------------------------- what only Fortran knows --- */
 
@@ -39,7 +33,7 @@ static void constants_get(void)
 	contd__f_constants_f08();
 }
 
-static bool is_ignored(const void *statuses)
+bool contd__f_is_ignored(const void *statuses)
 {
 	pthread_once(&constants_once, constants_get);
 	for (int i = 0; i < ignored_count; i++)
@@ -50,8 +44,7 @@ static bool is_ignored(const void *statuses)
 
 /* ------------------------------------------------------------------------------------------------------- errors --- */
 
-/* Before and after that, handles must not be converted: MPI ends the program. The C interface says what is wrong. */
-static bool mpi_runs(void)
+bool contd__f_mpi_runs(void)
 {
 	int initialized = 0, finalized = 0;
 
@@ -60,8 +53,7 @@ static bool mpi_runs(void)
 	return initialized && !finalized;
 }
 
-/* As the C interface reports errors. */
-static int error(int class)
+int contd__f_error(int class)
 {
 	PMPI_Comm_call_errhandler(MPI_COMM_SELF, class);
 	return class;
@@ -88,21 +80,21 @@ static int attach(int count, MPI_Fint requests[], contd__f_callback *cb, MPI_Ain
 {
 	MPI_Request few[FEW], *c_requests = few;
 	struct contd__f_handles handles = {.count = count, .c_null = MPI_REQUEST_NULL, .fortran = requests};
-	bool ignore = is_ignored(statuses);
+	bool ignore = contd__f_is_ignored(statuses);
 	struct contd__f_record *r;
 	int rc;
 
-	if (!mpi_runs() || count < 0)
+	if (!contd__f_mpi_runs() || count < 0)
 		return PMPI_Continueall(count, NULL, contd__f_run, NULL, NULL, MPI_REQUEST_NULL);
 	if (!cb || (count && (!requests || !statuses)))
-		return error(MPI_ERR_ARG);
+		return contd__f_error(MPI_ERR_ARG);
 	collect();
 	r = malloc(sizeof(*r) + (ignore ? 0 : (size_t)count * sizeof(r->statuses[0])));
 	if (r && count > FEW)
 		c_requests = malloc((size_t)count * sizeof(c_requests[0]));
 	if (!r || !c_requests) {
 		free(r);
-		return error(MPI_ERR_NO_MEM);
+		return contd__f_error(MPI_ERR_NO_MEM);
 	}
 	for (int i = 0; i < count; i++)
 		c_requests[i] = PMPI_Request_f2c(requests[i]);
@@ -130,12 +122,6 @@ static int attach(int count, MPI_Fint requests[], contd__f_callback *cb, MPI_Ain
 
 /* ------------------------------------------------------------------------------------------------- entry points --- */
 
-static void report(MPI_Fint *ierror, int rc)
-{
-	if (ierror)
-		*ierror = rc;
-}
-
 #define INIT_ARGUMENTS const MPI_Fint *info, MPI_Fint *cont_req, MPI_Fint *ierror
 
 CONTD_API void pmpi_continue_init_(INIT_ARGUMENTS);
@@ -144,14 +130,14 @@ CONTD_API void pmpi_continue_init_(INIT_ARGUMENTS)
 	MPI_Request c_cont_req;
 	int rc;
 
-	if (mpi_runs()) {
+	if (contd__f_mpi_runs()) {
 		rc = PMPI_Continue_init(PMPI_Info_f2c(*info), &c_cont_req);
 		if (!rc)
 			*cont_req = PMPI_Request_c2f(c_cont_req);
 	} else {
 		rc = PMPI_Continue_init(MPI_INFO_NULL, &c_cont_req);
 	}
-	report(ierror, rc);
+	contd__f_report(ierror, rc);
 }
 
 CONTD_API void mpi_continue_init_(INIT_ARGUMENTS) WEAK_ALIAS(pmpi_continue_init_);
@@ -165,7 +151,7 @@ CONTD_API void mpi_continue_init_f08_(INIT_ARGUMENTS) WEAK_ALIAS(pmpi_continue_i
 CONTD_API void pmpi_continue_(CONTINUE_ARGUMENTS);
 CONTD_API void pmpi_continue_(CONTINUE_ARGUMENTS)
 {
-	report(ierror, attach(1, op_request, cb, *cb_data, status, *cont_request));
+	contd__f_report(ierror, attach(1, op_request, cb, *cb_data, status, *cont_request));
 }
 
 CONTD_API void mpi_continue_(CONTINUE_ARGUMENTS) WEAK_ALIAS(pmpi_continue_);
@@ -182,7 +168,7 @@ CONTD_API void mpi_continue_scalar_f08_(CONTINUE_ARGUMENTS) WEAK_ALIAS(pmpi_cont
 CONTD_API void pmpi_continueall_(CONTINUEALL_ARGUMENTS);
 CONTD_API void pmpi_continueall_(CONTINUEALL_ARGUMENTS)
 {
-	report(ierror, attach(*count, array_of_op_requests, cb, *cb_data, array_of_statuses, *cont_request));
+	contd__f_report(ierror, attach(*count, array_of_op_requests, cb, *cb_data, array_of_statuses, *cont_request));
 }
 
 CONTD_API void mpi_continueall_(CONTINUEALL_ARGUMENTS) WEAK_ALIAS(pmpi_continueall_);

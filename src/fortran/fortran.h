@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Fortran bindings of the draft interface: attach.c has the entry points of both of them, callback.c what runs when
- * a continuation does. They use the public C interface only, by its PMPI names: a tool that wraps C and Fortran calls
+ * The Fortran bindings of the draft interface and of the status queries: attach.c and status.c have the entry points of both
+ * of them, callback.c what runs when a continuation does. They use the public C interface only, by its PMPI names: a tool that wraps C and Fortran calls
  * then sees each call once.
  *
  * Names and arguments are gfortran's, which are those of most compilers: an underscore behind the name in small
@@ -12,9 +12,16 @@
 #ifndef CONTD_FORTRAN_FORTRAN_H
 #define CONTD_FORTRAN_FORTRAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <contd/mpi.h>
+
+/* Each entry point has its PMPI name; the MPI name is weak, for tools. */
+#define ALIAS(name) __attribute__((alias(#name), visibility("default")))
+#define WEAK_ALIAS(name) __attribute__((weak, alias(#name), visibility("default")))
+
+#define FEW 16 /* handles that are converted without allocating */
 
 /* MPI_Continue_cb_function. */
 typedef void contd__f_callback(MPI_Fint *array_of_statuses, MPI_Aint *user_data, MPI_Fint *ierror);
@@ -57,8 +64,26 @@ struct contd__f_record {
  */
 extern struct contd__f_record *contd__f_spent;
 
-/* MPI_STATUS_SIZE. */
+/* MPI_STATUS_SIZE; once contd__f_is_ignored() was asked. */
 extern MPI_Fint contd__f_status_size;
+
+/* Is it MPI_STATUS_IGNORE or MPI_STATUSES_IGNORE? */
+bool contd__f_is_ignored(const void *statuses);
+
+/*
+ * MPI is initialized, and not finalized. Before and after that handles must not be converted: MPI ends the program. The C
+ * interface says what is wrong.
+ */
+bool contd__f_mpi_runs(void);
+
+/* Told as the C interface tells errors; returns the class. */
+int contd__f_error(int class);
+
+static inline void contd__f_report(MPI_Fint *ierror, int rc)
+{
+	if (ierror)
+		*ierror = rc;
+}
 
 /* The continuation that the C interface is given; data is the record. Async-signal-safe. */
 void contd__f_run(MPI_Status *statuses, void *data);

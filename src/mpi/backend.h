@@ -89,6 +89,11 @@ struct contd__mpi_backend {
 	 * too. Of a CR contd__peek_cr() tells.
 	 */
 	enum contd__seen (*peek)(MPI_Request request, MPI_Status *status);
+	/*
+	 * The first complete one of these, from `from` on, as peek() says with *status; `count` where there is none; -1 at a
+	 * handle that is none. *active becomes true where one that is active was passed.
+	 */
+	int (*peek_next)(const MPI_Request *requests, int from, int count, bool *active, MPI_Status *status);
 	/* Progress for a status query, which must be attempted whatever is complete already. */
 	void (*peek_progress)(void);
 

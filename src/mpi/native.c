@@ -444,7 +444,7 @@ static enum contd__seen peek(MPI_Request request, MPI_Status *status)
 
 	if (r->free == cr_free)
 		return contd__peek_cr(&native_cr(request)->cr, status);
-	if (r->state == OMPI_INACTIVE || r->type == OMPI_TYPE_NULL)
+	if (r->state == OMPI_INACTIVE) /* MPI_REQUEST_NULL too; what is complete from the start is active */
 		return SEEN_NOTHING;
 	/* A hooked one becomes inactive when its continuation runs. Acquire: the status was written before. */
 	if (contd__load_acquire(&r->complete) != OMPI_COMPLETED || r->complete_cb == op_hook)
@@ -455,6 +455,33 @@ static enum contd__seen peek(MPI_Request request, MPI_Status *status)
 	if (status)
 		*status = r->status;
 	return SEEN_COMPLETE;
+}
+
+static int peek_next(const MPI_Request *requests, int from, int count, bool *active, MPI_Status *status)
+{
+	bool passed = false;
+	int i;
+
+	for (i = from; i < count; i++) {
+		struct contd__ompi_request *r = inside(requests[i]);
+		enum contd__seen seen;
+
+		if (!r)
+			return -1;
+		if (r->state == OMPI_INACTIVE)
+			continue;
+		/* Mostly they wait. */
+		if (contd__load(&r->complete) != OMPI_COMPLETED && r->free != cr_free) {
+			passed = true;
+			continue;
+		}
+		seen = peek(requests[i], status);
+		passed |= seen != SEEN_NOTHING;
+		if (seen == SEEN_COMPLETE)
+			break;
+	}
+	*active |= passed;
+	return i;
 }
 
 /* ---------------------------------------------------------------------------------------------------- attaching --- */
@@ -686,6 +713,7 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.cr_changed = cr_changed,
 	.cr_raise = cr_raise,
 	.peek = peek,
+	.peek_next = peek_next,
 	.peek_progress = peek_progress,
 	.specials = specials,
 	.hooked = hooked,

@@ -378,12 +378,13 @@ static enum contd__seen seen_by_mpi(MPI_Request request, MPI_Status *status)
 
 static enum contd__seen peek(MPI_Request request, MPI_Status *status)
 {
-	struct contd__handle *h = request == MPI_REQUEST_NULL ? NULL : contd__handle_find(request);
-	enum contd__seen seen = SEEN_NOTHING;
+	struct contd__handle *h;
+	enum contd__seen seen;
 	MPI_Status its;
 
 	if (request == MPI_REQUEST_NULL)
 		return SEEN_NOTHING;
+	h = contd__load(&contd__handles) ? contd__handle_find(request) : NULL;
 	if (h && h->cr)
 		return contd__peek_cr(h->cr, status);
 	if (h && contd__load_acquire(&h->hooked))
@@ -392,6 +393,21 @@ static enum contd__seen peek(MPI_Request request, MPI_Status *status)
 	if (seen == SEEN_COMPLETE && status)
 		*status = its;
 	return seen;
+}
+
+static int peek_next(const MPI_Request *requests, int from, int count, bool *active, MPI_Status *status)
+{
+	for (int i = from; i < count; i++) {
+		enum contd__seen seen;
+
+		if (!requests[i]) /* zero is no handle in either of the great implementations */
+			return -1;
+		seen = peek(requests[i], status);
+		*active |= seen != SEEN_NOTHING;
+		if (seen == SEEN_COMPLETE)
+			return i;
+	}
+	return count;
 }
 
 /* MPI's own progress, which is made in passing by a call that asks for something that is not there. */
@@ -721,6 +737,7 @@ const struct contd__mpi_backend contd__mpi_portable = {
 	.cr_of = cr_of,
 	.cr_raise = cr_raise,
 	.peek = peek,
+	.peek_next = peek_next,
 	.peek_progress = peek_progress,
 	.specials = specials,
 	.hooked = hooked,

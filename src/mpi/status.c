@@ -30,9 +30,6 @@ static int begin(int count, const MPI_Request requests[], bool others)
 		return contd__mpi_error(MPI_ERR_COUNT);
 	if (!others || (count && !requests))
 		return contd__mpi_error(MPI_ERR_ARG);
-	for (int i = 0; i < count; i++)
-		if (!requests[i]) /* zero is no handle in either of the great implementations */
-			return contd__mpi_error(MPI_ERR_REQUEST);
 	if (contd__load(&contd__cr_live))
 		contd__look_beside(&contd__mpi_source);
 	contd__mpi->peek_progress();
@@ -59,8 +56,11 @@ CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests
 	*flag = 0;
 	for (int i = 0; i < count; i++) {
 		MPI_Status *status = at(statuses, i);
-		enum contd__seen seen = contd__mpi->peek(requests[i], status);
+		enum contd__seen seen;
 
+		if (!requests[i]) /* zero is no handle in either of the great implementations */
+			return contd__mpi_error(MPI_ERR_REQUEST);
+		seen = contd__mpi->peek(requests[i], status);
 		if (seen == SEEN_PENDING)
 			return MPI_SUCCESS;
 		if (seen == SEEN_NOTHING && status)
@@ -83,25 +83,21 @@ static int turn(int count)
 CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
 					   MPI_Status *status)
 {
-	int rc = begin(count, requests, index && flag && usable(status)), start;
+	int rc = begin(count, requests, index && flag && usable(status)), start, found;
 	bool active = false;
 
 	if (rc)
 		return rc;
 	start = turn(count);
-	*index = MPI_UNDEFINED;
-	for (int i = 0; i < count; i++) {
-		int k = i < count - start ? start + i : start + i - count;
-		enum contd__seen seen = contd__mpi->peek(requests[k], at(status, 0));
-
-		active |= seen != SEEN_NOTHING;
-		if (seen != SEEN_COMPLETE)
-			continue;
-		*index = k;
-		*flag = 1;
-		return MPI_SUCCESS;
-	}
-	*flag = !active;
+	found = contd__mpi->peek_next(requests, start, count, &active, at(status, 0));
+	if (found == count)
+		found = contd__mpi->peek_next(requests, 0, start, &active, at(status, 0));
+	else
+		start = count;
+	if (found < 0)
+		return contd__mpi_error(MPI_ERR_REQUEST);
+	*index = found < start ? found : MPI_UNDEFINED;
+	*flag = found < start || !active;
 	if (!active && at(status, 0))
 		*status = contd__status_empty;
 	return MPI_SUCCESS;
@@ -116,10 +112,10 @@ CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request reque
 	if (rc)
 		return rc;
 	for (int i = 0; i < incount; i++) {
-		enum contd__seen seen = contd__mpi->peek(requests[i], at(statuses, n));
-
-		active |= seen != SEEN_NOTHING;
-		if (seen == SEEN_COMPLETE)
+		i = contd__mpi->peek_next(requests, i, incount, &active, at(statuses, n));
+		if (i < 0)
+			return contd__mpi_error(MPI_ERR_REQUEST);
+		if (i < incount)
 			indices[n++] = i;
 	}
 	*outcount = active ? n : MPI_UNDEFINED;
