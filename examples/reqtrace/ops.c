@@ -387,6 +387,26 @@ void op_close(struct op *op, int rc)
 	release_lock();
 }
 
+static void back(struct op *op, MPI_Request handle)
+{
+	struct entry **at = find_that(handle, false), *e = at ? *at : enter(handle);
+
+	if (e) {
+		op->outcome = ACTIVE;
+		e->op = op;
+		e->kind = op->kind;
+	}
+}
+
+void op_back(struct op *op, MPI_Request handle)
+{
+	if (!op)
+		return;
+	take_lock();
+	back(op, handle);
+	release_lock();
+}
+
 /* ------------------------------------------------------------------------------------------------- continuations --- */
 
 void cr_made(MPI_Request cr)
@@ -455,15 +475,9 @@ struct attached *attached_make(int count, const MPI_Request *handles, MPI_Status
 void attached_undo(struct attached *a)
 {
 	take_lock();
-	for (int i = 0; i < a->count; i++) {
-		struct entry **at = a->ops[i] ? find_that(a->handles[i], false) : NULL;
-		struct entry *e = at ? *at : a->ops[i] ? enter(a->handles[i]) : NULL;
-
-		if (e) {
-			e->op = a->ops[i];
-			e->kind = e->op->kind;
-		}
-	}
+	for (int i = 0; i < a->count; i++)
+		if (a->ops[i])
+			back(a->ops[i], a->handles[i]);
 	attached_release(a);
 	release_lock();
 }
@@ -650,7 +664,8 @@ void ops_timeline(FILE *out, int rank, uint64_t zero, const char *host)
 	for (size_t i = 0; i < count; i++) {
 		op = ops[i];
 		fprintf(out,
-			",\n{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%u,"
+			",\n{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%"
+			"u,"
 			"\"args\":{\"ended\":\"%s\",\"by\":\"%s\"",
 			kind_names[op->kind], outcome_names[op->outcome], ((double)op->start - (double)zero) / 1000,
 			(double)(op->end - op->start) / 1000, rank, lane_for(lanes, &lane_count, op),

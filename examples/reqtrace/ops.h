@@ -16,9 +16,12 @@
 
 enum kind {
 #define KIND(name, ...) KIND_##name,
-	SENDS(KIND) KIND_Irecv, KIND_Imrecv, SEND_INITS(KIND) KIND_Recv_init, COLLECTIVES(KIND) MORE(KIND) MADE(KIND)
+	SENDS(KIND) KIND_Irecv,
+	KIND_Imrecv,
+	SEND_INITS(KIND) KIND_Recv_init,
+	COLLECTIVES(KIND) MORE(KIND) MADE(KIND)
 #undef KIND
-	KINDS
+		KINDS
 };
 
 enum outcome { ACTIVE, COMPLETED, CANCELLED, FAILED, FREED, OUTCOMES };
@@ -48,6 +51,8 @@ struct op *op_take(MPI_Request handle);
 void op_done(struct op *op, const MPI_Status *status, const char *by);
 /* ... and the call that completed it has returned. Then op is gone. */
 void op_close(struct op *op, int rc);
+/* ... or has not completed it: the handle stands for it again. */
+void op_back(struct op *op, MPI_Request handle);
 
 /* CRs: the tool does not look at them. */
 void cr_made(MPI_Request cr);

@@ -224,11 +224,20 @@ static void note_all(int count, const MPI_Request *requests, struct room *r, con
 	}
 }
 
-/* After the call. statuses: of each that has failed, where rc is MPI_ERR_IN_STATUS. */
-static void close_all(int count, struct room *r, int rc, const MPI_Status *statuses)
+/*
+ * After the call. statuses: where rc is MPI_ERR_IN_STATUS they tell of each. Behind one that has failed MPICH leaves others
+ * as they are, complete or not, with MPI_ERR_PENDING.
+ */
+static void close_all(int count, const MPI_Request *requests, struct room *r, int rc, const MPI_Status *statuses)
 {
-	for (int i = 0; i < count; i++)
-		op_close(r->ops[i], rc != MPI_ERR_IN_STATUS ? rc : statuses ? statuses[i].MPI_ERROR : MPI_SUCCESS);
+	for (int i = 0; i < count; i++) {
+		int error = rc == MPI_ERR_IN_STATUS && statuses ? statuses[i].MPI_ERROR : rc;
+
+		if (error == MPI_ERR_PENDING)
+			op_back(r->ops[i], requests[i]);
+		else
+			op_close(r->ops[i], error);
+	}
 }
 
 /* ------------------------------------------------------ the call as it is, and what it completed, by saved handles */
@@ -361,7 +370,7 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 		return MPI_SUCCESS;
 	note_all(1, request, &r, "Test");
 	rc = NEXT.Test(request, flag, status);
-	close_all(1, &r, rc, NULL);
+	op_close(r.ops[0], rc);
 	return rc;
 }
 
@@ -379,7 +388,7 @@ int MPI_Wait(MPI_Request *request, MPI_Status *status)
 		return saved_one(request, NULL, status, "Wait");
 	note_all(1, request, &r, "Wait");
 	rc = NEXT.Wait(request, status);
-	close_all(1, &r, rc, NULL);
+	op_close(r.ops[0], rc);
 	return rc;
 }
 
@@ -397,8 +406,9 @@ int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuse
 	seen = look_all(count, requests, &r);
 	if (seen == 1) {
 		note_all(count, requests, &r, "Testall");
+		statuses = at(statuses, 0) == MPI_STATUS_IGNORE ? r.statuses : statuses;
 		rc = NEXT.Testall(count, requests, flag, statuses);
-		close_all(count, &r, rc, at(statuses, 0) == MPI_STATUS_IGNORE ? NULL : statuses);
+		close_all(count, requests, &r, rc, statuses);
 	} else if (seen == 0) {
 		*flag = 0;
 		rc = MPI_SUCCESS;
@@ -420,8 +430,9 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 		sched_yield();
 	if (seen == 1) {
 		note_all(count, requests, &r, "Waitall");
+		statuses = at(statuses, 0) == MPI_STATUS_IGNORE ? r.statuses : statuses;
 		rc = NEXT.Waitall(count, requests, statuses);
-		close_all(count, &r, rc, at(statuses, 0) == MPI_STATUS_IGNORE ? NULL : statuses);
+		close_all(count, requests, &r, rc, statuses);
 	} else {
 		rc = saved_all(count, requests, NULL, statuses, "Waitall");
 	}
@@ -449,13 +460,11 @@ static int complete_some(int n, MPI_Request *requests, const int *indices, MPI_S
 	if (failed) {
 		int places[FEW], *where = n <= FEW ? places : malloc((size_t)n * sizeof(int)), m = 0;
 
-		if (where)
-			rc = NEXT.Testsome(n, r->handles, &m, where, statuses);
-		else
-			rc = MPI_ERR_NO_MEM;
-		for (int i = 0; i < n; i++)
+		rc = where ? NEXT.Testsome(n, r->handles, &m, where, statuses) : MPI_ERR_NO_MEM;
+		for (int i = 0; i < n; i++) {
 			requests[indices[i]] = r->handles[i];
-		close_all(n, r, MPI_SUCCESS, NULL);
+			op_close(r->ops[i], MPI_SUCCESS); /* what the query has said stays */
+		}
 		if (where != places)
 			free(where);
 		return rc;
@@ -532,7 +541,7 @@ static int any(int count, MPI_Request *requests, int *index, int *flag, MPI_Stat
 	if (n > 0) {
 		note_all(1, &requests[indices[0]], &r, by);
 		rc = NEXT.Test(&requests[indices[0]], &done, status);
-		close_all(1, &r, rc, NULL);
+		op_close(r.ops[0], rc);
 		*index = indices[0];
 		if (flag)
 			*flag = 1;
