@@ -27,7 +27,7 @@ struct kind_sum {
 struct entry {
 	struct entry *next;
 	MPI_Request handle;
-	struct op *op; /* NULL: inactive */
+	struct op *op, *last; /* active ones, the oldest first */
 	long long bytes;
 	int peer, tag;
 	enum kind kind;
@@ -82,9 +82,7 @@ static void insert(struct entry *e)
 {
 	struct entry **at = &buckets[bucket_of(e->handle, bucket_count)];
 
-	while (*at) /* behind others of that handle */
-		at = &(*at)->next;
-	e->next = NULL;
+	e->next = *at;
 	*at = e;
 }
 
@@ -129,6 +127,26 @@ static void leave(struct entry **at)
 	*at = e->next;
 	entry_count--;
 	free(e);
+}
+
+/* The handle's, made if there is none. */
+static struct entry *entry_of(MPI_Request handle)
+{
+	struct entry **at = find(handle);
+
+	return at ? *at : enter(handle);
+}
+
+static void append(struct entry *e, struct op *op)
+{
+	if (!op)
+		return;
+	op->behind = NULL;
+	if (e->op)
+		e->last->behind = op;
+	else
+		e->op = op;
+	e->last = op;
 }
 
 /* ------------------------------------------------------------------------------------------------- the operations --- */
@@ -271,10 +289,10 @@ void op_started(enum kind kind, MPI_Request handle, int peer, int tag, long long
 	struct entry *e;
 
 	take_lock();
-	e = enter(handle);
+	e = entry_of(handle);
 	if (e) {
-		e->kind = kind;
-		e->op = begin(kind, peer, tag, bytes, start);
+		e->persistent = false; /* it was freed behind our back */
+		append(e, begin(kind, peer, tag, bytes, start));
 	}
 	release_lock();
 }
@@ -284,7 +302,7 @@ void op_made(enum kind kind, MPI_Request handle, int peer, int tag, long long by
 	struct entry *e;
 
 	take_lock();
-	e = enter(handle);
+	e = entry_of(handle);
 	if (e) {
 		e->kind = kind;
 		e->peer = peer;
@@ -295,24 +313,14 @@ void op_made(enum kind kind, MPI_Request handle, int peer, int tag, long long by
 	release_lock();
 }
 
-/* Of several entries of a handle the first that has what is asked for. */
-static struct entry **find_that(MPI_Request handle, bool active)
-{
-	struct entry **at = find(handle);
-
-	while (at && *at && ((*at)->handle != handle || (active && !(*at)->op) || (!active && !(*at)->persistent)))
-		at = &(*at)->next;
-	return at && *at ? at : NULL;
-}
-
 void op_restarted(MPI_Request handle, uint64_t start)
 {
 	struct entry **at;
 
 	take_lock();
-	at = find_that(handle, false);
-	if (at && !(*at)->op)
-		(*at)->op = begin((*at)->kind, (*at)->peer, (*at)->tag, (*at)->bytes, start);
+	at = find(handle);
+	if (at && (*at)->persistent)
+		append(*at, begin((*at)->kind, (*at)->peer, (*at)->tag, (*at)->bytes, start));
 	release_lock();
 }
 
@@ -323,38 +331,20 @@ void op_cancel(MPI_Request handle)
 	release_lock();
 }
 
-void op_free(MPI_Request handle)
-{
-	struct entry **at;
-
-	take_lock();
-	at = find_that(handle, true);
-	at = at ? at : find(handle);
-	if (at) {
-		if ((*at)->op) {
-			end((*at)->op, FREED, now_ns(), "Request_free");
-			account((*at)->op);
-		}
-		if ((*at)->cr)
-			__atomic_fetch_sub(&crs, 1, __ATOMIC_RELAXED);
-		leave(at);
-	}
-	release_lock();
-}
-
+/* The oldest one that the handle stands for. */
 static struct op *take(MPI_Request handle)
 {
-	struct entry **at = find_that(handle, true);
-	struct op *op = NULL;
+	struct entry **at = find(handle);
+	struct op *op = at ? (*at)->op : NULL;
 
-	if (at) {
-		op = (*at)->op;
-		(*at)->op = NULL;
-		if (!(*at)->persistent)
-			leave(at);
-	} else if (handle != MPI_REQUEST_NULL && !find(handle)) {
+	if (!at) {
 		unknown++;
+		return NULL;
 	}
+	if (op)
+		(*at)->op = op->behind;
+	if (!(*at)->op && !(*at)->persistent && !(*at)->cr)
+		leave(at);
 	return op;
 }
 
@@ -368,6 +358,27 @@ struct op *op_take(MPI_Request handle)
 	op = take(handle);
 	release_lock();
 	return op;
+}
+
+void op_free(MPI_Request handle)
+{
+	struct entry **at;
+	struct op *op;
+
+	take_lock();
+	at = find(handle);
+	if (at && (*at)->cr) {
+		__atomic_fetch_sub(&crs, 1, __ATOMIC_RELAXED);
+		leave(at);
+	} else if (at) {
+		(*at)->persistent = false;
+		op = take(handle);
+		if (op) {
+			end(op, FREED, now_ns(), "Request_free");
+			account(op);
+		}
+	}
+	release_lock();
 }
 
 void op_done(struct op *op, const MPI_Status *status, const char *by)
@@ -389,13 +400,11 @@ void op_close(struct op *op, int rc)
 
 static void back(struct op *op, MPI_Request handle)
 {
-	struct entry **at = find_that(handle, false), *e = at ? *at : enter(handle);
+	struct entry *e = entry_of(handle);
 
-	if (e) {
-		op->outcome = ACTIVE;
-		e->op = op;
-		e->kind = op->kind;
-	}
+	op->outcome = ACTIVE;
+	if (e)
+		append(e, op);
 }
 
 void op_back(struct op *op, MPI_Request handle)
@@ -414,7 +423,7 @@ void cr_made(MPI_Request cr)
 	struct entry *e;
 
 	take_lock();
-	e = enter(cr);
+	e = entry_of(cr);
 	if (e)
 		e->cr = true;
 	release_lock();
@@ -459,10 +468,8 @@ struct attached *attached_make(int count, const MPI_Request *handles, MPI_Status
 		a = NULL;
 	} else {
 		for (int i = 0; i < a->count; i++) {
-			struct entry **at = handles[i] == MPI_REQUEST_NULL ? NULL : find_that(handles[i], true);
-
 			a->handles[i] = handles[i];
-			if (at)
+			if (handles[i] != MPI_REQUEST_NULL && find(handles[i]))
 				a->ops[i] = take(handles[i]);
 		}
 		a->next = attached_all;
@@ -530,6 +537,7 @@ void *attached_failed(void *data)
 void ops_end(void)
 {
 	uint64_t when = now_ns();
+	struct op *op;
 
 	take_lock();
 	for (struct attached *a = attached_all; a; a = a->next)
@@ -541,10 +549,10 @@ void ops_end(void)
 			}
 	for (size_t i = 0; i < bucket_count; i++)
 		for (struct entry *e = buckets[i]; e; e = e->next)
-			if (e->op) {
-				end(e->op, ACTIVE, when, "");
-				account(e->op);
-				e->op = NULL;
+			while ((op = e->op)) {
+				e->op = op->behind;
+				end(op, ACTIVE, when, "");
+				account(op);
 			}
 	release_lock();
 }

@@ -27,7 +27,7 @@ enum kind {
 enum outcome { ACTIVE, COMPLETED, CANCELLED, FAILED, FREED, OUTCOMES };
 
 struct op {
-	struct op *next;
+	struct op *next, *behind; /* in the timeline; of the same handle */
 	uint64_t start, end; /* ns */
 	const char *by;      /* the call that told of its end */
 	long long bytes;     /* -1: not known */
