@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "mpi/backend.h"
+#include "mpi/grequest.h"
 #include "mpi/ring.h"
 #include "mpi/sockets.h"
 
@@ -71,8 +72,10 @@ static void drive(enum contd__where where, bool last)
 	if (!contd__mpi_thread_may())
 		return;
 	contd__add(&driving, 1);
-	if (contd__load_seq(&contd__mpi_open))
+	if (contd__load_seq(&contd__mpi_open)) {
+		contd__general_drain();
 		contd__mpi->progress(last ? PROGRESS_ALL : PROGRESS);
+	}
 	contd__sub(&driving, 1);
 	if (where == WHERE_REGION || where == WHERE_THREAD)
 		contd__put_off_drain();
@@ -80,7 +83,7 @@ static void drive(enum contd__where where, bool last)
 
 static uint32_t pending(void)
 {
-	return contd__mpi->pending();
+	return contd__mpi->pending() + contd__general_any();
 }
 
 struct contd__source contd__mpi_source = {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/grequest.h"
 #include "mpi/native.h"
 #include "mpi/portable.h"
 #include "rcu/memory.h"
@@ -106,8 +107,14 @@ static void op_recheck(struct contd__op *op)
 		op_complete(op);
 }
 
+/*
+ * Generalized requests count as pending, complete or not: what is complete is finished, and that calls free_fn, before the
+ * continuation; what has been hooked is given back after it.
+ */
 static bool complete_already(const struct contd__ompi_request *request)
 {
+	if (request->type == OMPI_TYPE_GEN)
+		return false;
 	/* Acquire: the status was written before. */
 	return request->state == OMPI_INACTIVE || contd__load_acquire(&request->complete) == OMPI_COMPLETED;
 }
@@ -148,8 +155,6 @@ static int finish_complete(MPI_Request *handle, MPI_Status *to)
 			*to = contd__status_empty;
 		return MPI_SUCCESS;
 	}
-	if (request->type == OMPI_TYPE_GEN)
-		O.grequest_query(request, &request->status);
 	status_mend(request);
 	code = request->status.MPI_ERROR;
 	if (to)
@@ -484,9 +489,11 @@ static int look(const struct contd__mpi_attach *a, const struct contd_group *gro
 			look->crs++;
 			look->crs_pending += contd__group_outstanding_sig(cr->cr.group) != 0;
 		} else if (!complete_already(r)) {
+			const void *complete = contd__load(&r->complete);
+
 			if (r->complete_cb)
 				return MPI_ERR_REQUEST; /* one continuation an operation, ours or Open MPI's own */
-			if (contd__load(&r->complete) != OMPI_PENDING && !complete_already(r))
+			if (complete != OMPI_PENDING && complete != OMPI_COMPLETED)
 				return MPI_ERR_REQUEST; /* a thread sleeps on it: MPI 4.1, 11.6.2 */
 			look->pending++;
 		}
@@ -601,6 +608,8 @@ static int in_progress(void)
 	}
 	if (!call && contd__load(&stale.head))
 		stale_sync();
+	if (contd__general_any() && !contd__in_handler())
+		contd__general_drain();
 	if ((call && call->runs_itself) || !contd__may_run())
 		return 0;
 	return (int)contd__run_ready();

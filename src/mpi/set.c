@@ -3,6 +3,7 @@
 
 #include "mpi/backend.h"
 #include "mpi/calls.h"
+#include "mpi/grequest.h"
 #include "mpi/set.h"
 #include "rcu/memory.h"
 
@@ -36,7 +37,7 @@ static void set_put_off(struct contd__set *set)
 
 bool contd__put_off_any(void)
 {
-	return contd__load(&put_off.head) != NULL;
+	return contd__load(&put_off.head) != NULL || contd__general_any();
 }
 
 static void release(struct contd__set *set)
@@ -50,7 +51,8 @@ void contd__put_off_drain(void)
 {
 	struct cds_lfs_head *head;
 
-	if (!contd__put_off_any())
+	contd__general_drain();
+	if (!contd__load(&put_off.head))
 		return;
 	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &put_off});
 	for (struct cds_lfs_node *node = head ? &head->node : NULL, *next; node; node = next) {
