@@ -8,7 +8,7 @@
 #include "mpi/portable.h"
 #include "rcu/memory.h"
 
-uint32_t contd__generals, contd__general_holds;
+uint32_t contd__general_known, contd__generals, contd__general_holds;
 struct __cds_lfs_stack contd__general_deferred;
 int (*contd__grequest_start)(MPI_Grequest_query_function *query, MPI_Grequest_free_function *free,
 			     MPI_Grequest_cancel_function *cancel, void *extra, MPI_Request *request);
@@ -107,6 +107,7 @@ static void entry_leave(struct entry *e)
 {
 	contd__store_seq(&e->request, NOBODYS);
 	contd__store_seq(&e->general, NULL);
+	contd__sub(&contd__general_known, 1);
 }
 
 static void happened(struct contd__general *g, uint32_t what)
@@ -197,6 +198,7 @@ static int on_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest
 		free(g);
 		return rc;
 	}
+	contd__add(&contd__general_known, 1);
 	contd__add(&contd__generals, 1);
 	entry_take(g, e);
 	*request = g->request;

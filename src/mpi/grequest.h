@@ -28,6 +28,7 @@
 
 struct contd__general;
 
+extern uint32_t contd__general_known;                  /* there are so many that MPI has not freed */
 extern uint32_t contd__generals;                       /* known ones that nobody has completed */
 extern uint32_t contd__general_holds;                  /* those whose free_fn is kept back */
 extern struct __cds_lfs_stack contd__general_deferred; /* to be completed by a thread that may call MPI */

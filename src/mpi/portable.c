@@ -567,12 +567,12 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 		 * Whether one of which nothing is known is persistent and inactive, only a test tells; and it costs,
 		 * for it makes progress (and gives way, where MPI was told to).
 		 */
-		if (h || is_shared(*request) || !contd__recently_started(*request)) {
-			g = h ? NULL : contd__general_find(*request);
-			if (g)
-				contd__general_hold(g);
+		g = h || contd__load(&contd__general_known) == 0 ? NULL : contd__general_find(*request);
+		if (g)
+			contd__general_hold(g);
+		/* (A handle of MPICH's that was another request's not long ago may be a generalized one's now.) */
+		if (h || g || is_shared(*request) || !contd__recently_started(*request))
 			test_one(request, &flag, &status);
-		}
 		if (!flag) {
 			push(set, *request, to, h, g);
 			if (!h)

@@ -300,7 +300,7 @@ static void check_bad(void)
 {
 	struct general g;
 	MPI_Request r;
-	char byte;
+	char byte, out = 1;
 
 	check_begin("bad input");
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -323,7 +323,7 @@ static void check_bad(void)
 	/* No generalized one. */
 	MPI_Irecv(&byte, 1, MPI_BYTE, 0, 5, MPI_COMM_SELF, &r);
 	CHECK(contd_mpi_grequest_complete(r) != MPI_SUCCESS);
-	MPI_Send(&byte, 1, MPI_BYTE, 0, 5, MPI_COMM_SELF);
+	MPI_Send(&out, 1, MPI_BYTE, 0, 5, MPI_COMM_SELF);
 	CHECK_OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
