@@ -99,7 +99,8 @@ CONTD_API struct contd_group *contd_mpi_group(MPI_Request cont_req);
  * As MPI_Grequest_complete, and also where MPI must not be called: in an async-signal-safe continuation that contd's handler
  * runs, or on a thread that the thread level keeps out of MPI. There the request is put on a list, without memory or lock,
  * and what completes it is whatever comes first of a thread that may call MPI: a call that makes progress, contd_poll(), a
- * compute region's handler, or the daemon with MPI_THREAD_MULTIPLE. Elsewhere MPI_Grequest_complete is called at once.
+ * compute region's handler, or the daemon with MPI_THREAD_MULTIPLE; query_fn may be called there. Elsewhere
+ * MPI_Grequest_complete is called at once.
  * The request must have been started from C, by a call of MPI_Grequest_start that came to contd; of others
  * MPI_Grequest_complete is called where it may be.
  * Context: any thread, in any continuation. Not in signal handlers of the program's own, which contd cannot tell from the

@@ -61,13 +61,6 @@ static MPI_Request begin(struct general *g)
 	return g->handle;
 }
 
-/* What free_fn is part of may be cleaned up by the next calls of MPI's. */
-static void until_freed(struct general *g)
-{
-	for (int i = 0; i < 1000 && !g->frees; i++)
-		drive_once();
-}
-
 static void status_holds(struct general *g)
 {
 	int count = -1;
@@ -92,7 +85,6 @@ CONFORMANCE_BOTH(s8_1_runs_after_grequest_complete, 1, single,
 	CHECK_EQ(g.runs + g.queries + g.frees, 0);
 	CHECK_OK(MPI_Grequest_complete(g.handle));
 	wait_cr(&cr);
-	until_freed(&g);
 	CHECK_EQ(g.runs, 1);
 	free_cr(&cr);
 }
@@ -110,7 +102,6 @@ CONFORMANCE_BOTH(s8_1_query_fills_the_status, 1, single, "query_fn has filled th
 		if (!before)
 			CHECK_OK(MPI_Grequest_complete(g.handle));
 		wait_cr(&cr);
-		until_freed(&g);
 		CHECK_EQ(g.runs, 1);
 		CHECK(g.queries_before >= 1);
 		CHECK_EQ(g.late_queries, 0);
@@ -137,7 +128,6 @@ CONFORMANCE_BOTH(s8_1_free_comes_after_the_callback, 1, single,
 		if (i == 0)
 			CHECK_OK(MPI_Grequest_complete(g.handle));
 		wait_cr(&cr);
-		until_freed(&g);
 		CHECK_EQ(g.runs, 1);
 		CHECK_EQ(g.frees_before, 0);
 		CHECK_EQ(g.frees, 1);
@@ -174,7 +164,6 @@ CONFORMANCE_BOTH(s8_1_several_in_one_set, 1, single,
 	wait_cr(&cr);
 	CHECK_EQ(all.runs, 1);
 	for (int i = 0; i < N; i++) {
-		until_freed(&g[i]);
 		CHECK_EQ(g[i].frees, 1);
 		g[i].status = statuses[i];
 		status_holds(&g[i]);
@@ -204,7 +193,6 @@ CONFORMANCE_BOTH(s8_1_completed_by_another_thread, 1, multiple,
 		CHECK_OK(attach(&r, on_general, &g, &g.status, cr));
 		wait_cr(&cr);
 		pthread_join(thread, NULL);
-		until_freed(&g);
 		CHECK_EQ(g.runs, 1);
 		CHECK_EQ(g.frees_before, 0);
 		CHECK_EQ(g.frees, 1);
@@ -233,7 +221,6 @@ CONFORMANCE_BOTH(s8_1_completed_in_a_callback, 1, single, "A callback may comple
 	CHECK_OK(MPI_Grequest_complete(g[0].handle));
 	wait_cr(&cr);
 	for (int i = 0; i < 2; i++) {
-		until_freed(&g[i]);
 		CHECK_EQ(g[i].runs, 1);
 		CHECK_EQ(g[i].frees_before, 0);
 		CHECK_EQ(g[i].frees, 1);
@@ -260,7 +247,6 @@ CONFORMANCE_BOTH(s8_1_cancel, 1, single,
 		if (!before)
 			CHECK_OK(MPI_Grequest_complete(g.handle));
 		wait_cr(&cr);
-		until_freed(&g);
 		CHECK_EQ(g.runs, 1);
 		MPI_Test_cancelled(&g.status, &cancelled);
 		CHECK(cancelled);
@@ -299,7 +285,6 @@ CONFORMANCE_BOTH(s8_2_complete_wakes_waiters, 1, multiple,
 		compute_ms(3); /* most likely it waits by now */
 		CHECK_OK(MPI_Grequest_complete(g.handle));
 		pthread_join(thread, NULL);
-		until_freed(&g);
 		CHECK_EQ(g.runs, on_cr);
 	}
 	again(&cr);
