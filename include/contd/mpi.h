@@ -136,6 +136,23 @@ CONTD_API int contd_mpi_event(MPI_Request *request, MPI_Status *status, struct c
  */
 CONTD_API struct contd_group *contd_mpi_group(MPI_Request cont_req);
 
+/* ------------------------------------------------------------------------------------------- generalized requests --- */
+
+/*
+ * As MPI_Grequest_complete, and also where MPI must not be called: in an async-signal-safe continuation that contd's handler
+ * runs, or on a thread that the thread level keeps out of MPI. There the request is put on a list, without memory or lock,
+ * and what completes it is whatever comes first of a thread that may call MPI: a call that makes progress, contd_poll(), a
+ * compute region's handler, or the daemon with MPI_THREAD_MULTIPLE; query_fn may be called there. Elsewhere
+ * MPI_Grequest_complete is called at once.
+ * The request must have been started from C, by a call of MPI_Grequest_start that came to contd; of others
+ * MPI_Grequest_complete is called where it may be.
+ * Context: any thread, in any continuation. Not in signal handlers of the program's own, which contd cannot tell from the
+ * thread: contd_event_complete() may be called there, and this function by that event's continuation.
+ * Errors: MPI_ERR_REQUEST (no generalized request, or not known; or complete already), MPI_ERR_OTHER (in the child of a
+ * fork). Where MPI must not be called they are returned, and no error handler is called.
+ */
+CONTD_API int contd_mpi_grequest_complete(MPI_Request request);
+
 /* ------------------------------------------------------------------------------------------------------ doorbells --- */
 
 /*

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "mpi/grequest.h"
 #include "mpi/handles.h"
 #include "mpi/library.h"
 #include "mpi/portable.h"
@@ -121,6 +122,8 @@ static void look_around(void)
 {
 	uint32_t pending = contd__mpi->pending();
 
+	if (contd__general_any() && contd__may_run())
+		contd__general_drain();
 	if (pending && contd__may_run() && (pending <= FEW_PENDING || ++calls % EVERY == 0))
 		contd__portable_poll(1);
 }

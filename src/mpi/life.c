@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "mpi/backend.h"
+#include "mpi/grequest.h"
 #include "mpi/ring.h"
 #include "mpi/sockets.h"
 #include "mpi/template.h"
@@ -86,6 +87,7 @@ static void drive(enum contd__where where, bool last)
 	if (!contd__mpi_thread_may())
 		return;
 	if (contd__mpi_enter()) {
+		contd__general_drain();
 		contd__mpi->progress(last ? PROGRESS_ALL : PROGRESS);
 		contd__mpi_leave();
 	}
@@ -95,7 +97,7 @@ static void drive(enum contd__where where, bool last)
 
 static uint32_t pending(void)
 {
-	return contd__mpi->pending();
+	return contd__mpi->pending() + contd__general_any();
 }
 
 struct contd__source contd__mpi_source = {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/grequest.h"
 #include "mpi/native.h"
 #include "mpi/portable.h"
 #include "mpi/template.h"
@@ -107,17 +108,16 @@ static void op_recheck(struct contd__op *op)
 		op_complete(op);
 }
 
-/* Is it one of a template? Then even when it is complete it is finished as if it were not: complete_fn comes last. */
-static inline bool of_template(const struct contd__ompi_request *request)
-{
-	return request->type == OMPI_TYPE_GEN && contd__instance_is((MPI_Request)(uintptr_t)request);
-}
-
+/*
+ * Generalized requests count as pending, complete or not: what is complete is finished, and that calls free_fn, before the
+ * continuation; what has been hooked is given back after it.
+ */
 static bool complete_already(const struct contd__ompi_request *request)
 {
+	if (request->type == OMPI_TYPE_GEN)
+		return false;
 	/* Acquire: the status was written before. */
-	return request->state == OMPI_INACTIVE ||
-	       (contd__load_acquire(&request->complete) == OMPI_COMPLETED && !of_template(request));
+	return request->state == OMPI_INACTIVE || contd__load_acquire(&request->complete) == OMPI_COMPLETED;
 }
 
 /* The error handler that Open MPI itself would use. It frees the requests it is shown: so it is shown a likeness. */
@@ -156,8 +156,6 @@ static int finish_complete(MPI_Request *handle, MPI_Status *to)
 			*to = contd__status_empty;
 		return MPI_SUCCESS;
 	}
-	if (request->type == OMPI_TYPE_GEN)
-		O.grequest_query(request, &request->status);
 	status_mend(request);
 	code = request->status.MPI_ERROR;
 	if (to)
@@ -538,9 +536,11 @@ static int look(const struct contd__mpi_attach *a, const struct contd_group *gro
 			look->crs++;
 			look->crs_pending += contd__group_outstanding_sig(cr->cr.group) != 0;
 		} else if (!complete_already(r)) {
+			const void *complete = contd__load(&r->complete);
+
 			if (r->complete_cb)
 				return MPI_ERR_REQUEST; /* one continuation an operation, ours or Open MPI's own */
-			if (contd__load(&r->complete) != OMPI_PENDING && contd__load(&r->complete) != OMPI_COMPLETED)
+			if (complete != OMPI_PENDING && complete != OMPI_COMPLETED)
 				return MPI_ERR_REQUEST; /* a thread sleeps on it: MPI 4.1, 11.6.2 */
 			look->pending++;
 		}
@@ -659,6 +659,8 @@ static int in_progress(void)
 		stale_sync();
 	if (!(call && call->runs_itself))
 		contd__instances_look();
+	if (contd__general_any() && !contd__in_handler())
+		contd__general_drain();
 	if ((call && call->runs_itself) || !contd__may_run())
 		return 0;
 	return (int)contd__run_ready();

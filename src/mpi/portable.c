@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/grequest.h"
 #include "mpi/handles.h"
 #include "mpi/portable.h"
 #include "mpi/template.h"
@@ -125,7 +126,7 @@ static void lane_take_incoming(struct lane *l)
 /* What the persistent request's entry says ends before its continuation can run and start it again. */
 static void op_complete(struct contd__op *op, const MPI_Status *status)
 {
-	if (op->backend)
+	if (op->persistent)
 		contd__store_release(&((struct contd__handle *)op->backend)->hooked, 0);
 	contd__sub(&ops_pending, 1);
 	contd__op_done_sig(op, status);
@@ -252,8 +253,9 @@ uint32_t contd__portable_poll(uint32_t least)
 
 bool contd__portable_busy(void)
 {
+	/* A generalized request may be completed by a handler on the very thread that waits, which has to see to it then. */
 	return contd__load_seq(&ops_pending) || contd__marked_sig(CLASSES_ALL) || contd__put_off_any() ||
-	       contd__load(&contd__instances_waiting);
+	       contd__load(&contd__generals) || contd__load(&contd__instances_waiting);
 }
 
 /* ---------------------------------------------------------------------------------------- continuation requests --- */
@@ -302,7 +304,7 @@ static int cr_create(struct contd_group *group, bool revised, struct contd__cr *
 		free(p);
 		return rc;
 	}
-	rc = PMPI_Grequest_start(cr_query, cr_free_function, cr_cancel_function, p, &p->cr.handle);
+	rc = contd__grequest_start(cr_query, cr_free_function, cr_cancel_function, p, &p->cr.handle);
 	if (rc == MPI_SUCCESS) {
 		p->handle = contd__handle_add(p->cr.handle, &p->cr);
 		rc = p->handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
@@ -356,6 +358,15 @@ static bool hooked(MPI_Request request)
 	return h && contd__load_acquire(&h->hooked);
 }
 
+/* Active ones whose status is empty too: Open MPI's cancelled receives, and what query functions leave as it was. */
+static bool may_be_empty(MPI_Request request, const MPI_Status *status)
+{
+	int cancelled = 0;
+
+	return (PMPI_Test_cancelled(status, &cancelled) == MPI_SUCCESS && cancelled) ||
+	       (contd__load(&contd__general_known) && contd__general_find(request)) || contd__instance_is(request);
+}
+
 /* What MPI says of a request. Where it is complete *status is whole, MPI_ERROR too. */
 static enum contd__seen seen_by_mpi(MPI_Request request, MPI_Status *status)
 {
@@ -369,7 +380,7 @@ static enum contd__seen seen_by_mpi(MPI_Request request, MPI_Status *status)
 	if (rc == MPI_SUCCESS && !flag)
 		return SEEN_PENDING;
 	if (rc == MPI_SUCCESS && status->MPI_SOURCE == contd__status_empty.MPI_SOURCE &&
-	    status->MPI_TAG == contd__status_empty.MPI_TAG)
+	    status->MPI_TAG == contd__status_empty.MPI_TAG && !may_be_empty(request, status))
 		return SEEN_NOTHING;
 	if (status->MPI_SOURCE == nobody)
 		status->MPI_SOURCE = contd__status_empty.MPI_SOURCE;
@@ -587,7 +598,7 @@ static void finish(const struct contd__mpi_attach *a)
 }
 
 static void push(struct contd__set *set, MPI_Request request, MPI_Status *status, struct contd__handle *h,
-		 struct contd__instance *instance)
+		 struct contd__general *g, struct contd__instance *instance)
 {
 	struct contd__op *op = &set->op[set->count++];
 
@@ -595,7 +606,7 @@ static void push(struct contd__set *set, MPI_Request request, MPI_Status *status
 				 .set = set,
 				 .status = status,
 				 .persistent = h != NULL,
-				 .backend = h,
+				 .backend = h ? (void *)h : (void *)g,
 				 .instance = instance,
 				 .state = OP_TAKEN};
 	if (set->results)
@@ -604,6 +615,13 @@ static void push(struct contd__set *set, MPI_Request request, MPI_Status *status
 		contd__store_release(&h->hooked, 1);
 	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &P.lane[h != NULL].incoming}, &op->incoming);
 	CONTD_TESTPOINT("op_hooked");
+}
+
+/* A generalized request that is complete, status and all; its free_fn is called when the set is released. */
+static void keep(struct contd__set *set, struct contd__general *g)
+{
+	set->op[set->count++] =
+		(struct contd__op){.request = MPI_REQUEST_NULL, .set = set, .backend = g, .state = OP_DONE};
 }
 
 static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
@@ -615,6 +633,7 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 		MPI_Request *request = &a->requests[i];
 		MPI_Status status, *to = contd__status_at(a, i);
 		struct contd__instance *instance;
+		struct contd__general *g;
 		struct contd__handle *h;
 		int flag = 0;
 
@@ -629,16 +648,22 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 		 * for it makes progress (and gives way, where MPI was told to).
 		 */
 		instance = h ? NULL : contd__instance_hook(*request);
-		if (h || is_shared(*request) || !(instance || contd__recently_started(*request)))
+		g = h || instance || contd__load(&contd__general_known) == 0 ? NULL : contd__general_find(*request);
+		if (g)
+			contd__general_hold(g);
+		/* (A handle of MPICH's that was another request's not long ago may be a generalized one's now.) */
+		if (h || g || is_shared(*request) || !(instance || contd__recently_started(*request)))
 			test_one(request, &flag, &status);
 		if (!flag) {
-			push(set, *request, to, h, instance);
+			push(set, *request, to, h, g, instance);
 			if (!h)
 				*request = MPI_REQUEST_NULL;
 			continue;
 		}
 		if (h)
 			tell_singly(h, &status);
+		if (g)
+			keep(set, g);
 		if (to)
 			*to = status;
 		if (status.MPI_ERROR != MPI_SUCCESS && a->revised)
@@ -665,6 +690,21 @@ static void unlook(const struct contd__look *look)
 static void ops_nothing(struct contd__set *set)
 {
 	(void)set;
+}
+
+/* But for generalized requests, whose free_fn comes after the continuation. */
+static void ops_release(struct contd__set *set)
+{
+	if (contd__load(&contd__general_holds) == 0)
+		return;
+	for (uint32_t i = 0; i < set->count; i++) {
+		struct contd__op *op = &set->op[i];
+		int rc = op->backend && !op->persistent ? contd__general_release(op->backend) : MPI_SUCCESS;
+
+		/* As MPI itself: Open MPI (4.1) does not notice. */
+		if (rc != MPI_SUCCESS && test_keeps)
+			PMPI_Comm_call_errhandler(MPI_COMM_WORLD, rc);
+	}
 }
 
 /* --------------------------------------------------------------------------------------------------------- life --- */
@@ -755,5 +795,5 @@ const struct contd__mpi_backend contd__mpi_portable = {
 	.finish = finish,
 	.hook = hook,
 	.ops_tell = ops_nothing,
-	.ops_release = ops_nothing,
+	.ops_release = ops_release,
 };

@@ -100,6 +100,14 @@
 	   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status), \
 	  (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status))
 
+/* Generalized requests, whatever the backend: grequest.c. */
+#define CONTD_GENERAL(X) \
+	X(Grequest_start, \
+	  (MPI_Grequest_query_function * query_fn, MPI_Grequest_free_function * free_fn, \
+	   MPI_Grequest_cancel_function * cancel_fn, void *extra, MPI_Request *request), \
+	  (query_fn, free_fn, cancel_fn, extra, request)) \
+	X(Grequest_complete, (MPI_Request request), (request))
+
 struct contd__next {
 #define CONTD_NEXT_FIELD(name, parameters, arguments) int(*name) parameters;
 	CONTD_INTERCEPTED(CONTD_NEXT_FIELD)

@@ -3,6 +3,7 @@
 
 #include "mpi/backend.h"
 #include "mpi/calls.h"
+#include "mpi/grequest.h"
 #include "mpi/set.h"
 #include "mpi/template.h"
 #include "rcu/memory.h"
@@ -37,7 +38,7 @@ static void set_put_off(struct contd__set *set)
 
 bool contd__put_off_any(void)
 {
-	return contd__load(&put_off.head) != NULL;
+	return contd__load(&put_off.head) != NULL || contd__general_any();
 }
 
 /* Operations of templates, after the callback; of the revised interface those that have completed. */
@@ -52,14 +53,21 @@ static void instances_finish(struct contd__set *set)
 	}
 }
 
-static void release(struct contd__set *set)
+/* What MPI, and templates, are to get back. A function of its own in the machine code too, for scripts/check-call-graph. */
+__attribute__((noinline)) static void give_back(struct contd__set *set)
 {
-	CONTD_TESTPOINT("set_release");
 	instances_finish(set);
 	contd__mpi->ops_release(set);
 	for (uint32_t i = 0; i < set->count; i++)
 		if (set->op[i].instance)
 			contd__instance_unref(set->op[i].instance);
+	contd__store_release(&set->count, 0);
+}
+
+static void release(struct contd__set *set)
+{
+	CONTD_TESTPOINT("set_release");
+	give_back(set);
 	free(set);
 }
 
@@ -67,7 +75,8 @@ void contd__put_off_drain(void)
 {
 	struct cds_lfs_head *head;
 
-	if (!contd__put_off_any())
+	contd__general_drain();
+	if (!contd__load(&put_off.head))
 		return;
 	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &put_off});
 	for (struct cds_lfs_node *node = head ? &head->node : NULL, *next; node; node = next) {
@@ -209,8 +218,16 @@ void contd__invoke_revised(struct contd__slot *s)
 		failed = cb(rc, s->data);
 		rc = MPI_SUCCESS;
 	}
-	if (may_call_mpi())
-		instances_finish(set);
+	/*
+	 * Nothing of a set that has not failed is used any more but its references, and who waits for the CR is to find
+	 * free_fn called: so what MPI is to get back it gets here, and not when the last reference is dropped.
+	 */
+	if (may_call_mpi()) {
+		if (contd__load_seq(&set->rc) == MPI_SUCCESS)
+			give_back(set);
+		else
+			instances_finish(set);
+	}
 	if (failed != MPI_SUCCESS && set->cr) {
 		if (rc == MPI_SUCCESS)
 			contd__store_seq(&set->rc, failed);

@@ -4,6 +4,7 @@
 
 #include "mpi/backend.h"
 #include "mpi/calls.h"
+#include "mpi/grequest.h"
 #include "mpi/portable.h"
 #include "mpi/template.h"
 #include "rcu/memory.h"
@@ -534,7 +535,7 @@ static int make(struct template *t, void *extra_state, struct contd__instance **
 	i->status = contd__status_empty;
 	i->status.MPI_SOURCE = MPI_UNDEFINED; /* with the empty status it would look inactive (portable.c) */
 	i->status.MPI_TAG = MPI_UNDEFINED;
-	rc = PMPI_Grequest_start(on_query, on_free, on_cancel, i, &i->request);
+	rc = contd__grequest_start(on_query, on_free, on_cancel, i, &i->request);
 	if (rc) {
 		free(i);
 		return rc;

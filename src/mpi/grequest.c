@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "mpi/backend.h"
+#include "mpi/grequest.h"
+#include "mpi/library.h"
+#include "mpi/portable.h"
+#include "rcu/memory.h"
+
+uint32_t contd__general_known, contd__generals, contd__general_holds;
+struct __cds_lfs_stack contd__general_deferred;
+int (*contd__grequest_start)(MPI_Grequest_query_function *query, MPI_Grequest_free_function *free,
+			     MPI_Grequest_cancel_function *cancel, void *extra, MPI_Request *request);
+
+/*
+ * Handles to requests. Who looks one up may be a handler that has interrupted anything, so nothing that it reads is ever
+ * freed but the request, which is there while its handle is valid: an entry stays in its bucket, and is used again. There
+ * are as many as there were requests in a bucket at a time.
+ */
+#define BUCKETS 4096u
+
+#define NOBODYS ((MPI_Request)0) /* no handle in either of the great implementations, and a constant in both */
+
+struct entry {
+	struct entry *next;
+	MPI_Request request;           /* NOBODYS, or a handle */
+	struct contd__general *general; /* NULL: it may be taken */
+};
+
+/* What has not happened yet. */
+#define COMPLETION 1u /* MPI has not been told that it is complete */
+#define FREEING 2u    /* MPI has not called free_fn; MPICH (4.0) does so in MPI_Request_free, complete or not */
+#define HELD 4u       /* a continuation has not run */
+
+struct contd__general {
+	struct cds_lfs_node deferred;
+	struct entry *entry;
+	MPI_Request request;
+	uint32_t left;
+	uint32_t completed; /* somebody has said so, once */
+	MPI_Grequest_query_function *query;
+	MPI_Grequest_free_function *free;
+	MPI_Grequest_cancel_function *cancel;
+	void *extra;
+};
+
+static struct entry *bucket[BUCKETS];
+static struct entry *spare; /* one, so that there is an entry before MPI is asked for a request */
+
+static struct entry **bucket_of(MPI_Request request)
+{
+	uint64_t x = (uint64_t)(uintptr_t)request;
+
+	x = (x ^ x >> 33) * 0xff51afd7ed558ccdull;
+	return &bucket[(x ^ x >> 29) % BUCKETS];
+}
+
+struct contd__general *contd__general_find(MPI_Request request)
+{
+	if (request == NOBODYS)
+		return NULL;
+	/* Acquire: pairs with the releases in entry_take. */
+	for (struct entry *e = contd__load_acquire(bucket_of(request)); e; e = e->next)
+		if (contd__load_acquire(&e->request) == request)
+			return contd__load(&e->general);
+	return NULL;
+}
+
+static struct entry *entry_get(void)
+{
+	struct entry *e = contd__xchg(&spare, NULL);
+
+	return e ? e : contd__zalloc(sizeof(*e));
+}
+
+static void entry_put(struct entry *e)
+{
+	free(contd__xchg(&spare, e));
+}
+
+/* One of the bucket's own that is nobody's, or else the new one. */
+static void entry_take(struct contd__general *g, struct entry *new)
+{
+	struct entry **b = bucket_of(g->request);
+
+	for (struct entry *e = contd__load_acquire(b); e; e = e->next) {
+		struct contd__general *nobody = NULL;
+
+		if (contd__load(&e->general) || !contd__cas(&e->general, &nobody, g))
+			continue;
+		entry_put(new);
+		g->entry = e;
+		contd__store_release(&e->request, g->request);
+		return;
+	}
+	g->entry = new;
+	new->general = g;
+	new->request = g->request;
+	new->next = contd__load(b);
+	while (!contd__cas(b, &new->next, new))
+		;
+}
+
+/* From here on MPI may give its handle to another request. */
+static void entry_leave(struct entry *e)
+{
+	contd__store_seq(&e->request, NOBODYS);
+	contd__store_seq(&e->general, NULL);
+	contd__sub(&contd__general_known, 1);
+}
+
+static void happened(struct contd__general *g, uint32_t what)
+{
+	struct entry *e = g->entry; /* of the last two each may be the one that frees it */
+	uint32_t before = contd__and(&g->left, ~what), left = before & ~what;
+
+	if (before & (COMPLETION | FREEING) && !(left & (COMPLETION | FREEING)))
+		entry_leave(e);
+	if (!left)
+		free(g);
+}
+
+/* ------------------------------------------------------------------------------------ what MPI calls, of contd's --- */
+
+static int query(void *extra, MPI_Status *status)
+{
+	const struct contd__general *g = extra;
+
+	return g->query(g->extra, status);
+}
+
+static int free_or_keep(void *extra)
+{
+	struct contd__general *g = extra;
+	int rc = contd__load_seq(&g->left) & HELD ? MPI_SUCCESS : g->free(g->extra);
+
+	happened(g, FREEING);
+	return rc;
+}
+
+static int cancel(void *extra, int complete)
+{
+	const struct contd__general *g = extra;
+
+	return g->cancel(g->extra, complete);
+}
+
+void contd__general_hold(struct contd__general *g)
+{
+	contd__or(&g->left, HELD);
+	contd__add(&contd__general_holds, 1);
+}
+
+int contd__general_release(struct contd__general *g)
+{
+	int rc = g->free(g->extra);
+
+	contd__sub(&contd__general_holds, 1);
+	happened(g, HELD);
+	return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------- what is called --- */
+
+struct next {
+#define NEXT_FIELD(name, parameters, arguments) int(*name) parameters;
+	CONTD_GENERAL(NEXT_FIELD)
+#undef NEXT_FIELD
+};
+
+static struct next next_mpi, next_pmpi, tool;
+static struct contd__library mpi_library, fortran_library;
+
+static int on_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
+			     MPI_Grequest_cancel_function *cancel_fn, void *extra, MPI_Request *request)
+{
+	struct contd__general *g;
+	struct entry *e;
+	int rc;
+
+	if (!query_fn || !free_fn || !cancel_fn || !request)
+		return next_pmpi.Grequest_start(query_fn, free_fn, cancel_fn, extra, request); /* which says so */
+	g = contd__zalloc(sizeof(*g));
+	e = g ? entry_get() : NULL;
+	if (!e) {
+		free(g);
+		return contd__mpi_error(MPI_ERR_NO_MEM);
+	}
+	g->query = query_fn;
+	g->free = free_fn;
+	g->cancel = cancel_fn;
+	g->extra = extra;
+	g->left = COMPLETION | FREEING;
+	rc = next_pmpi.Grequest_start(query, free_or_keep, cancel, g, &g->request);
+	if (rc) {
+		entry_put(e);
+		free(g);
+		return rc;
+	}
+	contd__add(&contd__general_known, 1);
+	contd__add(&contd__generals, 1);
+	entry_take(g, e);
+	*request = g->request;
+	return MPI_SUCCESS;
+}
+
+/* The caller is the one who completes it. */
+static int complete(struct contd__general *g)
+{
+	MPI_Request request = g->request;
+
+	contd__sub(&contd__generals, 1);
+	happened(g, COMPLETION); /* before it is so: MPI may free it at once, and give its handle to another one */
+	return next_pmpi.Grequest_complete(request);
+}
+
+static int on_Grequest_complete(MPI_Request request)
+{
+	struct contd__general *g = contd__general_find(request);
+
+	if (!g)
+		return next_pmpi.Grequest_complete(request);
+	return contd__xchg(&g->completed, 1) ? contd__mpi_error(MPI_ERR_REQUEST) : complete(g);
+}
+
+void contd__general_drain(void)
+{
+	struct cds_lfs_head *head;
+
+	if (!contd__general_any())
+		return;
+	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &contd__general_deferred});
+	for (struct cds_lfs_node *node = head ? &head->node : NULL, *next; node; node = next) {
+		next = node->next;
+		CONTD_TESTPOINT("general_drain");
+		complete(caa_container_of(node, struct contd__general, deferred));
+	}
+}
+
+/*
+ * No handler comes here that has interrupted anything but computation: MPI may be called, also to tell of an error.
+ * A function of its own in the machine code too, or scripts/check-call-graph could not tell it from its caller.
+ */
+__attribute__((noinline)) static int complete_here(struct contd__general *g, MPI_Request request)
+{
+	if (request == MPI_REQUEST_NULL)
+		return contd__mpi_error(MPI_ERR_REQUEST);
+	if (!g)
+		return next_pmpi.Grequest_complete(request);
+	return contd__xchg(&g->completed, 1) ? contd__mpi_error(MPI_ERR_REQUEST) : complete(g);
+}
+
+/* Everything else is there since the request was started; so this needs no memory, waits for nothing, and cannot fail. */
+int contd_mpi_grequest_complete(MPI_Request request)
+{
+	bool open = contd__load_acquire(&contd__mpi_open) != 0;
+	struct contd__general *g;
+
+	if (contd__load(&contd__dispatch.forked))
+		return MPI_ERR_OTHER;
+	g = contd__general_find(request);
+	/* Before contd's first start nothing but the program itself can have called it. */
+	if (!contd__in_handler() && (!open || contd__mpi_thread_may()))
+		return complete_here(g, request);
+	if (!open)
+		return MPI_ERR_OTHER;
+	if (!g || contd__xchg(&g->completed, 1))
+		return MPI_ERR_REQUEST;
+	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &contd__general_deferred}, &g->deferred);
+	CONTD_TESTPOINT("general_deferred");
+	contd__pending_sig();
+	return MPI_SUCCESS;
+}
+
+/* ----------------------------------------------------------------------------------------------------- the names --- */
+
+static void find_tool(void *mpi)
+{
+	Dl_info info;
+	void *library;
+
+	if (!dladdr(mpi, &info) || !(library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
+		return;
+#define FIND(name, parameters, arguments) \
+	{ \
+		void *own = dlsym(library, "MPI_" #name); \
+\
+		tool.name = own && own != (void *)next_mpi.name ? next_mpi.name : NULL; \
+	}
+	CONTD_GENERAL(FIND)
+#undef FIND
+	dlclose(library);
+}
+
+/* As in intercept.c. */
+__attribute__((constructor)) static void resolve(void)
+{
+	uintptr_t address;
+
+#define RESOLVE(name, parameters, arguments) \
+	next_mpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "MPI_" #name); \
+	next_pmpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "PMPI_" #name);
+	CONTD_GENERAL(RESOLVE)
+#undef RESOLVE
+	contd__grequest_start = next_pmpi.Grequest_start;
+	address = (uintptr_t)next_pmpi.Grequest_start;
+	if (!address)
+		return;
+	contd__library_find(&mpi_library, address);
+	contd__library_find(&fortran_library, (uintptr_t)dlsym(RTLD_DEFAULT, "mpi_grequest_start_"));
+	find_tool((void *)address);
+}
+
+/*
+ * Calls that are not the program's, or whose functions are called by other rules than those of C: MPICH's Fortran library
+ * starts the request by this call, and then has MPI remember that they are Fortran's.
+ */
+static inline bool passes(const void *caller)
+{
+	return contd__library_has(&mpi_library, caller) || contd__library_has(&fortran_library, caller);
+}
+
+#define NAMES(name, parameters, arguments) \
+	CONTD_API int MPI_##name parameters; \
+	CONTD_API int PMPI_##name parameters; \
+	int MPI_##name parameters \
+	{ \
+		if (passes(__builtin_return_address(0))) \
+			return next_mpi.name arguments; \
+		return tool.name ? tool.name arguments : on_##name arguments; \
+	} \
+	int PMPI_##name parameters \
+	{ \
+		return passes(__builtin_return_address(0)) ? next_pmpi.name arguments : on_##name arguments; \
+	}
+CONTD_GENERAL(NAMES)

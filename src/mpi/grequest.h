@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Generalized requests of the program's. MPI_Grequest_start is intercepted, and MPI gets functions of contd's that go on
+ * to the program's. So it is known which handles are generalized requests; free_fn can be kept back until a continuation
+ * has run; and each has what contd_mpi_grequest_complete() needs where it may not call MPI, from the start on.
+ *
+ *  operation                thread  handler  progress
+ *  contd__general_find        yes     yes    wait-free: entries are added, and used again for the same bucket, never freed
+ *  contd__general_hold        yes     no     lock-free; before MPI can have freed the request
+ *  contd__general_release     yes     no     calls the program's free_fn
+ *  contd__general_drain       yes     no     calls MPI, and the program's query_fn
+ *  contd__general_any         yes     yes    wait-free
+ *
+ * What is not known: those that Fortran starts, whose functions are called by other rules, those that MPI itself starts,
+ * and all where calls do not come to contd (a plugin).
+ */
+#ifndef CONTD_MPI_GREQUEST_H
+#define CONTD_MPI_GREQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <urcu/lfstack.h>
+
+#include <mpi.h>
+
+#include "rcu/atomic.h"
+
+struct contd__general;
+
+extern uint32_t contd__general_known;                  /* there are so many that MPI has not freed */
+extern uint32_t contd__generals;                       /* known ones that nobody has completed */
+extern uint32_t contd__general_holds;                  /* those whose free_fn is kept back */
+extern struct __cds_lfs_stack contd__general_deferred; /* to be completed by a thread that may call MPI */
+
+/* NULL: it is none, or not known. */
+struct contd__general *contd__general_find(MPI_Request request);
+
+/* Keep free_fn back until it is released; the code that free_fn returns. */
+void contd__general_hold(struct contd__general *g);
+int contd__general_release(struct contd__general *g);
+
+/* Are there any to be completed? Then complete them. */
+static inline bool contd__general_any(void)
+{
+	return contd__load(&contd__general_deferred.head) != NULL;
+}
+void contd__general_drain(void);
+
+/* MPI_Grequest_start of the layer behind contd: contd's own generalized requests are not the program's. */
+extern int (*contd__grequest_start)(MPI_Grequest_query_function *query, MPI_Grequest_free_function *free,
+				    MPI_Grequest_cancel_function *cancel, void *extra, MPI_Request *request);
+
+#endif
