@@ -34,12 +34,12 @@ struct options {
 struct copy {
 	MPI_Request request; /* the operation itself, for push_fn to mark */
 	int fd, from, piece, depth;
-	long long size;      /* bytes that are to come */
-	long long posted;    /* of them, so many are asked for, */
-	long long written;   /* and so many in the file */
-	char *buffer;        /* depth pieces, used in turns */
+	long long size;    /* bytes that are to come */
+	long long posted;  /* of them, so many are asked for, */
+	long long written; /* and so many in the file */
+	char *buffer;      /* depth pieces, used in turns */
 	MPI_Request *receive;
-	int over;            /* for who computes meanwhile: the last piece is in the file, or it has failed */
+	int over; /* for who computes meanwhile: the last piece is in the file, or it has failed */
 };
 
 static long long at_most(long long left, int piece)
@@ -50,7 +50,8 @@ static long long at_most(long long left, int piece)
 static int post(struct copy *c)
 {
 	long long slot = c->posted / c->piece % c->depth, bytes = at_most(c->size - c->posted, c->piece);
-	int rc = MPI_Irecv(c->buffer + slot * c->piece, (int)bytes, MPI_BYTE, c->from, TAG, MPI_COMM_WORLD, &c->receive[slot]);
+	int rc = MPI_Irecv(c->buffer + slot * c->piece, (int)bytes, MPI_BYTE, c->from, TAG, MPI_COMM_WORLD,
+			   &c->receive[slot]);
 
 	c->posted += rc == MPI_SUCCESS ? bytes : 0;
 	return rc;
@@ -274,10 +275,9 @@ static bool number(const char *text, long long most, long long *value)
 /* 0; 1: help was asked for; 2: they are wrong. */
 static int read_options(int argc, char **argv, struct options *o)
 {
-	static const struct option names[] = {{"size", 1, NULL, 's'},	 {"piece", 1, NULL, 'p'},
-					      {"depth", 1, NULL, 'd'},	 {"compute", 0, NULL, 'c'},
-					      {"output", 1, NULL, 'o'},	 {"help", 0, NULL, 'h'},
-					      {NULL, 0, NULL, 0}};
+	static const struct option names[] = {
+		{"size", 1, NULL, 's'},   {"piece", 1, NULL, 'p'}, {"depth", 1, NULL, 'd'}, {"compute", 0, NULL, 'c'},
+		{"output", 1, NULL, 'o'}, {"help", 0, NULL, 'h'},  {NULL, 0, NULL, 0}};
 	long long value;
 	int c;
 

@@ -16,8 +16,9 @@
 /* ---------------------------------------------------------------------------------------------------- templates --- */
 
 /* A handle is no address: one that was freed, or never was one, is found out. */
-struct template {
-	uintptr_t handle; /* 0: freed by the program */
+struct template
+{
+	uintptr_t handle;    /* 0: freed by the program */
 	uint32_t references; /* the handle, and each instance */
 	MPIX_Gr_start_function *start;
 	MPIX_Gr_push_function *push;
@@ -85,8 +86,8 @@ struct contd__instance {
 	void *extra_state;
 	uint32_t references; /* MPI, and whoever has it in hands: begin, push, mark, a continuation */
 	/* Under lock. */
-	struct contd__instance *next;   /* in its bucket */
-	struct cds_list_head node;      /* of those that are pushed */
+	struct contd__instance *next; /* in its bucket */
+	struct cds_list_head node;    /* of those that are pushed */
 	enum state state;
 	bool busy;   /* start_fn or push_fn runs */
 	bool listed; /* it is in that list */

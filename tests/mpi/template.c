@@ -126,7 +126,8 @@ static void check_cr_wait(bool async_signal_safe)
 {
 	static struct exchange e[MANY];
 	struct seen seen[MANY] = {0};
-	MPI_Request cr = async_signal_safe ? check_cr("mpi_continue_async_signal_safe", "true", NULL, NULL) : check_plain_cr();
+	MPI_Request cr =
+		async_signal_safe ? check_cr("mpi_continue_async_signal_safe", "true", NULL, NULL) : check_plain_cr();
 	double x = 1;
 
 	memset(e, 0, sizeof(e));
