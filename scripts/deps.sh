@@ -23,7 +23,7 @@ EOF
 deps_missing() {
 	local entry have=1
 	for entry in cc:build-essential c++:build-essential make:build-essential cmake:cmake ninja:ninja-build \
-		pkg-config:pkg-config spin:spin; do
+		pkg-config:pkg-config spin:spin python3:python3; do
 		command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
 	done
 	command -v pkg-config >/dev/null || have=0

@@ -293,6 +293,8 @@ static struct contd__handle *handle_of(const MPI_Request *request)
 	return request && *request != MPI_REQUEST_NULL ? contd__handle_find(*request) : NULL;
 }
 
+static void on_the_way(void);
+
 static int on_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
 	struct contd__handle *h = handle_of(&request);
@@ -305,8 +307,12 @@ static int on_Request_get_status(MPI_Request request, int *flag, MPI_Status *sta
 	}
 	if (portable())
 		contd__instances_look();
-	if (!portable() || !h || !flag || (!h->cr && !contd__load_acquire(&h->hooked)))
-		return NEXT.Request_get_status(request, flag, status);
+	if (!portable() || !h || !flag || (!h->cr && !contd__load_acquire(&h->hooked))) {
+		int rc = NEXT.Request_get_status(request, flag, status);
+
+		on_the_way(); /* what it is asked about may depend on a continuation */
+		return rc;
+	}
 	contd__portable_poll(1);
 	if (contd__may_run())
 		contd__run_ready();

@@ -123,7 +123,7 @@ static const char *probe(void)
 
 const char *contd__ompi_find(void)
 {
-	const char *why = version_refuses();
+	const char *why = contd__next_pmpi.Start ? version_refuses() : "the MPI library does not stand behind contd";
 
 	why = why ? why : symbols_find();
 	why = why ? why : probe();

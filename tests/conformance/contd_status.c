@@ -277,6 +277,43 @@ CONFORMANCE_BOTH(s7_5_drives_continuations, 1, single, "Queries make the progres
 	free_cr(&cr);
 }
 
+/* What is asked about may depend on the continuation of something else. */
+CONFORMANCE_BOTH(s7_single_query_drives, 1, single,
+		 "MPI_Request_get_status of one request makes others' continuations run")
+{
+	MPI_Request cr = new_cr(NULL), op = pending(TAG), other = pending(TAG + 1);
+	struct seen seen = {0};
+	int flag = 0;
+
+	CHECK_OK(attach(&op, see, &seen, MPI_STATUS_IGNORE, cr));
+	complete_pending(TAG);
+	for (int i = 0; i < 1000000 && !seen.runs; i++)
+		CHECK_OK(MPI_Request_get_status(other, &flag, MPI_STATUS_IGNORE));
+	CHECK_EQ(seen.runs, 1);
+	CHECK(!flag);
+	complete_pending(TAG + 1);
+	CHECK_OK(MPI_Wait(&other, MPI_STATUS_IGNORE));
+	wait_cr(&cr);
+	free_cr(&cr);
+}
+
+/* Its status is empty but for that. */
+CONFORMANCE_TEST(s7_cancelled, 1, single, "An operation that was cancelled is complete, not inactive")
+{
+	MPI_Request r = pending(TAG);
+	MPI_Status status;
+	int outcount = 0, index = -1, cancelled = 0;
+
+	CHECK_OK(MPI_Cancel(&r));
+	for (int i = 0; i < 1000000 && outcount == 0; i++)
+		CHECK_OK(MPIX_Request_get_status_some(1, &r, &outcount, &index, &status));
+	CHECK_EQ(outcount, 1);
+	CHECK_EQ(index, 0);
+	CHECK_OK(MPI_Test_cancelled(&status, &cancelled));
+	CHECK(cancelled);
+	CHECK_OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
+}
+
 /* ------------------------------------------------------------------------------------------- continuation requests --- */
 
 CONFORMANCE_BOTH(s7_crs_among_them, 1, single,
