@@ -311,6 +311,12 @@ struct mixed {
 	struct special few[FEW];
 };
 
+static void mixed_end(struct mixed *m)
+{
+	contd__self.testing = m->outer;
+	free(m->memory);
+}
+
 static int mixed_begin(struct mixed *m, const struct array_call *a, size_t specials)
 {
 	size_t n = 0;
@@ -334,8 +340,10 @@ static int mixed_begin(struct mixed *m, const struct array_call *a, size_t speci
 		if (!cr && !contd__mpi->hooked(a->requests[i]))
 			continue;
 		m->plain[i] = MPI_REQUEST_NULL;
-		if (n == specials) /* another thread attached meanwhile: MPI sees that one in the next call only */
-			continue;
+		if (n == specials) { /* another thread has attached to one meanwhile */
+			mixed_end(m);
+			return mixed_begin(m, a, a->count);
+		}
 		m->special[n] = (struct special){.at = i, .cr = cr};
 		if (cr)
 			testing_begin(&m->special[n].testing, cr);
@@ -343,12 +351,6 @@ static int mixed_begin(struct mixed *m, const struct array_call *a, size_t speci
 	}
 	m->specials = n;
 	return MPI_SUCCESS;
-}
-
-static void mixed_end(struct mixed *m)
-{
-	contd__self.testing = m->outer;
-	free(m->memory);
 }
 
 static void mixed_run(struct mixed *m)
@@ -393,7 +395,7 @@ static int special_report(struct special *s, MPI_Status *status, bool *untoldp)
 	return class;
 }
 
-/* The entries that MPI has dealt with go back to the program's array. */
+/* The entries that MPI has dealt with go back to the program's array. (What they were may be gone.) */
 static void handles_back(const struct mixed *m, const struct array_call *a)
 {
 	size_t n = 0;
@@ -401,7 +403,7 @@ static void handles_back(const struct mixed *m, const struct array_call *a)
 	for (size_t i = 0; i < m->count; i++) {
 		if (n < m->specials && m->special[n].at == i)
 			n++;
-		else if (m->plain[i] != a->requests[i] && !contd__mpi->cr_of(a->requests[i]))
+		else if (m->plain[i] != a->requests[i])
 			a->requests[i] = m->plain[i];
 	}
 }
