@@ -7,6 +7,7 @@
  *  portable.[ch] handles.* intercept.c   the portable backend, on any MPI-3.1
  *  calls.[ch]           the completion calls with CRs among their requests, for both
  *  attach.c             attaching, for both
+ *  grequest.[ch]        the program's generalized requests: free_fn last, completion from handlers
  *  template.[ch]        generalized requests from templates: MPIX_Gr_*
  *  status.c             status queries, for both
  *  life.c               which backend; from the first call to MPI_Finalize
@@ -95,8 +96,6 @@ struct contd__mpi_backend {
 	 * handle that is none. *active becomes true where one that is active was passed.
 	 */
 	int (*peek_next)(const MPI_Request *requests, int from, int count, bool *active, MPI_Status *status);
-	/* Progress for a status query, which must be attempted whatever is complete already. */
-	void (*peek_progress)(void);
 
 	/* How many of them are CRs, or persistent requests whose continuation is outstanding. */
 	size_t (*specials)(size_t count, const MPI_Request *requests);

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <dlfcn.h>
 #include <stdlib.h>
 
 #include "mpi/backend.h"
 #include "mpi/grequest.h"
-#include "mpi/library.h"
 #include "mpi/portable.h"
 #include "rcu/memory.h"
 
 uint32_t contd__general_known, contd__generals, contd__general_holds;
 struct __cds_lfs_stack contd__general_deferred;
-int (*contd__grequest_start)(MPI_Grequest_query_function *query, MPI_Grequest_free_function *free,
-			     MPI_Grequest_cancel_function *cancel, void *extra, MPI_Request *request);
 
 /*
  * Handles to requests. Who looks one up may be a handler that has interrupted anything, so nothing that it reads is ever
@@ -163,16 +159,9 @@ int contd__general_release(struct contd__general *g)
 
 /* ------------------------------------------------------------------------------------------------- what is called --- */
 
-struct next {
-#define NEXT_FIELD(name, parameters, arguments) int(*name) parameters;
-	CONTD_GENERAL(NEXT_FIELD)
-#undef NEXT_FIELD
-};
+#define NEXT contd__next_pmpi
 
-static struct next next_mpi, next_pmpi, tool;
-static struct contd__library mpi_library, fortran_library;
-
-static int on_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
+int contd__on_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
 			     MPI_Grequest_cancel_function *cancel_fn, void *extra, MPI_Request *request)
 {
 	struct contd__general *g;
@@ -180,7 +169,7 @@ static int on_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest
 	int rc;
 
 	if (!query_fn || !free_fn || !cancel_fn || !request)
-		return next_pmpi.Grequest_start(query_fn, free_fn, cancel_fn, extra, request); /* which says so */
+		return NEXT.Grequest_start(query_fn, free_fn, cancel_fn, extra, request); /* which says so */
 	g = contd__zalloc(sizeof(*g));
 	e = g ? entry_get() : NULL;
 	if (!e) {
@@ -192,7 +181,7 @@ static int on_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest
 	g->cancel = cancel_fn;
 	g->extra = extra;
 	g->left = COMPLETION | FREEING;
-	rc = next_pmpi.Grequest_start(query, free_or_keep, cancel, g, &g->request);
+	rc = NEXT.Grequest_start(query, free_or_keep, cancel, g, &g->request);
 	if (rc) {
 		entry_put(e);
 		free(g);
@@ -212,15 +201,15 @@ static int complete(struct contd__general *g)
 
 	contd__sub(&contd__generals, 1);
 	happened(g, COMPLETION); /* before it is so: MPI may free it at once, and give its handle to another one */
-	return next_pmpi.Grequest_complete(request);
+	return NEXT.Grequest_complete(request);
 }
 
-static int on_Grequest_complete(MPI_Request request)
+int contd__on_Grequest_complete(MPI_Request request)
 {
 	struct contd__general *g = contd__general_find(request);
 
 	if (!g)
-		return next_pmpi.Grequest_complete(request);
+		return NEXT.Grequest_complete(request);
 	return contd__xchg(&g->completed, 1) ? contd__mpi_error(MPI_ERR_REQUEST) : complete(g);
 }
 
@@ -247,7 +236,7 @@ __attribute__((noinline)) static int complete_here(struct contd__general *g, MPI
 	if (request == MPI_REQUEST_NULL)
 		return contd__mpi_error(MPI_ERR_REQUEST);
 	if (!g)
-		return next_pmpi.Grequest_complete(request);
+		return NEXT.Grequest_complete(request);
 	return contd__xchg(&g->completed, 1) ? contd__mpi_error(MPI_ERR_REQUEST) : complete(g);
 }
 
@@ -272,66 +261,3 @@ int contd_mpi_grequest_complete(MPI_Request request)
 	contd__pending_sig();
 	return MPI_SUCCESS;
 }
-
-/* ----------------------------------------------------------------------------------------------------- the names --- */
-
-static void find_tool(void *mpi)
-{
-	Dl_info info;
-	void *library;
-
-	if (!dladdr(mpi, &info) || !(library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
-		return;
-#define FIND(name, parameters, arguments) \
-	{ \
-		void *own = dlsym(library, "MPI_" #name); \
-\
-		tool.name = own && own != (void *)next_mpi.name ? next_mpi.name : NULL; \
-	}
-	CONTD_GENERAL(FIND)
-#undef FIND
-	dlclose(library);
-}
-
-/* As in intercept.c. */
-__attribute__((constructor)) static void resolve(void)
-{
-	uintptr_t address;
-
-#define RESOLVE(name, parameters, arguments) \
-	next_mpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "MPI_" #name); \
-	next_pmpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "PMPI_" #name);
-	CONTD_GENERAL(RESOLVE)
-#undef RESOLVE
-	contd__grequest_start = next_pmpi.Grequest_start;
-	address = (uintptr_t)next_pmpi.Grequest_start;
-	if (!address)
-		return;
-	contd__library_find(&mpi_library, address);
-	contd__library_find(&fortran_library, (uintptr_t)dlsym(RTLD_DEFAULT, "mpi_grequest_start_"));
-	find_tool((void *)address);
-}
-
-/*
- * Calls that are not the program's, or whose functions are called by other rules than those of C: MPICH's Fortran library
- * starts the request by this call, and then has MPI remember that they are Fortran's.
- */
-static inline bool passes(const void *caller)
-{
-	return contd__library_has(&mpi_library, caller) || contd__library_has(&fortran_library, caller);
-}
-
-#define NAMES(name, parameters, arguments) \
-	CONTD_API int MPI_##name parameters; \
-	CONTD_API int PMPI_##name parameters; \
-	int MPI_##name parameters \
-	{ \
-		if (passes(__builtin_return_address(0))) \
-			return next_mpi.name arguments; \
-		return tool.name ? tool.name arguments : on_##name arguments; \
-	} \
-	int PMPI_##name parameters \
-	{ \
-		return passes(__builtin_return_address(0)) ? next_pmpi.name arguments : on_##name arguments; \
-	}
-CONTD_GENERAL(NAMES)

@@ -47,8 +47,9 @@ static inline bool contd__general_any(void)
 }
 void contd__general_drain(void);
 
-/* MPI_Grequest_start of the layer behind contd: contd's own generalized requests are not the program's. */
-extern int (*contd__grequest_start)(MPI_Grequest_query_function *query, MPI_Grequest_free_function *free,
-				    MPI_Grequest_cancel_function *cancel, void *extra, MPI_Request *request);
+/* The program's calls, intercepted. contd's own generalized requests are not the program's: contd__next_pmpi. */
+int contd__on_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
+			     MPI_Grequest_cancel_function *cancel_fn, void *extra, MPI_Request *request);
+int contd__on_Grequest_complete(MPI_Request request);
 
 #endif

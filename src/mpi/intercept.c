@@ -30,7 +30,7 @@ static struct contd__next tool;
 
 static __thread uint32_t calls __attribute__((tls_model("initial-exec")));
 
-static struct contd__library mpi_library;
+static struct contd__library mpi_library, fortran_library;
 
 /* ------------------------------------------------------------------------------------------------ who is behind --- */
 
@@ -52,6 +52,7 @@ static void find_tool(void *mpi)
 		tool.name = own && own != (void *)next_mpi.name ? next_mpi.name : NULL; \
 	}
 	CONTD_INTERCEPTED(FIND)
+	CONTD_GENERAL(FIND)
 #undef FIND
 	dlclose(library);
 }
@@ -65,11 +66,13 @@ __attribute__((constructor)) static void resolve(void)
 	next_mpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "MPI_" #name); \
 	contd__next_pmpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "PMPI_" #name);
 	CONTD_INTERCEPTED(RESOLVE)
+	CONTD_GENERAL(RESOLVE)
 #undef RESOLVE
 	address = (uintptr_t)contd__next_pmpi.Test;
 	if (!address)
 		return;
 	contd__library_find(&mpi_library, address);
+	contd__library_find(&fortran_library, (uintptr_t)dlsym(RTLD_DEFAULT, "mpi_grequest_start_"));
 	find_tool((void *)address);
 }
 
@@ -305,14 +308,13 @@ static int on_Request_get_status(MPI_Request request, int *flag, MPI_Status *sta
 		*flag = 0;
 		return MPI_SUCCESS;
 	}
-	if (portable())
-		contd__instances_look();
 	if (!portable() || !h || !flag || (!h->cr && !contd__load_acquire(&h->hooked))) {
 		int rc = NEXT.Request_get_status(request, flag, status);
 
 		on_the_way(); /* what it is asked about may depend on a continuation */
 		return rc;
 	}
+	contd__instances_look();
 	contd__portable_poll(1);
 	if (contd__may_run())
 		contd__run_ready();
@@ -602,19 +604,32 @@ static inline bool passes(const void *caller)
 	       contd__library_has(&mpi_library, caller);
 }
 
-#define NAMES(name, parameters, arguments) \
+/*
+ * Nor those of Fortran's generalized requests, whose functions are called by other rules than those of C: MPICH's Fortran
+ * library starts the request by the C call, and then has MPI remember that they are Fortran's.
+ */
+static inline bool general_passes(const void *caller)
+{
+	return contd__library_has(&mpi_library, caller) || contd__library_has(&fortran_library, caller);
+}
+
+#define NAMES_OF(name, parameters, arguments, passes, on) \
 	CONTD_API int MPI_##name parameters; \
 	CONTD_API int PMPI_##name parameters; \
 	int MPI_##name parameters \
 	{ \
 		if (passes(__builtin_return_address(0))) \
 			return next_mpi.name arguments; \
-		return tool.name ? tool.name arguments : on_##name arguments; \
+		return tool.name ? tool.name arguments : on arguments; \
 	} \
 	int PMPI_##name parameters \
 	{ \
 		if (passes(__builtin_return_address(0))) \
 			return NEXT.name arguments; \
-		return on_##name arguments; \
+		return on arguments; \
 	}
+#define NAMES(name, parameters, arguments) NAMES_OF(name, parameters, arguments, passes, on_##name)
+#define GENERAL_NAMES(name, parameters, arguments) \
+	NAMES_OF(name, parameters, arguments, general_passes, contd__on_##name)
 CONTD_INTERCEPTED(NAMES)
+CONTD_GENERAL(GENERAL_NAMES)

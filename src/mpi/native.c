@@ -672,11 +672,6 @@ static void progress(enum contd__progress how)
 	O.progress();
 }
 
-static void peek_progress(void)
-{
-	O.progress();
-}
-
 static uint32_t pending(void)
 {
 	return contd__load_seq(&ops_hooked);
@@ -728,7 +723,6 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.cr_raise = cr_raise,
 	.peek = peek,
 	.peek_next = peek_next,
-	.peek_progress = peek_progress,
 	.specials = specials,
 	.hooked = hooked,
 	.look = look,

@@ -304,12 +304,12 @@ static int cr_create(struct contd_group *group, bool revised, struct contd__cr *
 		free(p);
 		return rc;
 	}
-	rc = contd__grequest_start(cr_query, cr_free_function, cr_cancel_function, p, &p->cr.handle);
+	rc = NEXT.Grequest_start(cr_query, cr_free_function, cr_cancel_function, p, &p->cr.handle);
 	if (rc == MPI_SUCCESS) {
 		p->handle = contd__handle_add(p->cr.handle, &p->cr);
 		rc = p->handle ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 		if (rc) {
-			PMPI_Grequest_complete(p->cr.handle);
+			NEXT.Grequest_complete(p->cr.handle);
 			NEXT.Request_free(&p->cr.handle);
 		}
 	}
@@ -331,7 +331,7 @@ void contd__portable_cr_free(struct contd__cr *cr)
 
 	/* Before MPI gives the handle to something else. */
 	contd__handle_remove(p->handle);
-	PMPI_Grequest_complete(cr->handle);
+	NEXT.Grequest_complete(cr->handle);
 	NEXT.Request_free(&cr->handle);
 	contd__sub(&contd__cr_live, 1);
 	contd__cr_close(cr);
@@ -423,19 +423,6 @@ static int peek_next(const MPI_Request *requests, int from, int count, bool *act
 			return i;
 	}
 	return count;
-}
-
-/* MPI's own progress, which is made in passing by a call that asks for something that is not there. */
-static void peek_progress(void)
-{
-	int flag;
-
-	NEXT.Iprobe(0, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
-	contd__instances_look();
-	if (contd__mpi->pending())
-		contd__portable_poll(1);
-	if (contd__may_run())
-		contd__run_ready();
 }
 
 static size_t specials(size_t count, const MPI_Request *requests)
@@ -787,7 +774,6 @@ const struct contd__mpi_backend contd__mpi_portable = {
 	.cr_raise = cr_raise,
 	.peek = peek,
 	.peek_next = peek_next,
-	.peek_progress = peek_progress,
 	.specials = specials,
 	.hooked = hooked,
 	.look = look,

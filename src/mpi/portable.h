@@ -100,7 +100,7 @@
 	   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status), \
 	  (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status))
 
-/* Generalized requests, whatever the backend: grequest.c. */
+/* Generalized requests, with each backend: grequest.c. */
 #define CONTD_GENERAL(X) \
 	X(Grequest_start, \
 	  (MPI_Grequest_query_function * query_fn, MPI_Grequest_free_function * free_fn, \
@@ -111,6 +111,7 @@
 struct contd__next {
 #define CONTD_NEXT_FIELD(name, parameters, arguments) int(*name) parameters;
 	CONTD_INTERCEPTED(CONTD_NEXT_FIELD)
+	CONTD_GENERAL(CONTD_NEXT_FIELD)
 #undef CONTD_NEXT_FIELD
 };
 

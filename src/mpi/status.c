@@ -5,6 +5,8 @@
  * call attempts progress once, and then looks at each entry once: so that no entry waits for others.
  */
 #include "mpi/backend.h"
+#include "mpi/calls.h"
+#include "mpi/template.h"
 
 enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status)
 {
@@ -17,6 +19,13 @@ enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status)
 		status->MPI_ERROR = contd__load(&cr->error);
 	}
 	return SEEN_COMPLETE;
+}
+
+/* While something is ready the portable backend's progress leaves MPI alone; what MPI has completed makes others ready. */
+static void run(void)
+{
+	if (contd__may_run())
+		contd__run_ready();
 }
 
 /* MPI_SUCCESS: contd works, and progress was attempted; or the error class, told. `others`: the call's own pointers are there. */
@@ -32,7 +41,10 @@ static int begin(int count, const MPI_Request requests[], bool others)
 		return contd__mpi_error(MPI_ERR_ARG);
 	if (contd__load(&contd__cr_live))
 		contd__look_beside(&contd__mpi_source);
-	contd__mpi->peek_progress();
+	run();
+	contd__mpi->progress(PROGRESS);
+	contd__instances_look();
+	run();
 	return MPI_SUCCESS;
 }
 
@@ -70,7 +82,8 @@ CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests
 	return MPI_SUCCESS;
 }
 
-/* Where a search begins, of so many: elsewhere each time, so that no entry is always named before another one. */
+/* Where a search begins, of so many: elsewhere each time, so that no entry is always named before another one. (That
+ * threads may count the same call once does no harm.) */
 static int turn(int count)
 {
 	static uint32_t turns;

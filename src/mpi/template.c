@@ -4,7 +4,6 @@
 
 #include "mpi/backend.h"
 #include "mpi/calls.h"
-#include "mpi/grequest.h"
 #include "mpi/portable.h"
 #include "mpi/template.h"
 #include "rcu/memory.h"
@@ -354,7 +353,7 @@ static bool mark_locked(struct contd__instance *i)
 static int tell_mpi(struct contd__instance *i)
 {
 	bool freed;
-	int rc = PMPI_Grequest_complete(i->request);
+	int rc = contd__next_pmpi.Grequest_complete(i->request);
 
 	pthread_mutex_lock(&lock);
 	i->state = MARKED;
@@ -536,12 +535,13 @@ static int make(struct template *t, void *extra_state, struct contd__instance **
 	i->status = contd__status_empty;
 	i->status.MPI_SOURCE = MPI_UNDEFINED; /* with the empty status it would look inactive (portable.c) */
 	i->status.MPI_TAG = MPI_UNDEFINED;
-	rc = contd__grequest_start(on_query, on_free, on_cancel, i, &i->request);
+	rc = contd__next_pmpi.Grequest_start(on_query, on_free, on_cancel, i, &i->request);
 	if (rc) {
 		free(i);
 		return rc;
 	}
 	pthread_mutex_lock(&lock);
+	t->references++;
 	room = contd__load(&contd__instances) < buckets || grow_locked();
 	if (room)
 		enter_locked(i);
@@ -556,7 +556,7 @@ static void unmake(struct contd__instance *i)
 	MPI_Request handle = i->request;
 
 	i->silent = true;
-	PMPI_Grequest_complete(handle);
+	contd__next_pmpi.Grequest_complete(handle);
 	contd__next_pmpi.Request_free(&handle);
 }
 
@@ -610,7 +610,7 @@ CONTD_API int PMPIX_Gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req)
 	pthread_mutex_lock(&lock);
 	t = template_locked(gr);
 	if (t)
-		t->references += 2; /* the instance's, and this call's: there may be no instance in the end */
+		t->references++; /* this call's */
 	pthread_mutex_unlock(&lock);
 	if (!t)
 		return contd__mpi_error(MPI_ERR_ARG);
