@@ -423,9 +423,14 @@ static void look(struct contd__fabric_object *o, bool last)
 	}
 	/* A batch that is not full was the end of the queue, which the provider makes longer again at its next reading: a price
 	 * to be paid where nobody looks after this, and not else. */
-	for (uint32_t i = 0; (last || i < BATCHES) && deliver_held(q); i++)
+	for (uint32_t i = 0; last || i < BATCHES; i++) {
+		if (!deliver_held(q)) {
+			CONTD_TESTPOINT("look_full");
+			return;
+		}
 		if (read_batch(q) < (last ? 1 : (ssize_t)BATCH))
 			return;
+	}
 }
 
 /* ----------------------------------------------------------------------------------------------------- opening, closing --- */

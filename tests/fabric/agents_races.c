@@ -26,11 +26,16 @@ static void foreign_cb(const struct contd_fabric_entry *entry, void *data)
 	ADD(foreign_count, 1);
 }
 
-static void begin(int agent)
+static void begin_with(int agent, uint64_t tick_max)
 {
-	begin_contd(agent, 0, 0);
+	begin_contd(agent, 0, tick_max);
 	any = new_group(CONTD_THREAD_ANY);
 	plain = new_group(0);
+}
+
+static void begin(int agent)
+{
+	begin_with(agent, 0);
 }
 
 static void end(void)
@@ -395,6 +400,65 @@ static void case_many_again_slow(void)
 	slowly(case_many_again);
 }
 
+#define LONG_TICK_NS UINT64_C(10000000000) /* as long as it may be */
+
+static uint32_t in_look, go_on;
+static __thread bool stays;
+
+static void stay(const char *name)
+{
+	if (!stays || strcmp(name, "look_full"))
+		return;
+	STORE(in_look, 1);
+	AWAIT(LOAD(go_on), sched_yield());
+}
+
+static void *look_and_stay(void *data)
+{
+	(void)data;
+	stays = true;
+	CHECK(contd_poll(0) >= 0);
+	return NULL;
+}
+
+/*
+ * A thread looks, and has seen that the buffer is full. It is emptied: the daemon, which is told of that, does not get its
+ * look, and would sleep on the descriptor, which tells of nothing any more, until its longest tick is over.
+ */
+static void case_skipped_look(void)
+{
+	struct contd_fabric_entry e;
+	struct many *m = many_new();
+	pthread_t thread;
+	uint64_t since;
+
+	begin_with(CONTD_AGENT_BLOCK, LONG_TICK_NS);
+	fake_open(&fake, true, NULL);
+	CHECK_OK(contd_fabric_many_begin(fake.queue, &m->many, m->entry, 1));
+	fake_put(&fake, m, FI_RECV, 1);
+	fake_put(&fake, m, FI_RECV | FI_MULTI_RECV, 2);
+	AWAIT(LOAD(fake.got) == 2 && LOAD(m->many.put) == 1, sched_yield());
+	nap_ns(50000000); /* the daemon sleeps */
+	STORE(contd__testpoint_hook, stay);
+	CHECK_OK(pthread_create(&thread, NULL, look_and_stay, NULL));
+	AWAIT(LOAD(in_look), sched_yield());
+	STORE(told, 0);
+	CHECK_IS(contd_fabric_many_take(&m->many, &e), 1);
+	CHECK_OK(contd_fabric_many_continue(&m->many, told_cb, NULL, any));
+	nap_ns(100000000); /* the daemon comes too late for the look, and may sleep */
+	since = now_ns();
+	STORE(go_on, 1);
+	pthread_join(thread, NULL);
+	AWAIT(LOAD(told), nap_ns(1000000));
+	CHECK(now_ns() - since < LONG_TICK_NS / 2);
+	CHECK_IS(contd_fabric_many_take(&m->many, &e), 1);
+	CHECK_IS(e.length, 2);
+	STORE(contd__testpoint_hook, NULL);
+	fake_close(&fake);
+	munmap(m, sizeof(*m));
+	end();
+}
+
 /* Withdrawn while messages come in; the memory goes at once. */
 static void case_many_withdraw(void)
 {
@@ -528,6 +592,7 @@ static const struct agents_case cases[] = {
 	{"many_again_slow", case_many_again_slow},
 	{"many_withdraw_slow", case_many_withdraw_slow},
 	{"many_close", case_many_close},
+	{"skipped_look", case_skipped_look},
 	{"counter", case_counter},
 };
 
