@@ -4,7 +4,7 @@
  *
  *  cr.[ch] set.[ch]     continuation requests and the operations of a continuation, the same for both backends
  *  native.[ch] ompi.*   the native backend, on Open MPI's own requests
- *  portable.[ch] handles.* intercept.c   the portable backend, on any MPI-3.1
+ *  portable.[ch] handles.* told.* intercept.c   the portable backend, on any MPI-3.1
  *  calls.[ch]           the completion calls with CRs among their requests, for both
  *  attach.c             attaching, for both
  *  grequest.[ch]        the program's generalized requests: free_fn last, completion from handlers

@@ -6,6 +6,7 @@
 
 #include "dispatch/thread.h"
 #include "mpi/handles.h"
+#include "mpi/told.h"
 #include "rcu/memory.h"
 #include "rcu/reader.h"
 
@@ -103,6 +104,7 @@ void contd__handle_remove(struct contd__handle *h)
 {
 	bool many;
 
+	contd__told_take(h, MPI_STATUS_IGNORE);
 	contd__thread_ensure();
 	contd__read_lock_sig();
 	cds_lfht_del(table, &h->node);

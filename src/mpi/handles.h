@@ -28,7 +28,9 @@ struct contd__handle {
 	MPI_Request request;
 	struct contd__cr *cr; /* NULL: a persistent request */
 	uint32_t hooked;      /* persistent: its continuation is outstanding */
-	MPI_Comm comm;           /* persistent: its communicator, or MPI_COMM_NULL: not known */
+	uint32_t told;        /* persistent: what MPI has told of its completion is in `status`: told.h */
+	MPI_Comm comm;        /* persistent: its communicator, or MPI_COMM_NULL: not known */
+	MPI_Status status;
 	struct cds_list_head retired;
 };
 

@@ -13,6 +13,7 @@
 #include "mpi/library.h"
 #include "mpi/portable.h"
 #include "mpi/template.h"
+#include "mpi/told.h"
 
 #define FEW_PENDING 64u /* so many are polled in every call about something else; more in every EVERYth */
 #define EVERY 8u
@@ -147,16 +148,23 @@ static void attend(void)
 
 static int plain_test(MPI_Request *request, int *flag, MPI_Status *status)
 {
-	int rc = NEXT.Test(request, flag, status);
+	bool told = contd__told_among(1, request);
+	int rc = told ? contd__told_one(request, status) : NEXT.Test(request, flag, status);
 
+	if (told)
+		*flag = 1;
 	look_around();
 	return rc;
 }
 
 static int plain_test_any(size_t count, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
 {
-	int rc = NEXT.Testany((int)count, requests, index, flag, status);
+	bool told = contd__told_among(count, requests);
+	int rc = told ? contd__told_any(count, requests, index, status)
+		      : NEXT.Testany((int)count, requests, index, flag, status);
 
+	if (told)
+		*flag = 1;
 	look_around();
 	return rc;
 }
@@ -165,13 +173,17 @@ static int plain_test_all(size_t count, MPI_Request *requests, int *flag, MPI_St
 {
 	int rc = NEXT.Testall((int)count, requests, flag, statuses);
 
+	if ((*flag || rc) && contd__told_among(count, requests))
+		rc = contd__told_all(count, requests, statuses, rc);
 	look_around();
 	return rc;
 }
 
 static int plain_test_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
 {
-	int rc = NEXT.Testsome((int)count, requests, outcount, indices, statuses);
+	int rc = contd__told_among(count, requests)
+			 ? contd__told_some(count, requests, outcount, indices, statuses)
+			 : NEXT.Testsome((int)count, requests, outcount, indices, statuses);
 
 	look_around();
 	return rc;
@@ -179,6 +191,8 @@ static int plain_test_some(size_t count, MPI_Request *requests, int *outcount, i
 
 static int plain_wait(MPI_Request *request, MPI_Status *status)
 {
+	if (contd__told_among(1, request))
+		return contd__told_one(request, status);
 	while (attends()) {
 		int flag = 0, rc = NEXT.Test(request, &flag, status);
 
@@ -191,6 +205,8 @@ static int plain_wait(MPI_Request *request, MPI_Status *status)
 
 static int plain_wait_any(size_t count, MPI_Request *requests, int *index, MPI_Status *status)
 {
+	if (contd__told_among(count, requests))
+		return contd__told_any(count, requests, index, status);
 	while (attends()) {
 		int flag = 0, rc = NEXT.Testany((int)count, requests, index, &flag, status);
 
@@ -201,7 +217,7 @@ static int plain_wait_any(size_t count, MPI_Request *requests, int *index, MPI_S
 	return NEXT.Waitany((int)count, requests, index, status);
 }
 
-static int plain_wait_all(size_t count, MPI_Request *requests, MPI_Status *statuses)
+static int wait_all(size_t count, MPI_Request *requests, MPI_Status *statuses)
 {
 	while (attends()) {
 		int flag = 0, rc = NEXT.Testall((int)count, requests, &flag, statuses);
@@ -213,8 +229,17 @@ static int plain_wait_all(size_t count, MPI_Request *requests, MPI_Status *statu
 	return NEXT.Waitall((int)count, requests, statuses);
 }
 
+static int plain_wait_all(size_t count, MPI_Request *requests, MPI_Status *statuses)
+{
+	int rc = wait_all(count, requests, statuses);
+
+	return contd__told_among(count, requests) ? contd__told_all(count, requests, statuses, rc) : rc;
+}
+
 static int plain_wait_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
 {
+	if (contd__told_among(count, requests))
+		return contd__told_some(count, requests, outcount, indices, statuses);
 	while (attends()) {
 		int rc = NEXT.Testsome((int)count, requests, outcount, indices, statuses);
 
@@ -298,6 +323,21 @@ static struct contd__handle *handle_of(const MPI_Request *request)
 
 static void on_the_way(void);
 
+/* Where MPI would not answer a second time. */
+static int ask_once(MPI_Request request, int *flag, MPI_Status *status)
+{
+	MPI_Status its = contd__status_empty;
+	enum contd__seen seen = contd__mpi->peek(request, &its);
+	int error = its.MPI_ERROR;
+
+	*flag = seen != SEEN_PENDING;
+	if (*flag && status != MPI_STATUS_IGNORE) {
+		its.MPI_ERROR = error ? error : status->MPI_ERROR;
+		*status = its;
+	}
+	return error;
+}
+
 static int on_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
 	struct contd__handle *h = handle_of(&request);
@@ -309,7 +349,9 @@ static int on_Request_get_status(MPI_Request request, int *flag, MPI_Status *sta
 		return MPI_SUCCESS;
 	}
 	if (!portable() || !h || !flag || (!h->cr && !contd__load_acquire(&h->hooked))) {
-		int rc = NEXT.Request_get_status(request, flag, status);
+		int rc = portable() && h && flag && contd__told_forgets()
+				 ? ask_once(request, flag, status)
+				 : NEXT.Request_get_status(request, flag, status);
 
 		on_the_way(); /* what it is asked about may depend on a continuation */
 		return rc;
@@ -352,6 +394,8 @@ static int on_Cancel(MPI_Request *request)
 {
 	struct contd__handle *h = handle_of(request);
 
+	if (h && contd__load(&h->told))
+		return MPI_SUCCESS; /* it is complete, which MPI has forgotten */
 	/* A CR is no operation. */
 	return h && h->cr ? contd__mpi_error(MPI_ERR_REQUEST) : NEXT.Cancel(request);
 }
@@ -437,6 +481,7 @@ static int on_Start(MPI_Request *request)
 	}
 	if (h && contd__load_acquire(&h->hooked))
 		return contd__mpi_error(MPI_ERR_REQUEST); /* active */
+	contd__told_take(h, MPI_STATUS_IGNORE);
 	rc = start_note(request);
 	return rc ? rc : NEXT.Start(request);
 }
@@ -450,6 +495,7 @@ static int on_Startall(int count, MPI_Request requests[])
 		struct contd__handle *h = handle_of(&requests[i]);
 
 		plain = plain && !(h && h->cr);
+		contd__told_take(h, MPI_STATUS_IGNORE);
 		rc = start_note(&requests[i]);
 	}
 	if (rc || plain)

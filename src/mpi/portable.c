@@ -7,6 +7,7 @@
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
 #include "mpi/portable.h"
+#include "mpi/told.h"
 #include "mpi/template.h"
 #include "rcu/memory.h"
 
@@ -368,11 +369,16 @@ static bool may_be_empty(MPI_Request request, const MPI_Status *status)
 }
 
 /* What MPI says of a request. Where it is complete *status is whole, MPI_ERROR too. */
-static enum contd__seen seen_by_mpi(MPI_Request request, MPI_Status *status)
+static enum contd__seen seen_by_mpi(MPI_Request request, struct contd__handle *h, MPI_Status *status)
 {
 	const int nobody = -4711; /* neither a rank nor a constant of MPI's */
 	int flag = 0, rc;
 
+	/* Acquire: pairs with the release in contd__told_keep. */
+	if (h && contd__load_acquire(&h->told)) {
+		*status = h->status;
+		return SEEN_COMPLETE;
+	}
 	/* Only of an inactive one are source and tag empty: of a send they are not written, or are its own. */
 	*status = contd__status_empty;
 	status->MPI_SOURCE = status->MPI_TAG = nobody;
@@ -388,6 +394,8 @@ static enum contd__seen seen_by_mpi(MPI_Request request, MPI_Status *status)
 		status->MPI_TAG = contd__status_empty.MPI_TAG;
 	/* MPICH tells of an operation that failed by its return value. */
 	status->MPI_ERROR = rc;
+	if (h && contd__told_forgets())
+		contd__told_keep(h, status);
 	return SEEN_COMPLETE;
 }
 
@@ -404,7 +412,7 @@ static enum contd__seen peek(MPI_Request request, MPI_Status *status)
 		return contd__peek_cr(h->cr, status);
 	if (h && contd__load_acquire(&h->hooked))
 		return SEEN_PENDING;
-	seen = seen_by_mpi(request, &its);
+	seen = seen_by_mpi(request, h, &its);
 	if (seen == SEEN_COMPLETE && status)
 		*status = its;
 	return seen;
@@ -451,7 +459,7 @@ static bool is_inactive(MPI_Request request)
 {
 	MPI_Status status;
 
-	return seen_by_mpi(request, &status) == SEEN_NOTHING;
+	return seen_by_mpi(request, contd__handle_find(request), &status) == SEEN_NOTHING;
 }
 
 /*
@@ -471,13 +479,10 @@ static bool is_shared(MPI_Request request)
 	return request == shared[0] || request == shared[1] || request == shared[2];
 }
 
-static void shared_find(void)
+static void shared_find(MPI_Comm comm)
 {
 	MPI_Request again;
-	MPI_Comm comm;
 
-	if (PMPI_Comm_dup(MPI_COMM_SELF, &comm))
-		return;
 	for (int i = 0; i < 3; i++) {
 		int peer = i == 2 ? 0 : MPI_PROC_NULL;
 
@@ -499,7 +504,6 @@ static void shared_find(void)
 		if (again != MPI_REQUEST_NULL)
 			NEXT.Wait(&again, MPI_STATUS_IGNORE);
 	}
-	PMPI_Comm_free(&comm);
 }
 
 /* Does an operation stand in the array twice? Null handles may, and CRs, and persistent requests that are not active. */
@@ -618,7 +622,7 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 
 	for (int i = 0; i < a->count; i++) {
 		MPI_Request *request = &a->requests[i];
-		MPI_Status status, *to = contd__status_at(a, i);
+		MPI_Status status = contd__status_empty, *to = contd__status_at(a, i);
 		struct contd__instance *instance;
 		struct contd__general *g;
 		struct contd__handle *h;
@@ -639,7 +643,9 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 		if (g)
 			contd__general_hold(g);
 		/* (A handle of MPICH's that was another request's not long ago may be a generalized one's now.) */
-		if (h || g || is_shared(*request) || !(instance || contd__recently_started(*request)))
+		if (contd__told_take(h, &status))
+			flag = 1;
+		else if (h || g || is_shared(*request) || !(instance || contd__recently_started(*request)))
 			test_one(request, &flag, &status);
 		if (!flag) {
 			push(set, *request, to, h, g, instance);
@@ -729,6 +735,7 @@ static const char *refuses(void)
 static int start(int thread_level)
 {
 	char version[MPI_MAX_LIBRARY_VERSION_STRING];
+	MPI_Comm comm;
 	int length;
 
 	(void)thread_level;
@@ -748,7 +755,11 @@ static int start(int thread_level)
 	}
 	for (uint32_t i = 0; i < WINDOW; i++)
 		P.statuses[i] = contd__status_empty;
-	shared_find();
+	if (PMPI_Comm_dup(MPI_COMM_SELF, &comm))
+		return MPI_ERR_NO_MEM;
+	shared_find(comm);
+	contd__told_start(comm);
+	PMPI_Comm_free(&comm);
 	contd__original = contd__portable_plain;
 	contd__intercept_start();
 	return MPI_SUCCESS;

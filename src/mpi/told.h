@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Persistent requests whose status MPI tells once only: MPICH's MPI_Request_get_status (from 4.2 on) makes them inactive,
+ * and whoever asks or waits afterwards is told nothing. What was told is kept with the handle here, until the request is
+ * started again, freed, or reported by a call that completes it. For the portable backend; other MPIs have none of these.
+ *
+ *  operation                 thread  handler             in a callback  progress
+ *  contd__told_*               yes     in a region only      yes        wait-free but for the MPI calls of completion
+ */
+#ifndef CONTD_MPI_TOLD_H
+#define CONTD_MPI_TOLD_H
+
+#include "mpi/backend.h"
+#include "mpi/handles.h"
+
+/* How many are kept. */
+extern uint32_t contd__told;
+
+/* Does this MPI forget? Found out by trying, with a communicator of this rank alone, before anything else is asked. */
+void contd__told_start(MPI_Comm comm);
+bool contd__told_forgets(void);
+
+/* It was found complete with this status, MPI_ERROR too, and may be forgotten now. */
+void contd__told_keep(struct contd__handle *h, const MPI_Status *status);
+
+/* What is kept of it goes to *status (may be MPI_STATUS_IGNORE); false: nothing is. The request is inactive then. */
+bool contd__told_take(struct contd__handle *h, MPI_Status *status);
+
+/* Is something kept of one of these? */
+bool contd__told_among(size_t count, const MPI_Request *requests);
+
+/* Completion calls with such requests among theirs: each as its MPI namesake, and they return at once. */
+int contd__told_one(MPI_Request *request, MPI_Status *status);
+int contd__told_any(size_t count, const MPI_Request *requests, int *index, MPI_Status *status);
+int contd__told_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses);
+/* For all: what MPI's call, which has returned rc and knows nothing of them, leaves to be filled in. Returns what the call returns. */
+int contd__told_all(size_t count, const MPI_Request *requests, MPI_Status *statuses, int rc);
+
+#endif
