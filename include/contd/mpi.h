@@ -184,6 +184,9 @@ CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
  * Background is whatever else makes progress in contd: the program's MPI calls (with the portable backend not collective
  * ones that block), also a Wait for the request itself; contd_poll and contd_group_wait; compute regions of attached
  * threads, and contd_checkpoint there; the daemon thread, with MPI_THREAD_MULTIPLE. Of many requests each gets its turn.
+ * In regions and on the daemon thread pushes come as often as the overhead budget allows (CONTD_OVERHEAD_PERCENT), however
+ * little they find. Of a push 2 microseconds count as overhead, which is enough to look whether there is something to
+ * do; what it takes beyond that is the operation's work, as callbacks are.
  *
  * The functions return MPI_SUCCESS or an MPI error class or code. They may call MPI, but:
  *   start_fn     The handle is in *req already. An error: MPIX_Gr_begin fails with it, and there is no request.

@@ -87,7 +87,7 @@ void contd__checkpoint(void)
 	uint32_t mine = tls->region ? CLASSES_ALL : CLASSES_SIGNAL;
 	bool dead = contd__load(&D.live) == 0 || contd__load(&D.forked),
 	     over = tls->checkpoint > self->checkpoint_calls;
-	uint64_t now = contd__ticks();
+	uint64_t now = contd__ticks(), work = self->work;
 	enum contd__looking how = LOOK;
 	int saved = errno;
 
@@ -110,7 +110,7 @@ void contd__checkpoint(void)
 	}
 	/* A look that found nothing is overhead; callbacks are work. */
 	if (contd__react_under_guard(how) == 0)
-		self->checkpoint_cost = contd__ticks() - now;
+		self->checkpoint_cost = contd__ticks() - now - (self->work - work);
 	if (something_pending(tls->region) && watch(tls))
 		contd__react_under_guard(LOOK_LAST); /* arm, look again */
 	self->checkpoint_due = now + checkpoint_wait(self, tls->region);

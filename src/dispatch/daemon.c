@@ -42,7 +42,7 @@ static struct {
 	/* The thread's own. */
 	uint32_t seen;        /* changes that it knows of: it does not sleep while there are others */
 	uint64_t cost;        /* of a look, in clock ticks, sleeping and waking included */
-	uint64_t cpu_before, looks;
+	uint64_t cpu_before, work_before, looks;
 	uint32_t quiet;       /* looks in a row that found nothing */
 	uint32_t rung;        /* a bell has ended a nap: peers ring */
 	struct contd__purse purse;
@@ -76,8 +76,12 @@ static bool look(bool last)
 	contd__words_look_sig(UINT32_MAX);
 	contd__carried_retry_sig();
 	contd__sources_drive_sig(WHERE_DAEMON, NULL, last);
-	if (contd__marked_sig(CLASSES_DAEMON))
+	if (contd__marked_sig(CLASSES_DAEMON)) {
+		uint64_t begin = contd__ticks();
+
 		found = contd__scan_through_sig(CLASSES_DAEMON, &budget) != 0;
+		contd__self.work += contd__ticks() - begin;
+	}
 	/* The classes that only threads of the application may run: interrupt one of them. */
 	if (ops && contd__marked_sig(CLASSES_THREAD)) {
 		ops->notify();
@@ -110,10 +114,10 @@ static uint64_t interval_ns(void)
 	if (S.tick_ns)
 		return S.tick_ns;
 	base = ns < (double)least ? least : ns > (double)most ? most : (uint64_t)ns;
-	return contd__quiet_interval(S.quiet, base, most);
+	return contd__quiet_interval(contd__sources_steady_sig(WHERE_DAEMON) ? 0 : S.quiet, base, most);
 }
 
-/* This thread's processor time a look, sleeping and waking included. */
+/* This thread's processor time a look, sleeping and waking included; callbacks are work, and not looking. */
 static void measure(void)
 {
 	struct timespec cpu;
@@ -124,12 +128,14 @@ static void measure(void)
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
 	now = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
 	if (S.cpu_before) {
-		uint64_t sample = (uint64_t)((double)(now - S.cpu_before) / 16 * D.ticks_per_ns);
+		uint64_t spent = (uint64_t)((double)(now - S.cpu_before) * D.ticks_per_ns),
+			 work = contd__self.work - S.work_before, sample = work < spent ? (spent - work) / 16 : 0;
 
 		/* One slow look among them (a page fault, a long message) is not what looking costs. */
 		S.cost = (3 * S.cost + (sample < 2 * S.cost ? sample : 2 * S.cost)) / 4;
 	}
 	S.cpu_before = now;
+	S.work_before = contd__self.work;
 }
 
 /* It is about to sleep, in this way, and may be woken. */

@@ -58,6 +58,7 @@ struct contd__source {
 	 * thread only.
 	 */
 	int (*sleep_on)(int *fds, int room, uint64_t *ns);
+	bool steady;        /* looks are what it advances by: they come at the pace of the budget while it has something pending */
 	bool tells;         /* the descriptors tell of everything: threads that wait may leave it to the daemon */
 	uint32_t slept_on;  /* the daemon has got descriptors, the last time that it asked */
 };
@@ -164,6 +165,9 @@ bool contd__sources_pending_sig(uint32_t where);
 
 /* The same, for sources that may be driven on this thread. */
 bool contd__sources_here_sig(uint32_t where);
+
+/* Has one of those that advance by looks? Then there are no quiet looks. Any context. */
+bool contd__sources_steady_sig(uint32_t where);
 
 /* Let every such source make progress, `but` one (or NULL); `where` is the place this is. */
 void contd__sources_drive_sig(enum contd__where where, const struct contd__source *but, bool last);

@@ -158,6 +158,16 @@ bool contd__sources_pending_sig(uint32_t where)
 	return false;
 }
 
+bool contd__sources_steady_sig(uint32_t where)
+{
+	uint32_t n = contd__load_acquire(&D.source_count);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (D.source[i]->steady && D.source[i]->where & where && D.source[i]->pending())
+			return true;
+	return false;
+}
+
 void contd__sources_drive_sig(enum contd__where where, const struct contd__source *but, bool last)
 {
 	uint32_t n = contd__load_acquire(&D.source_count);

@@ -59,6 +59,7 @@ struct contd__self {
 	struct contd__testing *testing;
 	/* Where sources are driven on this thread: what is taken (carried.h); and what was, and is being run. */
 	struct contd__taking *take, *running;
+	uint64_t work; /* what looks on this thread have spent on others' work, and not on looking; in clock ticks */
 	struct contd__counters counters;
 	const char *error;
 	const void *site; /* of the continuation that runs, where the watchdog is on; NULL: none */

@@ -11,6 +11,8 @@
 #define PLACE_BITS 20u /* of a template's handle: its place in the table, from 1; the rest counts up */
 #define BUCKETS_FIRST 256u
 #define PUSH_FEW 64u /* that one look pushes, unless it is the last before a sleep */
+/* A push that takes longer does more than look whether there is something to do: a few MPI_Test take less. */
+#define PUSH_LOOK_NS 2000
 
 /* ---------------------------------------------------------------------------------------------------- templates --- */
 
@@ -388,6 +390,14 @@ static struct contd__instance *next_locked(uint32_t *left)
 	return NULL;
 }
 
+/* push_fn took so long, in clock ticks. */
+static void worked(uint64_t ticks)
+{
+	uint64_t look = (uint64_t)(PUSH_LOOK_NS * contd__dispatch.ticks_per_ns);
+
+	contd__self.work += ticks > look ? ticks - look : 0;
+}
+
 void contd__instances_push(bool all)
 {
 	struct contd__call *call = contd__call;
@@ -402,13 +412,16 @@ void contd__instances_push(bool all)
 	left = contd__load(&contd__instances_pushed);
 	left = all || left < PUSH_FEW ? left : PUSH_FEW;
 	while ((i = next_locked(&left)) != NULL) {
+		uint64_t ticks;
 		bool tell;
 		int rc;
 
 		i->busy = true;
 		contd__add(&i->references, 1);
 		pthread_mutex_unlock(&lock);
+		ticks = contd__ticks();
 		rc = i->template->push(i->extra_state);
+		worked(contd__ticks() - ticks);
 		CONTD_TESTPOINT("push_returned");
 		pthread_mutex_lock(&lock);
 		tell = idle_locked(i, rc);
@@ -438,7 +451,11 @@ static uint32_t pending(void)
 }
 
 static struct contd__source source = {
-	.name = "MPI generalized requests", .progress = drive, .pending = pending, .here = contd__mpi_thread_may};
+	.name = "MPI generalized requests",
+	.progress = drive,
+	.pending = pending,
+	.here = contd__mpi_thread_may,
+	.steady = true};
 
 static int source_register(void)
 {

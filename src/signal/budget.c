@@ -24,7 +24,9 @@ uint64_t contd__budget_interval_sig(uint64_t empty_ticks)
 
 uint64_t contd__quiet_interval_sig(const struct contd__attached *me)
 {
-	return contd__quiet_interval(me->quiet, contd__budget_interval_sig(me->empty_ticks),
+	uint32_t quiet = contd__sources_steady_sig(WHERE_REGION) ? 0 : me->quiet;
+
+	return contd__quiet_interval(quiet, contd__budget_interval_sig(me->empty_ticks),
 				     contd__load(&contd__dispatch.tick_max));
 }
 

@@ -109,11 +109,16 @@ static void note_late(uint64_t cost)
 	contd__store(&contd__self.context, before);
 }
 
+static uint64_t less(uint64_t cost, uint64_t work)
+{
+	return work < cost ? cost - work : 0;
+}
+
 void contd__handler(int signo, siginfo_t *info, void *context)
 {
 	int saved = errno;
 	struct contd__attached *me = contd__me;
-	uint64_t begin, cost;
+	uint64_t begin, cost, work = contd__self.work;
 	enum contd__interruption kind;
 	uint32_t ran = 0;
 	bool guarded;
@@ -142,7 +147,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	}
 	cost = contd__ticks() - begin;
 	if (kind == BY_TIMER) {
-		contd__tick_done_sig(me, cost, ran != 0, guarded);
+		contd__tick_done_sig(me, less(cost, contd__self.work - work), ran != 0, guarded);
 	} else if (!guarded) {
 		if (kind == BY_BELL && !contd__tls.region) {
 			contd__or(&contd__tls.flags, CONTD__TLS_REARM); /* its next region arms the bell again */
@@ -152,7 +157,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	}
 	cost = contd__ticks() - begin;
 	/* Callbacks are work, but what is around them is not. */
-	contd__pay_sig(me, kind, begin + cost, ran ? me->empty_ticks : cost);
+	contd__pay_sig(me, kind, begin + cost, ran ? me->empty_ticks : less(cost, contd__self.work - work));
 	CONTD_COUNT(handler_ticks, cost);
 	count_longest(cost);
 	if (contd__late_watched_sig() && !ran)
