@@ -2,73 +2,19 @@
 /* Section 8: generalized requests, with continuations on them. */
 #include "conformance.h"
 
+#include "../general.h"
+
 #define TAG 810
-
-struct general {
-	MPI_Request handle;
-	MPI_Status status;
-	atomic_int queries, runs, frees, cancels;
-	atomic_int complete_when_cancelled;
-	atomic_int queries_before, frees_before; /* when the callback ran */
-	atomic_int late_queries;                 /* after free_fn */
-};
-
-static int query(void *extra, MPI_Status *status)
-{
-	struct general *g = extra;
-
-	if (g->frees)
-		g->late_queries++;
-	g->queries++;
-	MPI_Status_set_elements(status, MPI_BYTE, 13);
-	MPI_Status_set_cancelled(status, g->cancels != 0);
-	status->MPI_SOURCE = 2;
-	status->MPI_TAG = TAG;
-	return MPI_SUCCESS;
-}
-
-static int free_it(void *extra)
-{
-	struct general *g = extra;
-
-	g->frees++;
-	return MPI_SUCCESS;
-}
-
-static int cancel_it(void *extra, int complete)
-{
-	struct general *g = extra;
-
-	g->cancels++;
-	g->complete_when_cancelled = complete != 0;
-	return MPI_SUCCESS;
-}
-
-static void on_general(MPI_Status *status, void *data)
-{
-	struct general *g = data;
-
-	(void)status;
-	g->queries_before = (int)g->queries;
-	g->frees_before = (int)g->frees;
-	g->runs++;
-}
 
 static MPI_Request begin(struct general *g)
 {
-	memset(g, 0, sizeof(*g));
-	CHECK_OK(MPI_Grequest_start(query, free_it, cancel_it, g, &g->handle));
+	CHECK_OK(general_start(g, 2));
 	return g->handle;
 }
 
 static void status_holds(struct general *g)
 {
-	int count = -1;
-
-	MPI_Get_count(&g->status, MPI_BYTE, &count);
-	CHECK_EQ(count, 13);
-	CHECK_EQ(g->status.MPI_SOURCE, 2);
-	CHECK_EQ(g->status.MPI_TAG, TAG);
+	CHECK(general_told(g, &g->status));
 	CHECK_EQ(g->status.MPI_ERROR, MPI_SUCCESS);
 }
 
@@ -79,11 +25,11 @@ CONFORMANCE_BOTH(s8_1_runs_after_grequest_complete, 1, single,
 	struct general g;
 
 	r = begin(&g);
-	CHECK_OK(attach(&r, on_general, &g, &g.status, cr));
+	CHECK_OK(attach(&r, general_ran, &g, &g.status, cr));
 	CHECK(r == MPI_REQUEST_NULL);
 	CHECK(!test_cr(&cr));
 	CHECK_EQ(g.runs + g.queries + g.frees, 0);
-	CHECK_OK(MPI_Grequest_complete(g.handle));
+	CHECK_OK(general_complete(&g));
 	wait_cr(&cr);
 	CHECK_EQ(g.runs, 1);
 	free_cr(&cr);
@@ -97,14 +43,14 @@ CONFORMANCE_BOTH(s8_1_query_fills_the_status, 1, single, "query_fn has filled th
 	for (int before = 0; before < 2; before++) {
 		r = begin(&g);
 		if (before)
-			CHECK_OK(MPI_Grequest_complete(g.handle));
-		CHECK_OK(attach(&r, on_general, &g, &g.status, cr));
+			CHECK_OK(general_complete(&g));
+		CHECK_OK(attach(&r, general_ran, &g, &g.status, cr));
 		if (!before)
-			CHECK_OK(MPI_Grequest_complete(g.handle));
+			CHECK_OK(general_complete(&g));
 		wait_cr(&cr);
 		CHECK_EQ(g.runs, 1);
 		CHECK(g.queries_before >= 1);
-		CHECK_EQ(g.late_queries, 0);
+		CHECK_EQ(g.misplaced, 0);
 		status_holds(&g);
 	}
 	free_cr(&cr);
@@ -121,12 +67,12 @@ CONFORMANCE_BOTH(s8_1_free_comes_after_the_callback, 1, single,
 		step(when[i]);
 		r = begin(&g);
 		if (i > 0)
-			CHECK_OK(MPI_Grequest_complete(g.handle));
+			CHECK_OK(general_complete(&g));
 		if (i == 2)
 			until_complete(r);
-		CHECK_OK(attach(&r, on_general, &g, &g.status, cr));
+		CHECK_OK(attach(&r, general_ran, &g, &g.status, cr));
 		if (i == 0)
-			CHECK_OK(MPI_Grequest_complete(g.handle));
+			CHECK_OK(general_complete(&g));
 		wait_cr(&cr);
 		CHECK_EQ(g.runs, 1);
 		CHECK_EQ(g.frees_before, 0);
@@ -150,16 +96,16 @@ CONFORMANCE_BOTH(s8_1_several_in_one_set, 1, single,
 	for (int i = 0; i < N; i++) {
 		r[i] = begin(&g[i]);
 		if (i % 2)
-			CHECK_OK(MPI_Grequest_complete(g[i].handle));
+			CHECK_OK(general_complete(&g[i]));
 	}
 	r[N] = pending(TAG);
-	CHECK_OK(attach_all(N + 1, r, on_general, &all, statuses, cr));
+	CHECK_OK(attach_all(N + 1, r, general_ran, &all, statuses, cr));
 	complete_pending(TAG);
 	for (int i = 0; i < N; i += 2) {
 		CHECK(!test_cr(&cr));
 		for (int k = 0; k < N; k++)
 			CHECK_EQ(g[k].frees, 0);
-		CHECK_OK(MPI_Grequest_complete(g[i].handle));
+		CHECK_OK(general_complete(&g[i]));
 	}
 	wait_cr(&cr);
 	CHECK_EQ(all.runs, 1);
@@ -171,9 +117,9 @@ CONFORMANCE_BOTH(s8_1_several_in_one_set, 1, single,
 	free_cr(&cr);
 }
 
-static void *completes(void *request)
+static void *completes(void *g)
 {
-	CHECK_OK(MPI_Grequest_complete(*(MPI_Request *)request));
+	CHECK_OK(general_complete(g));
 	return NULL;
 }
 
@@ -186,11 +132,11 @@ CONFORMANCE_BOTH(s8_1_completed_by_another_thread, 1, multiple,
 
 	for (int i = 0; i < 200; i++) {
 		r = begin(&g);
-		if (pthread_create(&thread, NULL, completes, &g.handle)) {
+		if (pthread_create(&thread, NULL, completes, &g)) {
 			skip("no thread to be had");
 			return;
 		}
-		CHECK_OK(attach(&r, on_general, &g, &g.status, cr));
+		CHECK_OK(attach(&r, general_ran, &g, &g.status, cr));
 		wait_cr(&cr);
 		pthread_join(thread, NULL);
 		CHECK_EQ(g.runs, 1);
@@ -201,12 +147,12 @@ CONFORMANCE_BOTH(s8_1_completed_by_another_thread, 1, multiple,
 	free_cr(&cr);
 }
 
-static void on_general_next(MPI_Status *status, void *data)
+static void ran_next(MPI_Status *status, void *data)
 {
 	struct general *g = data;
 
-	on_general(status, g);
-	CHECK_OK(MPI_Grequest_complete(g[1].handle));
+	general_ran(status, g);
+	CHECK_OK(general_complete(&g[1]));
 }
 
 CONFORMANCE_BOTH(s8_1_completed_in_a_callback, 1, single, "A callback may complete a generalized request")
@@ -216,9 +162,9 @@ CONFORMANCE_BOTH(s8_1_completed_in_a_callback, 1, single, "A callback may comple
 
 	for (int i = 0; i < 2; i++) {
 		r = begin(&g[i]);
-		CHECK_OK(attach(&r, i ? on_general : on_general_next, &g[i], &g[i].status, cr));
+		CHECK_OK(attach(&r, i ? general_ran : ran_next, &g[i], &g[i].status, cr));
 	}
-	CHECK_OK(MPI_Grequest_complete(g[0].handle));
+	CHECK_OK(general_complete(&g[0]));
 	wait_cr(&cr);
 	for (int i = 0; i < 2; i++) {
 		CHECK_EQ(g[i].runs, 1);
@@ -239,13 +185,13 @@ CONFORMANCE_BOTH(s8_1_cancel, 1, single,
 
 		r = begin(&g);
 		if (before)
-			CHECK_OK(MPI_Grequest_complete(g.handle));
+			CHECK_OK(general_complete(&g));
 		CHECK_OK(MPI_Cancel(&r));
 		CHECK_EQ(g.cancels, 1);
 		CHECK_EQ(g.complete_when_cancelled, before);
-		CHECK_OK(attach(&r, on_general, &g, &g.status, cr));
+		CHECK_OK(attach(&r, general_ran, &g, &g.status, cr));
 		if (!before)
-			CHECK_OK(MPI_Grequest_complete(g.handle));
+			CHECK_OK(general_complete(&g));
 		wait_cr(&cr);
 		CHECK_EQ(g.runs, 1);
 		MPI_Test_cancelled(&g.status, &cancelled);
@@ -274,7 +220,7 @@ CONFORMANCE_BOTH(s8_2_complete_wakes_waiters, 1, multiple,
 		r = begin(&g);
 		awaited = on_cr ? &cr : &r;
 		if (on_cr)
-			CHECK_OK(attach(&r, on_general, &g, &g.status, cr));
+			CHECK_OK(attach(&r, general_ran, &g, &g.status, cr));
 		atomic_store(&waits, 0);
 		if (pthread_create(&thread, NULL, waits_for, awaited)) {
 			skip("no thread to be had");
@@ -283,7 +229,7 @@ CONFORMANCE_BOTH(s8_2_complete_wakes_waiters, 1, multiple,
 		while (!atomic_load(&waits))
 			compute_ms(1);
 		compute_ms(3); /* most likely it waits by now */
-		CHECK_OK(MPI_Grequest_complete(g.handle));
+		CHECK_OK(general_complete(&g));
 		pthread_join(thread, NULL);
 		CHECK_EQ(g.runs, on_cr);
 	}
