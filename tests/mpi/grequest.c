@@ -1,100 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ranks: 1 2 */
 /*
  * Generalized requests: query_fn, the continuation, free_fn, in that order and each once, whoever completes the request
- * and whenever it was attached; waiters are woken; cancelling; contd_mpi_grequest_complete() and what it refuses.
+ * and whenever it was attached, by MPI_Grequest_complete or contd_mpi_grequest_complete(); several in one set; waiters are
+ * woken; cancelling; what is refused.
  */
 #include "check.h"
 
 #include <pthread.h>
 
-#define SEVERAL 300
-#define ROUNDS 40
+#include "../general.h"
 
-struct general {
-	MPI_Request handle;
-	MPI_Status status;
-	atomic_int queried, ran, freed, cancelled, complete_when_cancelled;
-	atomic_int queried_before, freed_before; /* when the callback ran */
-	atomic_int misordered;
-};
+#define TAG 53
+#define SEVERAL 300
+#define SET 40
+#define ROUNDS 40
 
 static MPI_Request cr;
 
-static int query(void *extra, MPI_Status *status)
+static MPI_Request start(struct general *g, int number)
 {
-	struct general *g = extra;
-
-	if (g->freed)
-		g->misordered++;
-	g->queried++;
-	MPI_Status_set_elements(status, MPI_BYTE, 11);
-	MPI_Status_set_cancelled(status, g->cancelled != 0);
-	status->MPI_SOURCE = 5;
-	status->MPI_TAG = 6;
-	return MPI_SUCCESS;
-}
-
-static int free_it(void *extra)
-{
-	struct general *g = extra;
-
-	g->freed++;
-	return MPI_SUCCESS;
-}
-
-static int cancel_it(void *extra, int complete)
-{
-	struct general *g = extra;
-
-	g->cancelled++;
-	g->complete_when_cancelled = complete != 0;
-	return MPI_SUCCESS;
-}
-
-static void ran(MPI_Status *status, void *data)
-{
-	struct general *g = data;
-
-	(void)status;
-	g->queried_before = (int)g->queried;
-	g->freed_before = (int)g->freed;
-	g->ran++;
-}
-
-static MPI_Request start(struct general *g)
-{
-	memset(g, 0, sizeof(*g));
-	status_poison(&g->status);
-	CHECK_OK(MPI_Grequest_start(query, free_it, cancel_it, g, &g->handle));
+	CHECK_OK(general_start(g, number));
 	return g->handle;
 }
 
-static void attach(struct general *g, MPI_Request r)
+static void attach(struct general *g, MPI_Request r, bool ignore)
 {
-	CHECK_OK(MPI_Continue(&r, ran, g, &g->status, cr));
+	CHECK_OK(MPI_Continue(&r, general_ran, g, ignore ? MPI_STATUS_IGNORE : &g->status, cr));
 	CHECK(r == MPI_REQUEST_NULL);
 }
 
-static void is_done(struct general *g)
+static int complete_by(int how, struct general *g)
 {
-	int count = -1;
-
-	CHECK_EQ(g->ran, 1);
-	CHECK(g->queried_before >= 1);
-	CHECK_EQ(g->freed_before, 0);
-	CHECK_EQ(g->misordered, 0);
-	MPI_Get_count(&g->status, MPI_BYTE, &count);
-	CHECK_EQ(count, 11);
-	CHECK_EQ(g->status.MPI_SOURCE, 5);
-	CHECK_EQ(g->status.MPI_TAG, 6);
-	CHECK_EQ(g->status.MPI_ERROR, MPI_SUCCESS);
-	CHECK_EQ(g->freed, 1);
+	g->completed = 1;
+	return how ? contd_mpi_grequest_complete(g->handle) : MPI_Grequest_complete(g->handle);
 }
 
-static int complete_by(int how, MPI_Request r)
+/* Its continuation has run. */
+static void is_done(struct general *g)
 {
-	return how ? contd_mpi_grequest_complete(r) : MPI_Grequest_complete(r);
+	CHECK(general_in_order(g));
+	CHECK(general_told(g, &g->status));
+	CHECK_EQ(g->status.MPI_ERROR, MPI_SUCCESS);
+}
+
+static void is_done_ignored(struct general *g)
+{
+	CHECK(general_in_order(g));
+	CHECK(status_is_poison(&g->status));
 }
 
 static void check_order(void)
@@ -103,25 +55,30 @@ static void check_order(void)
 					   "complete and seen, then attached"};
 	struct general g;
 
-	for (int way = 0; way < 6; way++) {
-		MPI_Request r = start(&g);
-		int flag = 0;
+	for (int way = 0; way < 12; way++) {
+		int when = way / 4, how = way / 2 % 2, ignore = way % 2, flag = 0;
+		MPI_Request r = start(&g, way);
 
-		check_begin(name[way / 2]);
-		if (way / 2) {
-			CHECK_OK(complete_by(way % 2, r));
-			if (way / 2 == 2)
+		check_begin(name[when]);
+		if (when) {
+			CHECK_OK(complete_by(how, &g));
+			if (when == 2) {
 				CHECK_OK(MPI_Request_get_status(r, &flag, MPI_STATUS_IGNORE));
+				CHECK(flag);
+			}
 		}
-		attach(&g, r);
-		if (!(way / 2)) {
+		attach(&g, r, ignore);
+		if (!when) {
 			CHECK_OK(MPI_Test(&cr, &flag, MPI_STATUS_IGNORE));
 			CHECK(!flag);
-			CHECK_EQ(g.ran + g.queried + g.freed, 0);
-			CHECK_OK(complete_by(way % 2, g.handle));
+			CHECK_EQ(g.runs + g.queries + g.frees, 0);
+			CHECK_OK(complete_by(how, &g));
 		}
 		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
-		is_done(&g);
+		if (ignore)
+			is_done_ignored(&g);
+		else
+			is_done(&g);
 	}
 }
 
@@ -134,87 +91,150 @@ static void check_plain(void)
 	check_begin("without continuations");
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < SEVERAL; i++)
-			r[i] = start(&g[i]);
+			r[i] = start(&g[i], i);
 		for (int i = 0; i < SEVERAL; i++)
-			CHECK_OK(complete_by(i % 2, r[i]));
+			CHECK_OK(complete_by(i % 2, &g[i]));
 		CHECK_OK(MPI_Waitall(SEVERAL, r, MPI_STATUSES_IGNORE));
 		for (int i = 0; i < SEVERAL; i++) {
-			CHECK(g[i].queried >= 1);
-			CHECK_EQ(g[i].freed, 1);
-			CHECK_EQ(g[i].misordered, 0);
+			CHECK(g[i].queries >= 1);
+			CHECK_EQ(g[i].frees, 1);
+			CHECK_EQ(g[i].misplaced, 0);
 		}
 	}
 	check_begin("freed and then complete");
-	r[0] = start(&g[0]);
+	r[0] = start(&g[0], 0);
 	CHECK_OK(MPI_Request_free(&r[0]));
-	CHECK_OK(contd_mpi_grequest_complete(g[0].handle));
-	CHECK_EQ(g[0].freed, 1);
+	CHECK_OK(complete_by(1, &g[0]));
+	CHECK_EQ(g[0].frees, 1);
+}
+
+/* Completed in any order, some before they are attached; one continuation for all, beside a receive. */
+static void check_set(void)
+{
+	static struct general g[SET];
+	MPI_Status status[SET + 1];
+	MPI_Request r[SET + 1];
+	struct seen seen = {0};
+	char in = 0, out = 7;
+	int flag;
+
+	check_begin("several in one set");
+	for (int round = 0; round < 4; round++) {
+		bool ignore = round % 2;
+
+		seen.runs = 0;
+		for (int i = 0; i < SET; i++) {
+			r[i] = start(&g[i], i);
+			if (i % 3 == round % 3)
+				CHECK_OK(complete_by(round / 2, &g[i]));
+		}
+		MPI_Irecv(&in, 1, MPI_BYTE, check_previous(), TAG, MPI_COMM_WORLD, &r[SET]);
+		for (int i = 0; i <= SET; i++)
+			status_poison(&status[i]);
+		CHECK_OK(MPI_Continueall(SET + 1, r, see, &seen, ignore ? MPI_STATUSES_IGNORE : status, cr));
+		for (int i = 0; i <= SET; i++)
+			CHECK(r[i] == MPI_REQUEST_NULL);
+		MPI_Send(&out, 1, MPI_BYTE, check_next(), TAG, MPI_COMM_WORLD);
+		for (int i = SET - 1; i >= 0; i--) {
+			if (i % 3 == round % 3)
+				continue;
+			CHECK_OK(MPI_Test(&cr, &flag, MPI_STATUS_IGNORE));
+			CHECK(!flag);
+			CHECK_EQ(seen.runs, 0);
+			CHECK_EQ(g[i].frees + g[i].queries, 0);
+			CHECK_OK(complete_by(round / 2, &g[i]));
+		}
+		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+		CHECK_EQ(seen.runs, 1);
+		for (int i = 0; i < SET; i++) {
+			CHECK(g[i].queries >= 1);
+			CHECK_EQ(g[i].frees, 1);
+			CHECK_EQ(g[i].misplaced, 0);
+			if (ignore)
+				continue;
+			CHECK(general_told(&g[i], &status[i]));
+			CHECK_EQ(status[i].MPI_ERROR, MPI_SUCCESS);
+		}
+		if (!ignore)
+			status_is_of(&status[SET], check_previous(), TAG, 1);
+	}
 }
 
 static struct general chain[SEVERAL + 1];
+static int chain_how;
 
 static void complete_next(MPI_Status *status, void *data)
 {
 	struct general *g = data;
 
-	ran(status, g);
+	general_ran(status, g);
 	if (g < &chain[SEVERAL])
-		CHECK_OK(contd_mpi_grequest_complete(g[1].handle));
+		CHECK_OK(complete_by(chain_how, &g[1]));
 }
 
 static void check_chain(void)
 {
-	check_begin("completed by another continuation");
-	for (int i = 0; i <= SEVERAL; i++) {
-		MPI_Request r = start(&chain[i]);
+	check_begin("completed in a continuation");
+	for (chain_how = 0; chain_how < 2; chain_how++) {
+		for (int i = 0; i <= SEVERAL; i++) {
+			MPI_Request r = start(&chain[i], i);
 
-		CHECK_OK(MPI_Continue(&r, complete_next, &chain[i], &chain[i].status, cr));
+			CHECK_OK(MPI_Continue(&r, complete_next, &chain[i], &chain[i].status, cr));
+		}
+		CHECK_OK(complete_by(chain_how, &chain[0]));
+		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+		for (int i = 0; i <= SEVERAL; i++)
+			is_done(&chain[i]);
 	}
-	CHECK_OK(contd_mpi_grequest_complete(chain[0].handle));
-	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
-	for (int i = 0; i <= SEVERAL; i++)
-		is_done(&chain[i]);
 }
 
 /* ------------------------------------------------------------------------------------------------------- threads --- */
 
 static struct general many[SEVERAL];
 static pthread_barrier_t both;
+static atomic_int attached; /* so many are */
 
-static void *completer(void *how)
+static void *completer(void *late)
 {
 	for (int round = 0; round < ROUNDS; round++) {
 		pthread_barrier_wait(&both);
-		for (int i = 0; i < SEVERAL; i++)
-			CHECK_OK(complete_by(*(int *)how || i % 2, many[i].handle));
+		for (int i = 0; i < SEVERAL; i++) {
+			while (*(int *)late && attached <= i)
+				sched_yield();
+			CHECK_OK(complete_by(i % 2, &many[i]));
+		}
 		pthread_barrier_wait(&both);
 	}
 	return NULL;
 }
 
-/* Attaching races with completing. */
+/* Attaching races with completing; or completing with this thread's wait. */
 static void check_threads(void)
 {
-	pthread_t thread;
-	int how = 0;
-
-	check_begin("completed by another thread");
 	pthread_barrier_init(&both, NULL, 2);
-	pthread_create(&thread, NULL, completer, &how);
-	for (int round = 0; round < ROUNDS; round++) {
-		MPI_Request r[SEVERAL];
+	for (int late = 0; late < 2; late++) {
+		pthread_t thread;
 
-		for (int i = 0; i < SEVERAL; i++)
-			r[i] = start(&many[i]);
-		pthread_barrier_wait(&both);
-		for (int i = 0; i < SEVERAL; i++)
-			attach(&many[i], r[i]);
-		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
-		pthread_barrier_wait(&both);
-		for (int i = 0; i < SEVERAL; i++)
-			is_done(&many[i]);
+		check_begin(late ? "completed by another thread, attached before" : "completed by another thread");
+		pthread_create(&thread, NULL, completer, &late);
+		for (int round = 0; round < ROUNDS; round++) {
+			MPI_Request r[SEVERAL];
+
+			attached = 0;
+			for (int i = 0; i < SEVERAL; i++)
+				r[i] = start(&many[i], i);
+			pthread_barrier_wait(&both);
+			for (int i = 0; i < SEVERAL; i++) {
+				attach(&many[i], r[i], false);
+				attached = i + 1;
+			}
+			CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+			pthread_barrier_wait(&both);
+			for (int i = 0; i < SEVERAL; i++)
+				is_done(&many[i]);
+		}
+		pthread_join(thread, NULL);
 	}
-	pthread_join(thread, NULL);
 	pthread_barrier_destroy(&both);
 }
 
@@ -233,22 +253,22 @@ static void check_woken(void)
 
 	check_begin("a waiting thread is woken");
 	for (int how = 0; how < 4; how++) {
-		MPI_Request r = start(&g);
+		MPI_Request r = start(&g, how);
 		pthread_t thread;
 
 		atomic_store(&about_to_wait, 0);
 		if (how / 2)
-			attach(&g, r);
+			attach(&g, r, false);
 		pthread_create(&thread, NULL, waiter, how / 2 ? &cr : &r);
 		while (!atomic_load(&about_to_wait))
 			sched_yield();
 		usleep(2000); /* most likely it waits by now; the test is right where it does not */
-		CHECK_OK(complete_by(how % 2, g.handle));
+		CHECK_OK(complete_by(how % 2, &g));
 		pthread_join(thread, NULL);
 		if (how / 2)
 			is_done(&g);
 		else
-			CHECK_EQ(g.freed, 1);
+			CHECK_EQ(g.frees, 1);
 	}
 }
 
@@ -259,22 +279,20 @@ static void check_cancelled(void)
 	struct general g;
 
 	check_begin("cancelled");
-	for (int before = 0; before < 2; before++) {
-		MPI_Request r = start(&g);
-		int cancelled = 0;
+	for (int way = 0; way < 4; way++) {
+		bool before = way / 2;
+		MPI_Request r = start(&g, way);
 
 		if (before)
-			CHECK_OK(contd_mpi_grequest_complete(r));
+			CHECK_OK(complete_by(way % 2, &g));
 		CHECK_OK(MPI_Cancel(&r));
-		CHECK_EQ(g.cancelled, 1);
+		CHECK_EQ(g.cancels, 1);
 		CHECK_EQ(g.complete_when_cancelled, before);
-		attach(&g, r);
+		attach(&g, r, false);
 		if (!before)
-			CHECK_OK(contd_mpi_grequest_complete(g.handle));
+			CHECK_OK(complete_by(way % 2, &g));
 		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
-		is_done(&g);
-		MPI_Test_cancelled(&g.status, &cancelled);
-		CHECK(cancelled);
+		is_done(&g); /* the status says so */
 	}
 }
 
@@ -297,17 +315,12 @@ static void check_bad(void)
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	CHECK_EQ(class_of(contd_mpi_grequest_complete(MPI_REQUEST_NULL)), MPI_ERR_REQUEST);
 	/* Twice. */
-	r = start(&g);
-	attach(&g, r);
-	CHECK_OK(contd_mpi_grequest_complete(r));
-	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
-	is_done(&g);
-	r = start(&g);
-	CHECK_OK(contd_mpi_grequest_complete(r));
+	r = start(&g, 0);
+	CHECK_OK(complete_by(1, &g));
 	CHECK_EQ(class_of(contd_mpi_grequest_complete(r)), MPI_ERR_REQUEST);
 	CHECK_EQ(class_of(MPI_Grequest_complete(r)), MPI_ERR_REQUEST);
-	CHECK_EQ(g.freed, 0);
-	attach(&g, r);
+	CHECK_EQ(g.frees, 0);
+	attach(&g, r, false);
 	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
 	is_done(&g);
 	/* No generalized one. */
@@ -329,6 +342,7 @@ int main(int argc, char **argv)
 			      : check_cr("mpi_continue_enqueue_complete", "true", NULL, NULL);
 		check_order();
 		check_plain();
+		check_set();
 		check_chain();
 		check_threads();
 		check_woken();
