@@ -3,15 +3,15 @@
  * The reduction of examples/treereduce in its two forms, each against MPI_Ireduce: with 1 and with many under way at a
  * time, in turns in one run, with MPI_THREAD_MULTIPLE for all three. A figure is the time of a reduction over that of
  * MPI_Ireduce; beside it, of the rank that has most, the threads right after the start and the memory that a batch peaks
- * at (VmHWM, reset before it; -1: it cannot be). Start it with 2 to 8 ranks.
+ * at (VmHWM, reset before it; -1: it cannot be). Start it with 2 to 16 ranks.
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <contd/mpi.h>
 
 #include "../examples/treereduce/reduce.c"
+#include "../examples/treereduce/self.h"
 #include "bench.h"
 
 #define MANY 64
@@ -22,20 +22,6 @@ static const char *const way_name[] = {"thread", "continuations", "ireduce"};
 static int rank, size;
 static MPI_Request cr, requests[MANY];
 static int in[MANY], out[MANY];
-
-static long self(const char *key)
-{
-	char line[256];
-	long n = -1;
-	FILE *f = fopen("/proc/self/status", "r");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (strncmp(line, key, strlen(key)) == 0)
-			n = strtol(line + strlen(key), NULL, 10);
-	if (f)
-		fclose(f);
-	return n;
-}
 
 /* proc(5): 5 resets the peak. */
 static int peak_reset(void)
@@ -80,7 +66,7 @@ static double batch(enum way way, int count, int rounds, long *threadsp)
 		for (int i = 0; i < count; i++)
 			start(way, i);
 		if (threadsp)
-			*threadsp = self("Threads:");
+			*threadsp = proc_self("Threads:");
 		MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 		for (int i = 0; i < count && rank == 0; i++)
 			if (out[i] != size * (size - 1) / 2 + size * i)
@@ -109,7 +95,7 @@ static void measure(enum way way, int count, unsigned pairs)
 		int reset = peak_reset();
 
 		batch(i ? WAY_IREDUCE : way, count, rounds, i ? NULL : &threads);
-		memory[i] = most(reset ? -1 : self("VmHWM:"));
+		memory[i] = most(reset ? -1 : proc_self("VmHWM:"));
 	}
 	threads = most(threads);
 	snprintf(name, sizeof(name), "%s, %d under way", way_name[way], count);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "reduce.h"
+#include "self.h"
 
 #define COUNT_MOST 10000 /* tags up to 32767 there are in every MPI */
 
@@ -82,21 +83,6 @@ static int options_read(int argc, char **argv, struct options *o)
 	return 0;
 }
 
-/* A number of /proc/self/status; -1 without. */
-static long self(const char *key)
-{
-	char line[256];
-	long n = -1;
-	FILE *f = fopen("/proc/self/status", "r");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (strncmp(line, key, strlen(key)) == 0)
-			n = strtol(line + strlen(key), NULL, 10);
-	if (f)
-		fclose(f);
-	return n;
-}
-
 static int value_of(int rank, int round, int i)
 {
 	return rank * 31 + round % 1000 * 7 + i + 1;
@@ -151,7 +137,7 @@ static int run(const struct options *o)
 			}
 		}
 		if (round == 0)
-			threads = self("Threads:");
+			threads = proc_self("Threads:");
 		MPI_Waitall(o->count, requests, MPI_STATUSES_IGNORE);
 		seconds += MPI_Wtime() - begin;
 		if (o->check)
@@ -159,7 +145,7 @@ static int run(const struct options *o)
 	}
 	MPI_Wait(&cr, MPI_STATUS_IGNORE);
 	MPI_Request_free(&cr);
-	mine = self("VmHWM:");
+	mine = proc_self("VmHWM:");
 	MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
 	MPI_Bcast(&all, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	MPI_Reduce(&threads, &most, 1, MPI_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
