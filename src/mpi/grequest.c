@@ -4,6 +4,7 @@
 #include "mpi/backend.h"
 #include "mpi/grequest.h"
 #include "mpi/portable.h"
+#include "mpi/template.h"
 #include "rcu/memory.h"
 
 uint32_t contd__general_known, contd__generals, contd__general_holds;
@@ -194,6 +195,18 @@ int contd__on_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest
 	return MPI_SUCCESS;
 }
 
+/*
+ * Of one that is not known: what contd has started itself, CRs and requests of templates, is not the program's to complete
+ * by this call, which MPI cannot tell.
+ */
+static int complete_other(MPI_Request request)
+{
+	bool own = contd__load_acquire(&contd__mpi_open) && request != MPI_REQUEST_NULL &&
+		   (contd__instance_is(request) || contd__mpi->cr_of(request));
+
+	return own ? contd__mpi_error(MPI_ERR_REQUEST) : NEXT.Grequest_complete(request);
+}
+
 /* The caller is the one who completes it. */
 static int complete(struct contd__general *g)
 {
@@ -209,7 +222,7 @@ int contd__on_Grequest_complete(MPI_Request request)
 	struct contd__general *g = contd__general_find(request);
 
 	if (!g)
-		return NEXT.Grequest_complete(request);
+		return complete_other(request);
 	return contd__xchg(&g->completed, 1) ? contd__mpi_error(MPI_ERR_REQUEST) : complete(g);
 }
 
@@ -236,7 +249,7 @@ __attribute__((noinline)) static int complete_here(struct contd__general *g, MPI
 	if (request == MPI_REQUEST_NULL)
 		return contd__mpi_error(MPI_ERR_REQUEST);
 	if (!g)
-		return NEXT.Grequest_complete(request);
+		return complete_other(request);
 	return contd__xchg(&g->completed, 1) ? contd__mpi_error(MPI_ERR_REQUEST) : complete(g);
 }
 

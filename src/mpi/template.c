@@ -537,6 +537,7 @@ int MPIX_Gr_init(MPIX_Gr_start_function *start_fn, MPIX_Gr_push_function *push_f
 	CONTD_WEAK_FOR(PMPIX_Gr_init);
 
 /* An instance that MPI and the table know, busy. MPI error class or code. */
+/* Errors have been told, by MPI or here. */
 static int make(struct template *t, void *extra_state, struct contd__instance **ip)
 {
 	struct contd__instance *i = contd__zalloc(sizeof(*i));
@@ -544,7 +545,7 @@ static int make(struct template *t, void *extra_state, struct contd__instance **
 	bool room;
 
 	if (!i)
-		return MPI_ERR_NO_MEM;
+		return contd__mpi_error(MPI_ERR_NO_MEM);
 	i->template = t;
 	i->extra_state = extra_state;
 	i->references = 2; /* MPI, and the caller */
@@ -564,7 +565,7 @@ static int make(struct template *t, void *extra_state, struct contd__instance **
 		enter_locked(i);
 	pthread_mutex_unlock(&lock);
 	*ip = i;
-	return room ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+	return room ? MPI_SUCCESS : contd__mpi_error(MPI_ERR_NO_MEM);
 }
 
 /* There is no operation after all. */
@@ -587,6 +588,7 @@ static int begin(struct template *t, void *extra_state, MPI_Request *req)
 	if (rc == MPI_SUCCESS) {
 		*req = i->request;
 		rc = t->start(extra_state);
+		rc = rc ? contd__mpi_error(rc) : MPI_SUCCESS;
 	}
 	if (rc && !i)
 		return rc;
@@ -635,7 +637,7 @@ CONTD_API int PMPIX_Gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req)
 	pthread_mutex_lock(&lock);
 	template_unref_locked(t);
 	pthread_mutex_unlock(&lock);
-	return rc ? contd__mpi_error(rc) : MPI_SUCCESS;
+	return rc;
 }
 
 int MPIX_Gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req) CONTD_WEAK_FOR(PMPIX_Gr_begin);

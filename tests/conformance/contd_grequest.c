@@ -110,6 +110,63 @@ CONFORMANCE_TEST(s8_1_contd_complete_of_a_receive, 1, single,
 	CHECK_OK(MPI_Request_free(&persistent));
 }
 
+/* Which is a generalized request of MPI's on some backends. */
+CONFORMANCE_BOTH(s8_1_contd_complete_of_a_cr, 1, single,
+		 "Completing a CR is an error, and it stays what it is, by MPI_Grequest_complete too")
+{
+	MPI_Request cr = new_cr(NULL), op = pending(TAG);
+	struct seen seen = {0};
+
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	CHECK_OK(attach(&op, see, &seen, MPI_STATUS_IGNORE, cr));
+	CHECK(contd_mpi_grequest_complete(cr) != MPI_SUCCESS);
+	CHECK(MPI_Grequest_complete(cr) != MPI_SUCCESS);
+	CHECK(!test_cr(&cr));
+	complete_pending(TAG);
+	wait_cr(&cr);
+	CHECK_EQ(seen.runs, 1);
+	free_cr(&cr);
+}
+
+static int start_fn(void *extra)
+{
+	(void)extra;
+	return MPI_SUCCESS;
+}
+
+static int completes;
+
+static int complete_fn(void *extra, MPI_Status *status)
+{
+	(void)extra, (void)status;
+	completes++;
+	return MPI_SUCCESS;
+}
+
+/* Those end by MPIX_Mark_request_complete. */
+CONFORMANCE_TEST(s8_1_contd_complete_of_a_template, 1, single,
+		 "Completing a request of a template is an error, by MPI_Grequest_complete too; it still has to be marked")
+{
+	MPI_Request r = MPI_REQUEST_NULL;
+	MPIX_Gr gr;
+	int flag = 1;
+
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	CHECK_OK(MPIX_Gr_init(start_fn, NULL, complete_fn, NULL, &gr));
+	CHECK_OK(MPIX_Gr_begin(gr, NULL, &r));
+	CHECK(contd_mpi_grequest_complete(r) != MPI_SUCCESS);
+	CHECK(MPI_Grequest_complete(r) != MPI_SUCCESS);
+	CHECK_OK(MPI_Request_get_status(r, &flag, MPI_STATUS_IGNORE));
+	CHECK(!flag);
+	CHECK_EQ(completes, 0);
+	CHECK_OK(MPIX_Mark_request_complete(r));
+	CHECK_OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
+	CHECK_EQ(completes, 1);
+	CHECK_OK(MPIX_Gr_free(&gr));
+}
+
 /* ------------------------------------------------------------------------------------- where MPI must not be called --- */
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between contd and MPI: an MPI that has no generalized request to give, now and then. */
+/* Between contd and MPI: an MPI that has no generalized request to give, now and then, and says so. */
 #include <dlfcn.h>
 #include <stddef.h>
 
@@ -15,6 +15,7 @@ int PMPI_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free
 
 	if (shim_refuses) {
 		shim_refused++;
+		PMPI_Comm_call_errhandler(MPI_COMM_SELF, shim_refuses);
 		return shim_refuses;
 	}
 	*(void **)&next = dlsym(RTLD_NEXT, "PMPI_Grequest_start");
