@@ -267,7 +267,13 @@ static void account(struct op *op)
 		free(op);
 }
 
-static enum outcome outcome_of(const MPI_Status *status)
+/* Of others the status does not say: Open MPI leaves that of files' operations as it happens to be. */
+static bool may_be_cancelled(enum kind kind)
+{
+	return kind <= KIND_Recv_init || kind == KIND_Grequest_start;
+}
+
+static enum outcome outcome_of(enum kind kind, const MPI_Status *status)
 {
 	int cancelled = 0;
 
@@ -275,14 +281,15 @@ static enum outcome outcome_of(const MPI_Status *status)
 		return COMPLETED;
 	if (status->MPI_ERROR != MPI_SUCCESS)
 		return FAILED;
-	PMPI_Test_cancelled(status, &cancelled);
+	if (may_be_cancelled(kind))
+		PMPI_Test_cancelled(status, &cancelled);
 	return cancelled ? CANCELLED : COMPLETED;
 }
 
 /* ... and whom a receive from anybody was from. */
 static void end_with(struct op *op, const MPI_Status *status, uint64_t when, const char *by)
 {
-	enum outcome outcome = outcome_of(status);
+	enum outcome outcome = outcome_of(op->kind, status);
 
 	if ((op->kind == KIND_Irecv || op->kind == KIND_Imrecv || op->kind == KIND_Recv_init) && status &&
 	    outcome == COMPLETED && status->MPI_SOURCE >= 0) {
