@@ -43,8 +43,9 @@ MADE_COUNTED(PROTOTYPE)
 #define FIELD(name, parameters, ...) int(*name) parameters;
 #define COUNTED_FIELDS \
 	SENDS(SEND_FIELD) \
-	SEND_INITS(SEND_FIELD) FIELD(Irecv, RECV_PARAMETERS) FIELD(Recv_init, RECV_PARAMETERS) \
-		FIELD(Imrecv, IMRECV_PARAMETERS) STARTED_COUNTED(FIELD) MADE_COUNTED(FIELD)
+	SEND_INITS(SEND_FIELD) \
+	FIELD(Irecv, RECV_PARAMETERS) FIELD(Recv_init, RECV_PARAMETERS) FIELD(Imrecv, IMRECV_PARAMETERS) \
+		STARTED_COUNTED(FIELD) MADE_COUNTED(FIELD)
 
 static struct {
 #define COUNT int
@@ -86,8 +87,9 @@ __attribute__((constructor)) static void resolve_all(void)
 #define RESOLVE(name, ...) resolve(&NEXT.name, "MPI_" #name, NULL);
 #define RESOLVE_MADE(name, ...) resolve(&NEXT.name, STRING(MADE_NAME(name)), NULL);
 	SENDS(RESOLVE)
-	SEND_INITS(RESOLVE) RESOLVE(Irecv) RESOLVE(Recv_init) RESOLVE(Imrecv) STARTED_COUNTED(RESOLVE) STARTED(
-		RESOLVE) MADE_COUNTED(RESOLVE_MADE) MADE(RESOLVE_MADE) COMPLETING(RESOLVE) OTHERS(RESOLVE)
+	SEND_INITS(RESOLVE)
+	RESOLVE(Irecv) RESOLVE(Recv_init) RESOLVE(Imrecv) STARTED_COUNTED(RESOLVE) STARTED(RESOLVE) MADE_COUNTED(
+		RESOLVE_MADE) MADE(RESOLVE_MADE) COMPLETING(RESOLVE) OTHERS(RESOLVE)
 #if MPI_VERSION >= 4
 #define RESOLVE_LARGE(name, ...) resolve(&NEXT_LARGE.name, "MPI_" #name "_c", NULL);
 		SENDS(RESOLVE_LARGE) SEND_INITS(RESOLVE_LARGE) RESOLVE_LARGE(Irecv) RESOLVE_LARGE(Recv_init)
@@ -102,6 +104,7 @@ __attribute__((constructor)) static void resolve_all(void)
 }
 
 static bool following; /* from MPI_Init to MPI_Finalize */
+static bool begun;     /* MPI_Init was seen */
 
 static bool follows(void)
 {
@@ -865,6 +868,7 @@ static void begin(void)
 
 	PMPI_Initialized(&initialized);
 	PMPI_Finalized(&finalized);
+	begun = true;
 	if (!initialized || finalized || follows())
 		return;
 	if (!next_query_all || !next_query_some || misplaced()) {
@@ -905,10 +909,31 @@ int MPI_Abort(MPI_Comm comm, int code)
 	return NEXT.Abort(comm, code);
 }
 
+/* Of a program that has run and whose calls did not come here: once, where the launcher tells of ranks. */
+static void say_unseen(void)
+{
+	static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+	int finalized = 0;
+
+	PMPI_Finalized(&finalized);
+	for (unsigned i = 0; finalized && i < sizeof(variables) / sizeof(variables[0]); i++) {
+		const char *rank = getenv(variables[i]);
+
+		if (rank && strcmp(rank, "0"))
+			return;
+	}
+	if (finalized)
+		fprintf(stderr,
+			"reqtrace: the program has not called MPI_Init by that name (in Fortran, or a session): "
+			"nothing was followed\n");
+}
+
 __attribute__((destructor)) static void exits(void)
 {
 	if (follows())
 		output_last();
+	else if (!begun)
+		say_unseen();
 }
 
 int MPI_Finalize(void)
