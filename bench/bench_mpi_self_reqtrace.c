@@ -78,7 +78,8 @@ static double idle(const struct functions *f, MPI_Request *requests, int rounds)
 
 static void tell(const char *name, const struct bench_pairs *p)
 {
-	struct bench_line line = {.bench = "bench_mpi_self_reqtrace", .name = name, .unit = "ratio", .direction = "max"};
+	struct bench_line line = {
+		.bench = "bench_mpi_self_reqtrace", .name = name, .unit = "ratio", .direction = "max"};
 
 	line.figure = bench_pairs_ratio(p);
 	bench_print(&line, "\"with_ns\":%.1f,\"without_ns\":%.1f", bench_pairs_a(p), bench_pairs_b(p));

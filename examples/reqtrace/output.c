@@ -27,7 +27,7 @@ static uint64_t interval, due;
 /* libreqtrace.so is told where to write by REQTRACE, libother.so, a copy of it, by OTHER. */
 static void name_files(void)
 {
-	char name[64] = "reqtrace", variable[64] = "";
+	char name[64] = "reqtrace", variable[64] = "", folder[PATH_MAX];
 	const char *base, *value;
 	Dl_info info;
 
@@ -40,7 +40,12 @@ static void name_files(void)
 	for (size_t i = 0; name[i]; i++)
 		variable[i] = (char)toupper((unsigned char)name[i]);
 	value = getenv(variable);
-	snprintf(prefix, sizeof(prefix), "%s", value && *value ? value : name);
+	value = value && *value ? value : name;
+	/* The program may go elsewhere. */
+	if (*value == '/' || !getcwd(folder, sizeof(folder)))
+		folder[0] = '\0';
+	if (snprintf(prefix, sizeof(prefix), "%s%s%s", folder, *folder ? "/" : "", value) >= (int)sizeof(prefix))
+		snprintf(prefix, sizeof(prefix), "%s", name);
 }
 
 static void name_parts(void)
