@@ -9,7 +9,8 @@
 
 static const char *const kind_names[] = {
 #define NAME(name, ...) #name,
-	SENDS(NAME) "Irecv", "Imrecv", SEND_INITS(NAME) "Recv_init", COLLECTIVES(NAME) MORE(NAME) MADE(NAME)
+	SENDS(NAME) "Irecv", "Imrecv", SEND_INITS(NAME) "Recv_init",
+	STARTED(NAME) STARTED_COUNTED(NAME) MADE(NAME) MADE_COUNTED(NAME)
 #undef NAME
 };
 
@@ -31,7 +32,15 @@ struct entry {
 	long long bytes;
 	int peer, tag;
 	enum kind kind;
-	bool persistent, cr;
+	bool persistent, cr, unseen;
+};
+
+/* What a thread did, for the timeline: a call that waited or told of an end, a continuation that ran. */
+struct slice {
+	struct slice *next;
+	const char *name, *in; /* in: of a continuation; NULL: in no call that the tool stands before */
+	uint64_t start, end;
+	int thread, count; /* count: of a continuation, its operations; 0: a call */
 };
 
 /* All of this under the lock. */
@@ -41,10 +50,20 @@ static size_t bucket_count, entry_count;
 static struct kind_sum *sums[KINDS];
 static struct op *first, **last = &first; /* the timeline's, as they were started */
 static uint64_t kept, kept_most = UINT64_MAX, untimed;
+static struct slice *first_slice, **last_slice = &first_slice;
+static uint64_t slices;
 static uint64_t unknown, cancel_calls, lost; /* ended without a start; calls of MPI_Cancel; no memory */
 static struct attached *attached_all;        /* whose callback has not run, as far as is known */
 
-static uint32_t crs; /* read without the lock */
+static uint32_t unseen; /* entries with that mark; read without the lock */
+
+/*
+ * The thread's number, from 1 on in the order in which they came here, and the call that it is in. Of the initial image, as a
+ * handler may not wait for memory.
+ */
+static __thread int thread_own __attribute__((tls_model("initial-exec")));
+static __thread struct call *call_now __attribute__((tls_model("initial-exec")));
+static int threads;
 
 /* Where attached_done puts them, for whoever takes the lock next. */
 static struct attached *finished;
@@ -126,7 +145,17 @@ static void leave(struct entry **at)
 
 	*at = e->next;
 	entry_count--;
+	if (e->unseen)
+		__atomic_fetch_sub(&unseen, 1, __ATOMIC_RELAXED);
 	free(e);
+}
+
+/* Relaxed: who has the handle got it after it was counted. */
+static void mark_unseen(struct entry *e)
+{
+	if (!e->unseen)
+		__atomic_fetch_add(&unseen, 1, __ATOMIC_RELAXED);
+	e->unseen = true;
 }
 
 /* The handle's, made if there is none. */
@@ -158,6 +187,16 @@ static struct kind_sum *sum_of(enum kind kind)
 	return sums[kind];
 }
 
+static uint64_t most(void)
+{
+	if (kept_most == UINT64_MAX) {
+		const char *value = getenv("REQTRACE_EVENTS");
+
+		kept_most = value ? strtoull(value, NULL, 10) : 200000;
+	}
+	return kept_most;
+}
+
 static struct op *begin(enum kind kind, int peer, int tag, long long bytes, uint64_t start)
 {
 	struct op *op = calloc(1, sizeof(*op));
@@ -168,18 +207,13 @@ static struct op *begin(enum kind kind, int peer, int tag, long long bytes, uint
 		lost++;
 		return NULL;
 	}
-	if (kept_most == UINT64_MAX) {
-		const char *value = getenv("REQTRACE_EVENTS");
-
-		kept_most = value ? strtoull(value, NULL, 10) : 200000;
-	}
 	op->start = start;
 	op->bytes = bytes;
 	op->peer = peer;
 	op->tag = tag;
 	op->kind = (unsigned char)kind;
 	sum->started++;
-	if (kept < kept_most) {
+	if (kept < most()) {
 		kept++;
 		op->kept = true;
 		*last = op;
@@ -212,9 +246,10 @@ static uint64_t bin_middle(unsigned bin)
 
 static void end(struct op *op, enum outcome outcome, uint64_t when, const char *by)
 {
-	op->end = when;
 	op->outcome = (unsigned char)outcome;
 	op->by = by;
+	/* Release: orders the above before it, for who writes the timeline meanwhile. */
+	__atomic_store_n(&op->end, when, __ATOMIC_RELEASE);
 }
 
 /* Into the sums; op is gone unless it is the timeline's. */
@@ -232,7 +267,13 @@ static void account(struct op *op)
 		free(op);
 }
 
-static enum outcome outcome_of(const MPI_Status *status)
+/* Of others the status does not say: Open MPI leaves that of files' operations as it happens to be. */
+static bool may_be_cancelled(enum kind kind)
+{
+	return kind <= KIND_Recv_init || kind == KIND_Grequest_start;
+}
+
+static enum outcome outcome_of(enum kind kind, const MPI_Status *status)
 {
 	int cancelled = 0;
 
@@ -240,8 +281,22 @@ static enum outcome outcome_of(const MPI_Status *status)
 		return COMPLETED;
 	if (status->MPI_ERROR != MPI_SUCCESS)
 		return FAILED;
-	PMPI_Test_cancelled(status, &cancelled);
+	if (may_be_cancelled(kind))
+		PMPI_Test_cancelled(status, &cancelled);
 	return cancelled ? CANCELLED : COMPLETED;
+}
+
+/* ... and whom a receive from anybody was from. */
+static void end_with(struct op *op, const MPI_Status *status, uint64_t when, const char *by)
+{
+	enum outcome outcome = outcome_of(op->kind, status);
+
+	if ((op->kind == KIND_Irecv || op->kind == KIND_Imrecv || op->kind == KIND_Recv_init) && status &&
+	    outcome == COMPLETED && status->MPI_SOURCE >= 0) {
+		op->peer = status->MPI_SOURCE;
+		op->tag = status->MPI_TAG;
+	}
+	end(op, outcome, when, by);
 }
 
 static void attached_release(struct attached *a)
@@ -258,6 +313,18 @@ static void attached_release(struct attached *a)
 	free(a);
 }
 
+static void slice(const char *name, const char *in, uint64_t start, uint64_t when, int thread, int count)
+{
+	struct slice *s = slices < most() ? calloc(1, sizeof(*s)) : NULL;
+
+	if (!s)
+		return;
+	*s = (struct slice){NULL, name, in, start, when, thread, count};
+	*last_slice = s;
+	last_slice = &s->next;
+	slices++;
+}
+
 /* What attached_done has left. */
 static void drain(void)
 {
@@ -269,7 +336,10 @@ static void drain(void)
 		for (int i = 0; i < a->count; i++)
 			if (a->ops[i])
 				account(a->ops[i]);
-		attached_release(a);
+		slice("continuation", a->in, a->ran, a->returned, a->thread, a->count ? a->count : 1);
+		a->count = 0;
+		if (!a->owed)
+			attached_release(a);
 	}
 }
 
@@ -284,6 +354,55 @@ static void release_lock(void)
 	pthread_mutex_unlock(&lock);
 }
 
+static int thread_number(void)
+{
+	if (!thread_own)
+		thread_own = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
+	return thread_own;
+}
+
+void call_begin(struct call *c, const char *name)
+{
+	*c = (struct call){name, call_now, now_ns(), false};
+	call_now = c;
+}
+
+uint64_t call_end(struct call *c, bool waits, bool noted)
+{
+	uint64_t when;
+
+	call_now = c->outer;
+	if (!noted || (!waits && !c->tells))
+		return c->start;
+	when = now_ns();
+	take_lock();
+	slice(c->name, NULL, c->start, when, thread_number(), 0);
+	release_lock();
+	return when;
+}
+
+static void call_tells(void)
+{
+	if (call_now)
+		call_now->tells = true;
+}
+
+/* MPICH's query never says of files' operations that they are complete. */
+static bool query_works(enum kind kind)
+{
+#ifdef MPICH_VERSION
+#define FILE_CASE(name, ...) case KIND_##name:
+	switch (kind) {
+		FILES_COUNTED(FILE_CASE)
+		return false;
+	default:
+		return true;
+	}
+#else
+	return true;
+#endif
+}
+
 void op_started(enum kind kind, MPI_Request handle, int peer, int tag, long long bytes, uint64_t start)
 {
 	struct entry *e;
@@ -292,6 +411,8 @@ void op_started(enum kind kind, MPI_Request handle, int peer, int tag, long long
 	e = entry_of(handle);
 	if (e) {
 		e->persistent = false; /* it was freed behind our back */
+		if (!query_works(kind))
+			mark_unseen(e);
 		append(e, begin(kind, peer, tag, bytes, start));
 	}
 	release_lock();
@@ -368,7 +489,6 @@ void op_free(MPI_Request handle)
 	take_lock();
 	at = find(handle);
 	if (at && (*at)->cr) {
-		__atomic_fetch_sub(&crs, 1, __ATOMIC_RELAXED);
 		leave(at);
 	} else if (at) {
 		(*at)->persistent = false;
@@ -383,8 +503,10 @@ void op_free(MPI_Request handle)
 
 void op_done(struct op *op, const MPI_Status *status, const char *by)
 {
-	if (op)
-		end(op, outcome_of(status), now_ns(), by);
+	if (!op)
+		return;
+	end_with(op, status, now_ns(), by);
+	call_tells();
 }
 
 void op_close(struct op *op, int rc)
@@ -403,6 +525,7 @@ static void back(struct op *op, MPI_Request handle)
 	struct entry *e = entry_of(handle);
 
 	op->outcome = ACTIVE;
+	op->end = 0;
 	if (e)
 		append(e, op);
 }
@@ -424,25 +547,38 @@ void cr_made(MPI_Request cr)
 
 	take_lock();
 	e = entry_of(cr);
-	if (e)
+	if (e) {
 		e->cr = true;
+		mark_unseen(e);
+	}
 	release_lock();
-	if (e)
-		__atomic_fetch_add(&crs, 1, __ATOMIC_RELAXED);
 }
 
-bool cr_among(int count, const MPI_Request *requests)
+bool cr_is(MPI_Request handle)
+{
+	struct entry **at;
+	bool is;
+
+	if (!__atomic_load_n(&unseen, __ATOMIC_RELAXED) || handle == MPI_REQUEST_NULL)
+		return false;
+	take_lock();
+	at = find(handle);
+	is = at && (*at)->cr;
+	release_lock();
+	return is;
+}
+
+bool unseen_among(int count, const MPI_Request *requests)
 {
 	bool found = false;
 
-	/* Relaxed: who has the CR's handle got it after it was counted. */
-	if (!__atomic_load_n(&crs, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&unseen, __ATOMIC_RELAXED))
 		return false;
 	take_lock();
 	for (int i = 0; i < count && !found; i++) {
 		struct entry **at = requests[i] == MPI_REQUEST_NULL ? NULL : find(requests[i]);
 
-		found = at && (*at)->cr;
+		found = at && (*at)->unseen;
 	}
 	release_lock();
 	return found;
@@ -489,24 +625,32 @@ void attached_undo(struct attached *a)
 	release_lock();
 }
 
-static void attached_ends(struct attached *a)
+static void attached_ends(struct attached *a, uint64_t when)
 {
-	uint64_t when = now_ns();
-
 	for (int i = 0; i < a->count; i++)
 		if (a->ops[i])
-			end(a->ops[i], outcome_of(&a->own[i]), when, "continuation");
+			end_with(a->ops[i], &a->own[i], when, "continuation");
 }
 
 /*
- * No lock, and no calls but clock_gettime(2) and MPI_Test_cancelled, which only reads the status: it may run in a handler
- * of contd's. The statuses are read here: later they are the program's.
+ * These two take no lock, and make no calls but clock_gettime(2) and MPI_Test_cancelled, which only reads the status: they may
+ * run in a handler of contd's. The statuses are read before the callback runs: later they are the program's.
  */
-void attached_done(struct attached *a)
+void attached_runs(struct attached *a)
+{
+	a->ran = now_ns();
+	a->in = call_now ? call_now->name : NULL;
+	a->thread = thread_number();
+	attached_ends(a, a->ran);
+	call_tells();
+}
+
+void attached_done(struct attached *a, int rc)
 {
 	struct attached *head = __atomic_load_n(&finished, __ATOMIC_RELAXED);
 
-	attached_ends(a);
+	a->returned = now_ns();
+	a->owed = rc != MPI_SUCCESS;
 	do
 		a->next_finished = head;
 	/* Release: the operations' ends, for drain. */
@@ -521,7 +665,7 @@ void *attached_failed(void *data)
 	for (struct attached *a = attached_all; a; a = a->next)
 		if (a == data) {
 			own = a->data;
-			attached_ends(a);
+			attached_ends(a, now_ns());
 			for (int i = 0; i < a->count; i++)
 				if (a->ops[i])
 					account(a->ops[i]);
@@ -605,7 +749,7 @@ void ops_summary(FILE *out, int rank)
 	if (unknown)
 		fprintf(out, "  completed, but not seen when they were started: %" PRIu64 "\n", unknown);
 	if (untimed)
-		fprintf(out, "  not in the timeline (REQTRACE_EVENTS): %" PRIu64 "\n", untimed);
+		fprintf(out, "  operations that are not in the timeline (REQTRACE_EVENTS): %" PRIu64 "\n", untimed);
 	if (lost)
 		fprintf(out, "  lost for want of memory: %" PRIu64 "\n", lost);
 }
@@ -634,56 +778,108 @@ static void sift(struct lane *lanes, size_t count, size_t i)
 	}
 }
 
-static unsigned lane_for(struct lane *lanes, size_t *count, const struct op *op)
+static unsigned lane_for(struct lane *lanes, size_t *count, uint64_t start, uint64_t end)
 {
 	size_t i = 0;
 
-	if (!*count || lanes[0].free_at > op->start) {
-		for (i = (*count)++; i && lanes[(i - 1) / 2].free_at > op->end; i = (i - 1) / 2)
+	if (!*count || lanes[0].free_at > start) {
+		for (i = (*count)++; i && lanes[(i - 1) / 2].free_at > end; i = (i - 1) / 2)
 			lanes[i] = lanes[(i - 1) / 2];
-		lanes[i] = (struct lane){op->end, (unsigned)*count};
+		lanes[i] = (struct lane){end, (unsigned)*count};
 		return (unsigned)*count;
 	}
 	i = lanes[0].number;
-	lanes[0].free_at = op->end;
+	lanes[0].free_at = end;
 	sift(lanes, *count, 0);
 	return (unsigned)i;
 }
 
+/* An operation, and when it ended: until now, if it has not. */
+struct span {
+	const struct op *op;
+	uint64_t end;
+	bool open;
+};
+
 static int by_start(const void *a, const void *b)
 {
-	const struct op *x = *(struct op *const *)a, *y = *(struct op *const *)b;
+	const struct span *x = a, *y = b;
 
-	return (x->start > y->start) - (x->start < y->start);
+	return (x->op->start > y->op->start) - (x->op->start < y->op->start);
 }
 
-void ops_timeline(FILE *out, int rank, uint64_t zero, const char *host)
-{
-	struct op **ops = calloc((size_t)kept + 1, sizeof(struct op *)), *op = first;
-	struct lane *lanes = calloc((size_t)kept + 1, sizeof(struct lane));
-	size_t count = 0, lane_count = 0;
+#define LANES 1000 /* tid of the first lane; below it those of threads */
 
-	fprintf(out, "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d on %s\"}}",
-		rank ? ",\n" : "[\n", rank, rank, host);
-	for (; ops && lanes && op; op = op->next)
-		ops[count++] = op;
-	if (count)
-		qsort(ops, count, sizeof(*ops), by_start);
+/* An event's beginning, in microseconds with three digits. */
+static void event(FILE *out, const char *name, const char *cat, int rank, unsigned tid, uint64_t start, uint64_t end)
+{
+	fprintf(out,
+		",\n{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,"
+		"\"pid\":%d,\"tid\":%u,\"args\":{",
+		name, cat, start / 1000, (unsigned)(start % 1000), (end - start) / 1000,
+		(unsigned)((end - start) % 1000), rank, tid);
+}
+
+static void name_row(FILE *out, int rank, unsigned tid, const char *name, unsigned number)
+{
+	fprintf(out,
+		",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"args\":{\"name\":\"%s %u\"}}"
+		",\n{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"args\":{\"sort_index\":%u}}",
+		rank, tid, name, number, rank, tid, tid);
+}
+
+static void operations(FILE *out, int rank, uint64_t zero, struct span *spans, struct lane *lanes)
+{
+	size_t count = 0, lane_count = 0;
+	uint64_t now = now_ns();
+
+	for (const struct op *op = first; op; op = op->next) {
+		/* Acquire: what end() wrote before. It may be a handler that writes. */
+		uint64_t end = __atomic_load_n(&op->end, __ATOMIC_ACQUIRE);
+
+		spans[count++] = (struct span){op, end ? end : now > op->start ? now : op->start, !end};
+	}
+	qsort(spans, count, sizeof(*spans), by_start);
 	for (size_t i = 0; i < count; i++) {
-		op = ops[i];
-		fprintf(out,
-			",\n{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%"
-			"u,"
-			"\"args\":{\"ended\":\"%s\",\"by\":\"%s\"",
-			kind_names[op->kind], outcome_names[op->outcome], ((double)op->start - (double)zero) / 1000,
-			(double)(op->end - op->start) / 1000, rank, lane_for(lanes, &lane_count, op),
-			outcome_names[op->outcome], op->by);
+		const struct op *op = spans[i].op;
+		enum outcome outcome = spans[i].open ? ACTIVE : (enum outcome)op->outcome;
+		unsigned lane = lane_for(lanes, &lane_count, op->start, spans[i].end);
+
+		event(out, kind_names[op->kind], outcome_names[outcome], rank, LANES + lane, op->start - zero,
+		      spans[i].end - zero);
+		fprintf(out, "\"ended\":\"%s\",\"by\":\"%s\"", outcome_names[outcome], spans[i].open ? "" : op->by);
 		if (op->peer != MPI_UNDEFINED)
 			fprintf(out, ",\"peer\":%d,\"tag\":%d", op->peer, op->tag);
 		if (op->bytes >= 0)
 			fprintf(out, ",\"bytes\":%lld", op->bytes);
 		fprintf(out, "}}");
 	}
+	for (unsigned lane = 1; lane <= lane_count; lane++)
+		name_row(out, rank, LANES + lane, "operations", lane);
+}
+
+void ops_timeline(FILE *out, int rank, uint64_t zero, const char *host)
+{
+	struct span *spans;
+	struct lane *lanes;
+
+	take_lock();
+	spans = calloc((size_t)kept + 1, sizeof(*spans));
+	lanes = calloc((size_t)kept + 1, sizeof(*lanes));
+	fprintf(out, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d on %s\"}}", rank,
+		rank, host);
+	for (unsigned t = 1; t <= (unsigned)__atomic_load_n(&threads, __ATOMIC_RELAXED) && t < LANES; t++)
+		name_row(out, rank, t, "thread", t);
+	for (const struct slice *s = first_slice; s; s = s->next) {
+		event(out, s->name, s->count ? "continuation" : "call", rank, (unsigned)s->thread, s->start - zero,
+		      s->end - zero);
+		if (s->count)
+			fprintf(out, "\"in\":\"%s\",\"operations\":%d", s->in ? s->in : "", s->count);
+		fprintf(out, "}}");
+	}
+	if (spans && lanes)
+		operations(out, rank, zero, spans, lanes);
 	free(lanes);
-	free(ops);
+	free(spans);
+	release_lock();
 }

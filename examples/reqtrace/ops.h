@@ -19,7 +19,7 @@ enum kind {
 	SENDS(KIND) KIND_Irecv,
 	KIND_Imrecv,
 	SEND_INITS(KIND) KIND_Recv_init,
-	COLLECTIVES(KIND) MORE(KIND) MADE(KIND)
+	STARTED(KIND) STARTED_COUNTED(KIND) MADE(KIND) MADE_COUNTED(KIND)
 #undef KIND
 		KINDS
 };
@@ -28,15 +28,30 @@ enum outcome { ACTIVE, COMPLETED, CANCELLED, FAILED, FREED, OUTCOMES };
 
 struct op {
 	struct op *next, *behind; /* in the timeline; of the same handle */
-	uint64_t start, end; /* ns */
-	const char *by;      /* the call that told of its end */
-	long long bytes;     /* -1: not known */
-	int peer, tag;       /* MPI_UNDEFINED: it has none */
+	uint64_t start, end;      /* ns */
+	const char *by;           /* the call that told of its end */
+	long long bytes;          /* -1: not known */
+	int peer, tag;            /* MPI_UNDEFINED: it has none */
 	unsigned char kind, outcome;
 	bool kept; /* for the timeline */
 };
 
 uint64_t now_ns(void);
+
+/*
+ * A call that the calling thread is in, of those that the tool stands before: they nest, as continuations make calls. Such
+ * that wait, or have told of an end, or have run a continuation, are in the timeline.
+ */
+struct call {
+	const char *name;
+	struct call *outer;
+	uint64_t start;
+	bool tells;
+};
+
+void call_begin(struct call *c, const char *name);
+/* noted: the tool follows. Returns the time, or one not long ago. */
+uint64_t call_end(struct call *c, bool waits, bool noted);
 
 void op_started(enum kind kind, MPI_Request handle, int peer, int tag, long long bytes, uint64_t start);
 void op_made(enum kind kind, MPI_Request handle, int peer, int tag, long long bytes);
@@ -54,9 +69,10 @@ void op_close(struct op *op, int rc);
 /* ... or has not completed it: the handle stands for it again. */
 void op_back(struct op *op, MPI_Request handle);
 
-/* CRs: the tool does not look at them. */
 void cr_made(MPI_Request cr);
-bool cr_among(int count, const MPI_Request *requests);
+bool cr_is(MPI_Request handle);
+/* Such that the tool does not look at: CRs, and, on MPICH, whose query never says that they are complete, files' requests. */
+bool unseen_among(int count, const MPI_Request *requests);
 
 /* Operations that are given to a continuation, n of them. */
 struct attached {
@@ -68,19 +84,25 @@ struct attached {
 	int count;
 	MPI_Request *handles;
 	struct op **ops;
+	uint64_t ran, returned; /* ns; the callback */
+	const char *in;         /* the call that it ran in; NULL: none of those that the tool stands before */
+	int thread;
+	bool owed; /* MPIX_Continue_get_failed will give *a, in place of data */
 };
 
 /* Takes them; NULL without memory. */
 struct attached *attached_make(int count, const MPI_Request *handles, MPI_Status *statuses);
 void attached_undo(struct attached *a);
-/* Its callback runs; any context, nothing that a signal handler may not do. *a is gone. */
-void attached_done(struct attached *a);
+/* Its callback runs, and has returned; any context, nothing that a signal handler may not do. Then *a is gone. */
+void attached_runs(struct attached *a);
+void attached_done(struct attached *a, int rc);
 /* The program's own data, where it is one of ours, which has failed and will not run. */
 void *attached_failed(void *data);
 
 /* The end: nothing is followed from here on. */
 void ops_end(void);
 void ops_summary(FILE *out, int rank);
+/* Members of a JSON array, without the brackets. At any time: what is not complete lasts until now. */
 void ops_timeline(FILE *out, int rank, uint64_t zero, const char *host);
 
 #endif

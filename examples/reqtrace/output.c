@@ -19,10 +19,15 @@ static uint64_t zero;
 static char host[64];
 static char prefix[PATH_MAX];
 
+/* The rank's own file, its next version, and when that is due. What a flush takes is a fiftieth of the time at most. */
+static char part[PATH_MAX + 32], part_next[PATH_MAX + 33];
+static uint64_t interval, due;
+#define SHARE 50
+
 /* libreqtrace.so is told where to write by REQTRACE, libother.so, a copy of it, by OTHER. */
 static void name_files(void)
 {
-	char name[64] = "reqtrace", variable[64] = "";
+	char name[64] = "reqtrace", variable[64] = "", folder[PATH_MAX];
 	const char *base, *value;
 	Dl_info info;
 
@@ -35,7 +40,24 @@ static void name_files(void)
 	for (size_t i = 0; name[i]; i++)
 		variable[i] = (char)toupper((unsigned char)name[i]);
 	value = getenv(variable);
-	snprintf(prefix, sizeof(prefix), "%s", value && *value ? value : name);
+	value = value && *value ? value : name;
+	/* The program may go elsewhere. */
+	if (*value == '/' || !getcwd(folder, sizeof(folder)))
+		folder[0] = '\0';
+	if (snprintf(prefix, sizeof(prefix), "%s%s%s", folder, *folder ? "/" : "", value) >= (int)sizeof(prefix))
+		snprintf(prefix, sizeof(prefix), "%s", name);
+}
+
+static void name_parts(void)
+{
+	const char *value = getenv("REQTRACE_FLUSH");
+	double seconds = value ? strtod(value, NULL) : 2;
+
+	snprintf(part, sizeof(part), "%s.%d.part.json", prefix, rank);
+	snprintf(part_next, sizeof(part_next), "%s~", part);
+	interval = seconds > 0 && seconds < 1e6 ? (uint64_t)(seconds * 1e9) : 0;
+	due = now_ns() + interval;
+	unlink(part); /* of an earlier run */
 }
 
 void output_begin(void)
@@ -51,6 +73,7 @@ void output_begin(void)
 	PMPI_Comm_size(comm, &ranks);
 	gethostname(host, sizeof(host) - 1);
 	name_files();
+	name_parts();
 	/* One clock on a host; between hosts as near as a broadcast is. */
 	memset(&first, 0, sizeof(first));
 	memcpy(first.host, host, sizeof(host));
@@ -59,8 +82,46 @@ void output_begin(void)
 	zero = memcmp(first.host, host, sizeof(host)) ? now_ns() : first.zero;
 }
 
-/* From every rank in turn, in pieces, to the file. What cannot be written is told once. */
-static void gather(char *text, size_t size, const char *suffix, const char *ending)
+/* The file is replaced, not written to: whenever the process dies it is whole. */
+static void write_part(void)
+{
+	FILE *out = fopen(part_next, "w");
+	bool good;
+
+	if (!out)
+		return;
+	fputs("[\n", out);
+	ops_timeline(out, rank, zero, host);
+	fputs("\n]\n", out);
+	good = !ferror(out);
+	if (fclose(out) || !good || rename(part_next, part))
+		unlink(part_next);
+}
+
+void output_flush(uint64_t now)
+{
+	uint64_t then = __atomic_load_n(&due, __ATOMIC_RELAXED), took;
+
+	/* One thread at a time: the others find it far from due. */
+	if (!interval || now < then ||
+	    !__atomic_compare_exchange_n(&due, &then, UINT64_MAX, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	now = now_ns();
+	write_part();
+	took = now_ns() - now;
+	__atomic_store_n(&due, now + (took * SHARE > interval ? took * SHARE : interval), __ATOMIC_RELAXED);
+}
+
+void output_last(void)
+{
+	uint64_t then = __atomic_exchange_n(&due, UINT64_MAX, __ATOMIC_RELAXED);
+
+	if (interval && then != UINT64_MAX)
+		write_part();
+}
+
+/* From every rank in turn, in pieces, to the file. What cannot be written is told once; 0, or an error, on rank 0. */
+static int gather(char *text, size_t size, const char *suffix, const char *const around[3])
 {
 	char path[PATH_MAX + 8];
 	char *piece = text;
@@ -73,14 +134,16 @@ static void gather(char *text, size_t size, const char *suffix, const char *endi
 		PMPI_Send(&n, 1, MPI_UNSIGNED_LONG_LONG, 0, 0, comm);
 		for (size_t i = 0; i < size; i += PIECE)
 			PMPI_Send(text + i, size - i < PIECE ? (int)(size - i) : PIECE, MPI_BYTE, 0, 0, comm);
-		return;
+		return 0;
 	}
 	snprintf(path, sizeof(path), "%s.%s", prefix, suffix);
 	out = fopen(path, "w");
 	if (!out)
 		error = errno;
-	if (out)
+	if (out) {
+		fputs(around[0], out);
 		fwrite(text, 1, size, out);
+	}
 	piece = malloc(PIECE);
 	if (!piece)
 		PMPI_Abort(comm, 1);
@@ -88,6 +151,8 @@ static void gather(char *text, size_t size, const char *suffix, const char *endi
 		unsigned long long n = 0;
 
 		PMPI_Recv(&n, 1, MPI_UNSIGNED_LONG_LONG, r, 0, comm, MPI_STATUS_IGNORE);
+		if (out && n)
+			fputs(around[1], out);
 		while (n) {
 			int bytes = n < PIECE ? (int)n : PIECE;
 
@@ -99,7 +164,7 @@ static void gather(char *text, size_t size, const char *suffix, const char *endi
 	}
 	free(piece);
 	if (out) {
-		fputs(ending, out);
+		fputs(around[2], out);
 		if (ferror(out))
 			error = EIO;
 		if (fclose(out))
@@ -107,14 +172,18 @@ static void gather(char *text, size_t size, const char *suffix, const char *endi
 	}
 	if (error)
 		fprintf(stderr, "reqtrace: %s: %s\n", path, strerror(error));
+	return error;
 }
 
-static void write_one(bool timeline)
+static int write_one(bool timeline)
 {
+	static const char *const around[2][3] = {{"", "", ""}, {"[\n", ",\n", "\n]\n"}};
+	FILE *memory;
 	char *text = NULL;
 	size_t size = 0;
-	FILE *memory = open_memstream(&text, &size);
+	int error;
 
+	memory = open_memstream(&text, &size);
 	if (memory) {
 		if (timeline)
 			ops_timeline(memory, rank, zero, host);
@@ -122,13 +191,21 @@ static void write_one(bool timeline)
 			ops_summary(memory, rank);
 		fclose(memory);
 	}
-	gather(text, size, timeline ? "json" : "txt", timeline ? "\n]\n" : "");
+	error = gather(text, size, timeline ? "json" : "txt", around[timeline]);
 	free(text);
+	return error;
 }
 
 void output_end(void)
 {
-	write_one(false);
-	write_one(true);
+	int error = write_one(false);
+
+	error |= write_one(true);
+	/* The ranks' own are worth something only where the common one could not be written. */
+	PMPI_Bcast(&error, 1, MPI_INT, 0, comm);
+	if (error)
+		output_last();
+	else
+		unlink(part);
 	PMPI_Comm_free(&comm);
 }

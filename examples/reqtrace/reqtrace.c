@@ -21,14 +21,50 @@
 
 /* ---------------------------------------------------------------------------------------------- who is behind us --- */
 
-static struct {
+/* Persistent collectives have another name in an MPI before version 4. */
+#if MPI_VERSION >= 4
+#define MADE_NAME(name) MPI_##name
+#else
+#define MADE_NAME(name) MPIX_##name
+#pragma GCC visibility push(default)
+#define COUNT int
+#define PLACE int
+#define PROTOTYPE(name, parameters, ...) int MPIX_##name parameters;
+MADE(PROTOTYPE)
+MADE_COUNTED(PROTOTYPE)
+#undef COUNT
+#undef PLACE
+#pragma GCC visibility pop
+#endif
+#define STRING(name) STRING_OF(name)
+#define STRING_OF(name) #name
+
 #define SEND_FIELD(name) int(*name) SEND_PARAMETERS;
-	SENDS(SEND_FIELD) SEND_INITS(SEND_FIELD)
-	int(*Irecv) RECV_PARAMETERS;
-	int(*Recv_init) RECV_PARAMETERS;
 #define FIELD(name, parameters, ...) int(*name) parameters;
-	COLLECTIVES(FIELD) MORE(FIELD) MADE(FIELD) COMPLETING(FIELD) OTHERS(FIELD)
+#define COUNTED_FIELDS \
+	SENDS(SEND_FIELD) \
+	SEND_INITS(SEND_FIELD) \
+	FIELD(Irecv, RECV_PARAMETERS) \
+	FIELD(Recv_init, RECV_PARAMETERS) FIELD(Imrecv, IMRECV_PARAMETERS) STARTED_COUNTED(FIELD) MADE_COUNTED(FIELD)
+
+static struct {
+#define COUNT int
+#define PLACE int
+	COUNTED_FIELDS
+#undef COUNT
+#undef PLACE
+	STARTED(FIELD) MADE(FIELD) COMPLETING(FIELD) OTHERS(FIELD)
 } NEXT;
+
+#if MPI_VERSION >= 4
+static struct {
+#define COUNT MPI_Count
+#define PLACE MPI_Aint
+	COUNTED_FIELDS
+#undef COUNT
+#undef PLACE
+} NEXT_LARGE;
+#endif
 
 static int (*next_query_all)(int, const MPI_Request[], int *, MPI_Status[]);
 static int (*next_query_some)(int, const MPI_Request[], int *, int[], MPI_Status[]);
@@ -49,10 +85,18 @@ static void resolve(void *function, const char *name, const char *other)
 __attribute__((constructor)) static void resolve_all(void)
 {
 #define RESOLVE(name, ...) resolve(&NEXT.name, "MPI_" #name, NULL);
-	SENDS(RESOLVE) SEND_INITS(RESOLVE) RESOLVE(Irecv) RESOLVE(Recv_init)
-	COLLECTIVES(RESOLVE) MORE(RESOLVE) MADE(RESOLVE) COMPLETING(RESOLVE) OTHERS(RESOLVE)
-#undef RESOLVE
-	resolve(&next_query_all, "MPI_Request_get_status_all", "MPIX_Request_get_status_all");
+#define RESOLVE_MADE(name, ...) resolve(&NEXT.name, STRING(MADE_NAME(name)), NULL);
+	SENDS(RESOLVE)
+	SEND_INITS(RESOLVE)
+	RESOLVE(Irecv)
+	RESOLVE(Recv_init) RESOLVE(Imrecv) STARTED_COUNTED(RESOLVE) STARTED(RESOLVE) MADE_COUNTED(RESOLVE_MADE) MADE(
+		RESOLVE_MADE) COMPLETING(RESOLVE) OTHERS(RESOLVE)
+#if MPI_VERSION >= 4
+#define RESOLVE_LARGE(name, ...) resolve(&NEXT_LARGE.name, "MPI_" #name "_c", NULL);
+		SENDS(RESOLVE_LARGE) SEND_INITS(RESOLVE_LARGE) RESOLVE_LARGE(Irecv) RESOLVE_LARGE(Recv_init)
+			RESOLVE_LARGE(Imrecv) STARTED_COUNTED(RESOLVE_LARGE) MADE_COUNTED(RESOLVE_LARGE)
+#endif
+				resolve(&next_query_all, "MPI_Request_get_status_all", "MPIX_Request_get_status_all");
 	resolve(&next_query_some, "MPI_Request_get_status_some", "MPIX_Request_get_status_some");
 	resolve(&next_Continue_init, "MPIX_Continue_init", NULL);
 	resolve(&next_Continue, "MPIX_Continue", NULL);
@@ -61,73 +105,122 @@ __attribute__((constructor)) static void resolve_all(void)
 }
 
 static bool following; /* from MPI_Init to MPI_Finalize */
+static bool begun;     /* MPI_Init was seen */
 
 static bool follows(void)
 {
 	return __atomic_load_n(&following, __ATOMIC_ACQUIRE);
 }
 
+/* ------------------------------------------------------------------------------------------------ calls, and their time --- */
+
+static __thread int running __attribute__((tls_model("initial-exec"))); /* continuations */
+
+/* A continuation may have interrupted the program: it writes no file. */
+static int leave(struct call *c, bool waits, int rc)
+{
+	bool followed = follows();
+	uint64_t now = call_end(c, waits, followed);
+
+	if (followed && !running)
+		output_flush(now);
+	return rc;
+}
+
 /* ------------------------------------------------------------------------------------------------------- starting --- */
 
-static long long bytes_of(int count, MPI_Datatype type)
+static long long bytes_of(long long count, MPI_Datatype type)
 {
 	int size = 0;
 
-	return PMPI_Type_size(type, &size) == MPI_SUCCESS ? (long long)count * size : -1;
+	return PMPI_Type_size(type, &size) == MPI_SUCCESS ? count * size : -1;
 }
 
-#define STARTS(name, parameters, arguments, peer, tag, bytes) \
-	int MPI_##name parameters \
+#define STARTS(function, next, name, parameters, arguments, peer, tag, bytes) \
+	int function parameters \
 	{ \
-		uint64_t start = now_ns(); \
-		int rc = NEXT.name arguments; \
+		struct call call; \
+		int rc; \
 \
+		call_begin(&call, #name); \
+		rc = next.name arguments; \
 		if (rc == MPI_SUCCESS && follows()) \
-			op_started(KIND_##name, *request, peer, tag, bytes, start); \
-		return rc; \
+			op_started(KIND_##name, *request, peer, tag, bytes, call.start); \
+		return leave(&call, false, rc); \
 	}
-#define MAKES(name, parameters, arguments, peer, tag, bytes) \
-	int MPI_##name parameters \
+#define MAKES(function, next, name, parameters, arguments, peer, tag, bytes) \
+	int function parameters \
 	{ \
-		int rc = NEXT.name arguments; \
+		int rc = next.name arguments; \
 \
 		if (rc == MPI_SUCCESS && follows()) \
 			op_made(KIND_##name, *request, peer, tag, bytes); \
 		return rc; \
 	}
 
-#define SEND(name) STARTS(name, SEND_PARAMETERS, SEND_ARGUMENTS, dest, tag, bytes_of(count, type))
+#define BYTES bytes_of((long long)count, type)
+#define SEND(name) STARTS(MPI_##name, NEXT, name, SEND_PARAMETERS, SEND_ARGUMENTS, dest, tag, BYTES)
+#define SEND_INIT(name) MAKES(MPI_##name, NEXT, name, SEND_PARAMETERS, SEND_ARGUMENTS, dest, tag, BYTES)
+#define START(name, parameters, arguments) STARTS(MPI_##name, NEXT, name, parameters, arguments, MPI_UNDEFINED, 0, -1)
+#define MAKE(name, parameters, arguments) \
+	MAKES(MADE_NAME(name), NEXT, name, parameters, arguments, MPI_UNDEFINED, 0, -1)
+
+#define COUNT int
+#define PLACE int
 SENDS(SEND)
-STARTS(Irecv, RECV_PARAMETERS, RECV_ARGUMENTS, source, tag, bytes_of(count, type))
-STARTS(Imrecv, (void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request),
-       (buf, count, type, message, request), MPI_UNDEFINED, 0, bytes_of(count, type))
-#define SEND_INIT(name) MAKES(name, SEND_PARAMETERS, SEND_ARGUMENTS, dest, tag, bytes_of(count, type))
 SEND_INITS(SEND_INIT)
-MAKES(Recv_init, RECV_PARAMETERS, RECV_ARGUMENTS, source, tag, bytes_of(count, type))
-#define START(name, parameters, arguments) STARTS(name, parameters, arguments, MPI_UNDEFINED, 0, -1)
-COLLECTIVES(START)
-MORE(START)
-#define MAKE(name, parameters, arguments) MAKES(name, parameters, arguments, MPI_UNDEFINED, 0, -1)
+STARTS(MPI_Irecv, NEXT, Irecv, RECV_PARAMETERS, RECV_ARGUMENTS, source, tag, BYTES)
+MAKES(MPI_Recv_init, NEXT, Recv_init, RECV_PARAMETERS, RECV_ARGUMENTS, source, tag, BYTES)
+STARTS(MPI_Imrecv, NEXT, Imrecv, IMRECV_PARAMETERS, IMRECV_ARGUMENTS, MPI_UNDEFINED, 0, BYTES)
+STARTED_COUNTED(START)
+STARTED(START)
+MADE_COUNTED(MAKE)
 MADE(MAKE)
+#undef COUNT
+#undef PLACE
+
+#if MPI_VERSION >= 4
+#define SEND_LARGE(name) STARTS(MPI_##name##_c, NEXT_LARGE, name, SEND_PARAMETERS, SEND_ARGUMENTS, dest, tag, BYTES)
+#define SEND_INIT_LARGE(name) MAKES(MPI_##name##_c, NEXT_LARGE, name, SEND_PARAMETERS, SEND_ARGUMENTS, dest, tag, BYTES)
+#define START_LARGE(name, parameters, arguments) \
+	STARTS(MPI_##name##_c, NEXT_LARGE, name, parameters, arguments, MPI_UNDEFINED, 0, -1)
+#define MAKE_LARGE(name, parameters, arguments) \
+	MAKES(MPI_##name##_c, NEXT_LARGE, name, parameters, arguments, MPI_UNDEFINED, 0, -1)
+#define COUNT MPI_Count
+#define PLACE MPI_Aint
+SENDS(SEND_LARGE)
+SEND_INITS(SEND_INIT_LARGE)
+STARTS(MPI_Irecv_c, NEXT_LARGE, Irecv, RECV_PARAMETERS, RECV_ARGUMENTS, source, tag, BYTES)
+MAKES(MPI_Recv_init_c, NEXT_LARGE, Recv_init, RECV_PARAMETERS, RECV_ARGUMENTS, source, tag, BYTES)
+STARTS(MPI_Imrecv_c, NEXT_LARGE, Imrecv, IMRECV_PARAMETERS, IMRECV_ARGUMENTS, MPI_UNDEFINED, 0, BYTES)
+STARTED_COUNTED(START_LARGE)
+MADE_COUNTED(MAKE_LARGE)
+#undef COUNT
+#undef PLACE
+#endif
 
 int MPI_Start(MPI_Request *request)
 {
-	uint64_t start = now_ns();
-	int rc = NEXT.Start(request);
+	struct call call;
+	int rc;
 
+	call_begin(&call, "Start");
+	rc = NEXT.Start(request);
 	if (rc == MPI_SUCCESS && follows())
-		op_restarted(*request, start);
-	return rc;
+		op_restarted(*request, call.start);
+	return leave(&call, false, rc);
 }
 
 int MPI_Startall(int count, MPI_Request requests[])
 {
-	uint64_t start = now_ns();
-	int rc = NEXT.Startall(count, requests);
+	struct call call;
+	int rc;
 
+	call_begin(&call, "Startall");
+	rc = NEXT.Startall(count, requests);
 	for (int i = 0; rc == MPI_SUCCESS && follows() && i < count; i++)
-		op_restarted(requests[i], start);
-	return rc;
+		op_restarted(requests[i], call.start);
+	return leave(&call, false, rc);
 }
 
 int MPI_Cancel(MPI_Request *request)
@@ -188,11 +281,11 @@ static MPI_Status *at(MPI_Status *statuses, int i)
 	return statuses == MPI_STATUSES_IGNORE || statuses == MPI_STATUS_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
-/* May the tool look? Not at what is no array, nor at CRs. */
+/* May the tool look? Not at what is no array. */
 static bool looks(int count, const MPI_Request *requests)
 {
 	return follows() && count >= 0 && (!count || requests) && next_query_all && next_query_some &&
-	       !cr_among(count, requests);
+	       !unseen_among(count, requests);
 }
 
 /* 1: all are complete, their statuses in r; 0: not yet; -1: the query has failed, and the call itself must tell why. */
@@ -253,7 +346,7 @@ static void note_saved(struct room *r, int i, MPI_Request now, const MPI_Status 
 	struct op *op;
 	MPI_Status plain;
 
-	if (r->handles[i] == MPI_REQUEST_NULL || cr_among(1, &r->handles[i]))
+	if (r->handles[i] == MPI_REQUEST_NULL || cr_is(r->handles[i]))
 		return;
 	(void)now;
 	op = op_take(r->handles[i]);
@@ -354,7 +447,7 @@ static int saved_one(MPI_Request *request, int *flag, MPI_Status *status, const 
 
 /* ------------------------------------------------------------------------------------------------- one request --- */
 
-int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+static int test_it(MPI_Request *request, int *flag, MPI_Status *status)
 {
 	struct room r;
 	int seen, rc;
@@ -374,7 +467,15 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 	return rc;
 }
 
-int MPI_Wait(MPI_Request *request, MPI_Status *status)
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+	struct call call;
+
+	call_begin(&call, "Test");
+	return leave(&call, false, test_it(request, flag, status));
+}
+
+static int wait_it(MPI_Request *request, MPI_Status *status)
 {
 	struct room r;
 	int seen, rc;
@@ -392,10 +493,18 @@ int MPI_Wait(MPI_Request *request, MPI_Status *status)
 	return rc;
 }
 
+int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+	struct call call;
+
+	call_begin(&call, "Wait");
+	return leave(&call, true, wait_it(request, status));
+}
+
 /* --------------------------------------------------------------------------------------------------------- all --- */
 
 /* All are complete, so that the call itself completes exactly those, with its own words where one has failed. */
-int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
+static int testall_it(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
 {
 	struct room r;
 	int seen, rc;
@@ -419,7 +528,15 @@ int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuse
 	return rc;
 }
 
-int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
+int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
+{
+	struct call call;
+
+	call_begin(&call, "Testall");
+	return leave(&call, false, testall_it(count, requests, flag, statuses));
+}
+
+static int waitall_it(int count, MPI_Request requests[], MPI_Status statuses[])
 {
 	struct room r;
 	int seen, rc;
@@ -438,6 +555,14 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 	}
 	room_end(&r);
 	return rc;
+}
+
+int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
+{
+	struct call call;
+
+	call_begin(&call, "Waitall");
+	return leave(&call, true, waitall_it(count, requests, statuses));
 }
 
 /* -------------------------------------------------------------------------------------------------------- some --- */
@@ -512,12 +637,18 @@ static int some(int count, MPI_Request *requests, int *outcount, int *indices, M
 
 int MPI_Testsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
 {
-	return some(incount, requests, outcount, indices, statuses, false, "Testsome");
+	struct call call;
+
+	call_begin(&call, "Testsome");
+	return leave(&call, false, some(incount, requests, outcount, indices, statuses, false, "Testsome"));
 }
 
 int MPI_Waitsome(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
 {
-	return some(incount, requests, outcount, indices, statuses, true, "Waitsome");
+	struct call call;
+
+	call_begin(&call, "Waitsome");
+	return leave(&call, true, some(incount, requests, outcount, indices, statuses, true, "Waitsome"));
 }
 
 /* --------------------------------------------------------------------------------------------------------- any --- */
@@ -560,13 +691,20 @@ static int any(int count, MPI_Request *requests, int *index, int *flag, MPI_Stat
 
 int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
 {
-	return flag ? any(count, requests, index, flag, status, "Testany")
-		    : NEXT.Testany(count, requests, index, flag, status);
+	struct call call;
+
+	if (!flag)
+		return NEXT.Testany(count, requests, index, flag, status);
+	call_begin(&call, "Testany");
+	return leave(&call, false, any(count, requests, index, flag, status, "Testany"));
 }
 
 int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
 {
-	return any(count, requests, index, NULL, status, "Waitany");
+	struct call call;
+
+	call_begin(&call, "Waitany");
+	return leave(&call, true, any(count, requests, index, NULL, status, "Waitany"));
 }
 
 /* ------------------------------------------------------------------------------------------------- continuations --- */
@@ -597,8 +735,11 @@ static void draft_runs(MPI_Status *statuses, void *data)
 	void *own = a->data;
 
 	(void)statuses;
-	attached_done(a);
+	attached_runs(a);
+	running++;
 	cb(given, own);
+	running--;
+	attached_done(a, MPI_SUCCESS);
 }
 
 static int revised_runs(int rc, void *data)
@@ -607,15 +748,27 @@ static int revised_runs(int rc, void *data)
 	MPIX_Continue_cb_function *cb = a->revised;
 	void *own = a->data;
 
-	attached_done(a);
-	return cb(rc, own);
+	attached_runs(a);
+	running++;
+	rc = cb(rc, own);
+	running--;
+	attached_done(a, rc);
+	return rc;
+}
+
+static bool crs_among(int count, const MPI_Request *requests)
+{
+	for (int i = 0; i < count; i++)
+		if (cr_is(requests[i]))
+			return true;
+	return false;
 }
 
 static struct attached *attaches(int count, MPI_Request *ops, MPI_Status *statuses, void *data)
 {
 	struct attached *a;
 
-	if (!follows() || count < 0 || (count && !ops) || cr_among(count, ops))
+	if (!follows() || count < 0 || (count && !ops) || crs_among(count, ops))
 		return NULL;
 	a = attached_make(count, ops, statuses);
 	if (a)
@@ -625,61 +778,69 @@ static struct attached *attaches(int count, MPI_Request *ops, MPI_Status *status
 
 int MPI_Continue(MPI_Request *op, MPI_Continue_cb_function *cb, void *data, MPI_Status *status, MPI_Request cr)
 {
+	struct call call;
 	struct attached *a = cb ? attaches(1, op, status, data) : NULL;
 	int rc;
 
 	if (!a)
 		return NEXT.Continue(op, cb, data, status, cr);
 	a->draft = cb;
+	call_begin(&call, "Continue");
 	rc = NEXT.Continue(op, draft_runs, a, a->own, cr);
 	if (rc)
 		attached_undo(a);
-	return rc;
+	return leave(&call, false, rc);
 }
 
 int MPI_Continueall(int count, MPI_Request ops[], MPI_Continue_cb_function *cb, void *data, MPI_Status *statuses,
 		    MPI_Request cr)
 {
+	struct call call;
 	struct attached *a = cb ? attaches(count, ops, statuses, data) : NULL;
 	int rc;
 
 	if (!a)
 		return NEXT.Continueall(count, ops, cb, data, statuses, cr);
 	a->draft = cb;
+	call_begin(&call, "Continueall");
 	rc = NEXT.Continueall(count, ops, draft_runs, a, a->own, cr);
 	if (rc)
 		attached_undo(a);
-	return rc;
+	return leave(&call, false, rc);
 }
 
 int MPIX_Continue(MPI_Request *op, MPIX_Continue_cb_function *cb, void *data, int flags, MPI_Status *status,
 		  MPI_Request cr)
 {
+	struct call call;
 	struct attached *a = cb ? attaches(1, op, status, data) : NULL;
 	int rc;
 
 	if (!a)
 		return next_Continue(op, cb, data, flags, status, cr);
 	a->revised = cb;
+	call_begin(&call, "Continue");
 	rc = next_Continue(op, revised_runs, a, flags, a->own, cr);
 	if (rc)
 		attached_undo(a);
-	return rc;
+	return leave(&call, false, rc);
 }
 
 int MPIX_Continueall(int count, MPI_Request ops[], MPIX_Continue_cb_function *cb, void *data, int flags,
 		     MPI_Status statuses[], MPI_Request cr)
 {
+	struct call call;
 	struct attached *a = cb ? attaches(count, ops, statuses, data) : NULL;
 	int rc;
 
 	if (!a)
 		return next_Continueall(count, ops, cb, data, flags, statuses, cr);
 	a->revised = cb;
+	call_begin(&call, "Continueall");
 	rc = next_Continueall(count, ops, revised_runs, a, flags, a->own, cr);
 	if (rc)
 		attached_undo(a);
-	return rc;
+	return leave(&call, false, rc);
 }
 
 int MPIX_Continue_get_failed(MPI_Request cr, int *count, void **data)
@@ -704,13 +865,17 @@ static bool misplaced(void)
 
 static void begin(void)
 {
-	int initialized = 0, finalized = 0;
+	int initialized = 0, finalized = 0, rank = 0;
 
 	PMPI_Initialized(&initialized);
 	PMPI_Finalized(&finalized);
+	begun = true;
 	if (!initialized || finalized || follows())
 		return;
 	if (!next_query_all || !next_query_some || misplaced()) {
+		PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+		if (rank)
+			return;
 		fprintf(stderr, "reqtrace: contd does not stand before MPI: nothing is followed. Preload it as well: "
 				"LD_PRELOAD=libreqtrace.so:libcontd-mpi.so (MPICH: -mpich)\n");
 		return;
@@ -735,6 +900,41 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 	if (rc == MPI_SUCCESS)
 		begin();
 	return rc;
+}
+
+/* The others are ended without a word. */
+int MPI_Abort(MPI_Comm comm, int code)
+{
+	if (follows() && !running)
+		output_last();
+	return NEXT.Abort(comm, code);
+}
+
+/* Of a program that has run and whose calls did not come here: once, where the launcher tells of ranks. */
+static void say_unseen(void)
+{
+	static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+	int finalized = 0;
+
+	PMPI_Finalized(&finalized);
+	for (unsigned i = 0; finalized && i < sizeof(variables) / sizeof(variables[0]); i++) {
+		const char *rank = getenv(variables[i]);
+
+		if (rank && strcmp(rank, "0"))
+			return;
+	}
+	if (finalized)
+		fprintf(stderr,
+			"reqtrace: the program has not called MPI_Init by that name (in Fortran, or a session): "
+			"nothing was followed\n");
+}
+
+__attribute__((destructor)) static void exits(void)
+{
+	if (follows())
+		output_last();
+	else if (!begun)
+		say_unseen();
 }
 
 int MPI_Finalize(void)
