@@ -98,8 +98,8 @@ static inline int fault_report(long left)
 	char path[4096], line[256];
 	int fd;
 
-	snprintf(line, sizeof(line), "%s%s: started %ld, ran %ld, of these with an error %ld, never run %ld%s\n", fault_who,
-		 fault_terminated ? ", terminated" : "", fault_started, fault_ran, fault_failed, left,
+	snprintf(line, sizeof(line), "%s%s: started %ld, ran %ld, of these with an error %ld, never run %ld%s\n",
+		 fault_who, fault_terminated ? ", terminated" : "", fault_started, fault_ran, fault_failed, left,
 		 good ? "" : ": DOES NOT ADD UP");
 	snprintf(path, sizeof(path), "%s/report", fault_folder);
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0644);
