@@ -257,10 +257,12 @@ class Engine:
             lines = skipped[0]["output"].strip().splitlines()
             return told("skipped", lines[-1].strip() if lines else "exit status %d, and no word why" % test.skip)
         if absent:
-            first = absent[0]
+            # Launchers end the others at once, so who did it may have got no further than its last words.
+            first = ([rank for rank in absent if rank["output"].strip()] + absent)[0]
             if first["status"] == "vanished":
-                return told("failed", "rank %d on %s vanished: it began, and left no record of its end" %
-                            (first["rank"], first["host"]), first)
+                return told("failed", "rank %d on %s vanished: it began, and left no record of its end%s" %
+                            (first["rank"], first["host"], "; the launcher: status %d, %s" % (
+                                max(statuses), preflight.tail(said, 2)) if any(statuses) else ""), first)
             return told("failed", "rank %d never began: %s" % (first["rank"], preflight.tail(said) or "no word why"), first)
         ended = those("ended")
         if ended:

@@ -288,7 +288,7 @@ class Slurm(Launcher):
 
     def common(self, nodes):
         command = [which("srun"), "--nodes=%d" % nodes, "--nodelist=" + ",".join(host.name for host in self.hosts[:nodes]),
-                   "--export=ALL", "--cpu-bind=none", "--kill-on-bad-exit=1", "--quiet"]
+                   "--export=ALL", "--kill-on-bad-exit=1", "--quiet"]
         version = re.search(r"(\d+)\.(\d+)", said(["srun", "--version"]))
         if version and (int(version.group(1)), int(version.group(2))) >= (20, 11):
             # The last test's step may still be ending.
