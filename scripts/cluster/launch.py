@@ -41,7 +41,7 @@ def read_hosts(text):
     """A file in the format of Open MPI's host files (name slots=N) or of a machine file (a line a slot), or a list:
     name[:slots],..."""
     lines = text.split(",")
-    if os.path.exists(text):
+    if os.path.isfile(text):
         with open(text) as file:
             lines = [line.split("#")[0].strip() for line in file]
     elif "/" in text:
@@ -106,10 +106,9 @@ class Launcher:
             if not self.oversubscribe():
                 environment.pop("OMPI_MCA_rmaps_base_oversubscribe", None)
         if test.mpi:
-            for name, value in transport(self.options.transport, test.mpi).items():
-                # A test that says what it wants was written for that.
-                if not any(key in environment for key in ("OMPI_MCA_btl", "OMPI_MCA_pml")):
-                    environment[name] = value
+            # A test that says what it wants was written for that.
+            if not any(key in environment for key in ("OMPI_MCA_btl", "OMPI_MCA_pml")):
+                environment.update(transport(self.options.transport, test.mpi))
         if self.options.provider:
             environment["FI_PROVIDER"] = self.options.provider
         for entry in self.options.set:
@@ -154,8 +153,8 @@ class Agent(Launcher):
     def find_hosts(self):
         if self.options.hosts:
             return read_hosts(self.options.hosts)
-        for name in ("OMPI_MCA_orte_default_hostfile", "PBS_NODEFILE", "PE_HOSTFILE"):
-            if os.path.exists(os.environ.get(name, "")) and name != "PE_HOSTFILE":
+        for name in ("OMPI_MCA_orte_default_hostfile", "PBS_NODEFILE"):
+            if os.environ.get(name):
                 return read_hosts(os.environ[name])
         return [Host(os.uname().nodename)]
 

@@ -113,6 +113,20 @@ class Build:
         except (OSError, AttributeError):
             return ""
 
+    def commands(self):
+        """What CMake wrote for ctest: each test's command."""
+        found = {}
+        word = r'\[(=*)\[(.*?)\]\1\]|"((?:[^"\\]|\\.)*)"'
+        for folder, folders, files in os.walk(self.folder):
+            folders[:] = [name for name in folders if name not in ("CMakeFiles", "Testing", "cluster-test")]
+            if "CTestTestfile.cmake" not in files:
+                continue
+            with open(os.path.join(folder, "CTestTestfile.cmake")) as file:
+                for line in re.findall(r"^add_test\((.*)\)$", file.read(), re.M):
+                    words = [plain or re.sub(r"\\(.)", r"\1", quoted) for _, plain, quoted in re.findall(word, line)]
+                    found[words[0]] = words[1:]
+        return found
+
     def tests(self):
         if not os.path.exists(os.path.join(self.folder, "CTestTestfile.cmake")):
             raise Problem("%s is not a built tree of contd: configure and build it (cmake --preset release && cmake --build "
@@ -127,14 +141,16 @@ class Build:
             listed = json.loads(said.stdout.decode())["tests"]
         except (ValueError, KeyError):
             raise Problem("ctest does not tell the tests of %s: %s" % (self.folder, said.stderr.decode().strip()))
-        # A test whose command ctest leaves out has no program: Problem "not built" comes from its files later.
+        written = None
         tests = []
         for entry in listed:
             properties = {p["name"]: p["value"] for p in entry.get("properties", [])}
             if properties.get("DISABLED"):
                 continue
             if not entry.get("command"):
-                entry["command"] = [os.path.join(self.folder, "(program of %s)" % entry["name"])]
+                # ctest leaves it out where the first word is no program: not built, or an mpirun that is not here.
+                written = self.commands() if written is None else written
+                entry["command"] = written.get(entry["name"]) or [os.path.join(self.folder, entry["name"])]
             tests.append(Test(entry["name"], entry["command"], properties, self))
         counts = {}
         for test in tests:
