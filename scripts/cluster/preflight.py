@@ -32,15 +32,14 @@ def slots(launcher, taken, options):
         return
     total = sum(host.slots for host in launcher.hosts)
     first = launcher.hosts[0].slots
-    too_many = [(test.name, ranks) for test, ranks in taken if test.mpi and not one_host(test) and ranks > total]
-    too_many += [(test.name, ranks) for test, ranks in taken if test.mpi and one_host(test) and ranks > first]
-    if too_many:
-        most = max(ranks for _, ranks in too_many)
-        yield ("More ranks than slots: %d tests (the first is %s) need up to %d ranks, the hosts have %d slots (%s). Give "
-               "them more in --hosts (NAME:SLOTS), choose fewer with --ranks, leave those tests out with --exclude, or "
-               "share processors with --oversubscribe." %
-               (len(too_many), too_many[0][0], most, total,
-                ", ".join("%s:%d" % (host.name, host.slots) for host in launcher.hosts)))
+    advice = ("Give them more in --hosts (NAME:SLOTS), choose fewer with --ranks, leave those tests out with --exclude, or "
+              "share processors with --oversubscribe.")
+    for alone, most in ((False, total), (True, first)):
+        many = [(ranks, test.name) for test, ranks in taken if test.mpi and one_host(test) == alone and ranks > most]
+        if many:
+            yield ("More ranks than slots: %d tests (the first is %s) need up to %d ranks%s, the hosts have %d slots (%s). %s" %
+                   (len(many), many[0][1], max(many)[0], " on one host" if alone else "", total,
+                    ", ".join("%s:%d" % (host.name, host.slots) for host in launcher.hosts), advice))
     each = options.ranks_per_node
     if each and any(host.slots < each for host in launcher.hosts):
         few = [host for host in launcher.hosts if host.slots < each][0]

@@ -73,7 +73,9 @@ def detail(job, lines=15):
     first = job.get("first")
     if not first:
         return job["reason"]
-    text = "%s\nrank %d on %s: %s\n" % (job["reason"], first["rank"], first["host"], first["status"])
+    text = job["reason"] + "\n"
+    if job["kind"] == "ranks":
+        text += "rank %d on %s: %s\n" % (first["rank"], first["host"], first["status"])
     text += "".join("  | %s\n" % line for line in first.get("output", "").strip().splitlines()[-lines:])
     if first.get("stack"):
         text += "where it was:\n"

@@ -24,6 +24,7 @@ class Test:
         self.limit = float(properties.get("TIMEOUT", 600)) or 600
         self.folder = properties.get("WORKING_DIRECTORY", build.folder)
         self.skip = int(properties.get("SKIP_RETURN_CODE", 77))
+        self.required = properties.get("REQUIRED_FILES", [])
         self.bad = properties.get("FAIL_REGULAR_EXPRESSION", [])
         self.environment = dict(entry.split("=", 1) for entry in properties.get("ENVIRONMENT", []) if "=" in entry)
         self.command = command
@@ -77,9 +78,15 @@ class Test:
         return None
 
     def programs(self):
-        """The files that have to be there for the test to run."""
-        words = self.command if not self.mpi else [word for _, command in self.segments for word in command]
-        return [word for word in words if word.startswith("/")]
+        """The files that have to be there for the test to run. Arguments may be names of files that it makes."""
+        needed = list(self.required)
+        for command in [command for _, command in self.segments] or [self.command]:
+            at = 0
+            # cmake -E env A=B PROGRAM
+            if command[1:3] == ["-E", "env"]:
+                at = next((i for i in range(3, len(command)) if "=" not in command[i]), 0)
+            needed.append(command[at])
+        return [word for word in needed if word.startswith("/")]
 
 
 class Build:
