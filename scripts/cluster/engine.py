@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,7 +52,8 @@ class Engine:
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise Problem("Another cluster-test works in %s: wait for it, or choose another folder with --output." % folder)
+            raise Problem("Another cluster-test works in %s: wait for it, or choose another folder with --output." %
+                          folder)
         self.width = 0
 
     # ------------------------------------------------------------------------------------------------------- processes
@@ -62,8 +64,8 @@ class Engine:
     def start(self, argv, environment, log):
         with open(log, "ab") as output:
             # A session of its own: what a terminal sends is for this program, which ends the others in order.
-            return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-                                    env=dict(environment, CONTD_CLUSTER_RUN=self.run["run"]))
+            return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                    start_new_session=True, env=dict(environment, CONTD_CLUSTER_RUN=self.run["run"]))
 
     def end(self, processes):
         for number, seconds in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
@@ -150,6 +152,10 @@ class Engine:
             nodes = self.launcher.nodes(ranks, preflight.one_host(test))
             segments = [[ranks, test.segments[0][1]]] if len(test.segments) == 1 else test.segments
             job = self.describe(test, ranks, segments, nodes, limit, "ranks")
+            if nodes > 1:
+                # Files of MPI's are opened by all ranks. Not for launchers: names of sockets have to be short.
+                job["scratch"] = os.path.join(folder, "tmp")
+                os.mkdir(job["scratch"])
             save(path, job)
             calls = [([], self.launcher.job(test.mpi, ranks, nodes, path), {})]
             expected = ranks
@@ -171,6 +177,7 @@ class Engine:
             # Thousands of small files on a shared file system help nobody.
             for name in glob.glob(os.path.join(folder, "rank.*")) + [path]:
                 os.unlink(name)
+            shutil.rmtree(job.get("scratch", folder + "/tmp"), ignore_errors=True)
         save(os.path.join(folder, "result.json"), result)
         return result, True
 
@@ -212,8 +219,8 @@ class Engine:
             pass
 
         def told(status, reason, first=None):
-            slim = [{key: rank[key] for key in ("rank", "host", "status", "code", "signal", "seconds", "note") if key in rank}
-                    for rank in ranks]
+            keys = ("rank", "host", "status", "code", "signal", "seconds", "note")
+            slim = [{key: rank[key] for key in keys if key in rank} for rank in ranks]
             if first is not None and not first.get("output", "").strip() and said:
                 first = dict(first, output=said[-4000:])
             return {"status": status, "reason": reason, "ranks_detail": slim,
@@ -251,8 +258,8 @@ class Engine:
             first = own[0]
             reason = first.get("note") or ("signal %d (%s)" % (first["signal"], signal.Signals(first["signal"]).name)
                                            if first["status"] == "signal" else "exit status %d" % first["code"])
-            return told("failed", "%s %s: %s" % (where % first["rank"] if "%" in where else where, first["host"], reason),
-                        first)
+            return told("failed", "%s %s: %s" % (where % first["rank"] if "%" in where else where, first["host"],
+                                                 reason), first)
         if skipped and not (job["kind"] == "host" and absent):
             lines = skipped[0]["output"].strip().splitlines()
             return told("skipped", lines[-1].strip() if lines else "exit status %d, and no word why" % test.skip)
@@ -263,7 +270,8 @@ class Engine:
                 return told("failed", "rank %d on %s vanished: it began, and left no record of its end%s" %
                             (first["rank"], first["host"], "; the launcher: status %d, %s" % (
                                 max(statuses), preflight.tail(said, 2)) if any(statuses) else ""), first)
-            return told("failed", "rank %d never began: %s" % (first["rank"], preflight.tail(said) or "no word why"), first)
+            return told("failed", "rank %d never began: %s" % (first["rank"], preflight.tail(said) or "no word why"),
+                        first)
         ended = those("ended")
         if ended:
             return told("failed", "rank %d on %s was ended from outside by signal %d" %
@@ -310,7 +318,8 @@ class Engine:
         if sys.stdout.isatty():
             if result and result["status"] == "failed":
                 print("\r%-*s" % (self.width, "failed: %s: %s" % (report.title(result), result["reason"])))
-            line = "%s  %d passed, %d failed, %d skipped  %s" % (head, sums["passed"], sums["failed"], sums["skipped"], text)
+            line = "%s  %d passed, %d failed, %d skipped  %s" % (head, sums["passed"], sums["failed"],
+                                                                sums["skipped"], text)
             line = line[:119]
             print("\r%-*s" % (self.width, line), end="", flush=True)
             self.width = len(line)
@@ -352,5 +361,5 @@ class Engine:
     @staticmethod
     def not_run(entry):
         return {"name": entry["name"], "test": entry["test"], "suite": entry["test"].split(".")[0], "status": "notrun",
-                "reason": "", "ranks": entry["ranks"], "repeat": entry["repeat"], "of": entry["of"], "kind": entry["kind"],
-                "seconds": 0, "ranks_detail": [], "first": None, "folder": ""}
+                "reason": "", "ranks": entry["ranks"], "repeat": entry["repeat"], "of": entry["of"],
+                "kind": entry["kind"], "seconds": 0, "ranks_detail": [], "first": None, "folder": ""}

@@ -28,6 +28,9 @@ def said(command):
         return ""
 
 
+HOST = re.compile(r"^\s*([A-Za-z0-9_.-]+)(?::(\d+))?(?:\s+slots\s*=\s*(\d+))?(?:\s+max.slots\s*=\s*\d+)?\s*$")
+
+
 class Host:
     def __init__(self, name, slots=None):
         self.name = name
@@ -50,9 +53,10 @@ def read_hosts(text):
     for line in lines:
         if not line.strip():
             continue
-        match = re.match(r"^\s*([A-Za-z0-9_.-]+)(?::(\d+))?(?:\s+slots\s*=\s*(\d+))?(?:\s+max.slots\s*=\s*\d+)?\s*$", line)
+        match = HOST.match(line)
         if not match:
-            raise Problem('"%s" is no host: a host file has lines "NAME slots=N", a list is NAME[:SLOTS],...' % line.strip())
+            raise Problem('"%s" is no host: a host file has lines "NAME slots=N", a list is NAME[:SLOTS],...' %
+                          line.strip())
         name, slots = match.group(1), match.group(2) or match.group(3)
         if name in hosts:
             hosts[name].slots = (hosts[name].slots or 1) + int(slots or 1)
@@ -84,8 +88,8 @@ class Launcher:
 
     def no_mpirun(self, flavour):
         name = {"openmpi": "Open MPI", "mpich": "MPICH"}[flavour]
-        return ("%s's mpirun (%s) is not here: load the module, or install the package, that contd was built with, or leave "
-                "its tests out with --mpi %s." % (name, self.build.mpirun(flavour) or "mpirun",
+        return ("%s's mpirun (%s) is not here: load the module, or install the package, that contd was built with, or "
+                "leave its tests out with --mpi %s." % (name, self.build.mpirun(flavour) or "mpirun",
                                                   "mpich" if flavour == "openmpi" else "openmpi"))
 
     def mpirun(self, flavour):
@@ -161,8 +165,8 @@ class Agent(Launcher):
     def problems(self, flavours):
         yield from super().problems(flavours)
         if not self.agent and not all(host.is_here() for host in self.hosts):
-            yield ("No launcher reaches the other hosts: neither ssh nor rsh is installed here; install openssh-client, or "
-                   "name a program that is called as AGENT HOST COMMAND with --agent.")
+            yield ("No launcher reaches the other hosts: neither ssh nor rsh is installed here; install "
+                   "openssh-client, or name a program that is called as AGENT HOST COMMAND with --agent.")
         elif self.agent and not which(self.agent[0]):
             yield "The agent %s is not there, or is no program: see --agent." % self.agent[0]
 
@@ -245,7 +249,8 @@ class Slurm(Launcher):
 
     def find_hosts(self):
         if not which("srun"):
-            raise Problem("srun is not here: run this on a host that has Slurm's commands, or choose another --launcher.")
+            raise Problem("srun is not here: run this on a host that has Slurm's commands, or choose another "
+                          "--launcher.")
         if not os.environ.get("SLURM_JOB_ID"):
             raise Problem("There is no allocation: start this with salloc or sbatch, for example salloc -N 2 -n 4 "
                           "scripts/cluster-test.")
@@ -273,8 +278,8 @@ class Slurm(Launcher):
         for flavour in flavours:
             kind = self.kind(flavour)
             if not re.search(r"\b%s\b" % kind, kinds):
-                yield ("Slurm has no MPI plugin %s, which %s needs (srun --mpi=list: %s): install it, or name another one "
-                       "with --slurm-mpi." % (kind, flavour, ", ".join(kinds.split()[-6:])))
+                yield ("Slurm has no MPI plugin %s, which %s needs (srun --mpi=list: %s): install it, or name another "
+                       "one with --slurm-mpi." % (kind, flavour, ", ".join(kinds.split()[-6:])))
 
     def kind(self, flavour):
         return self.options.slurm_mpi or {"openmpi": "pmix", "mpich": "pmi2"}[flavour]
@@ -286,8 +291,9 @@ class Slurm(Launcher):
         return self.options.oversubscribe
 
     def common(self, nodes):
-        command = [which("srun"), "--nodes=%d" % nodes, "--nodelist=" + ",".join(host.name for host in self.hosts[:nodes]),
-                   "--export=ALL", "--kill-on-bad-exit=1", "--quiet"]
+        command = [which("srun"), "--nodes=%d" % nodes,
+                   "--nodelist=" + ",".join(host.name for host in self.hosts[:nodes]), "--export=ALL",
+                   "--kill-on-bad-exit=1", "--quiet"]
         version = re.search(r"(\d+)\.(\d+)", said(["srun", "--version"]))
         if version and (int(version.group(1)), int(version.group(2))) >= (20, 11):
             # The last test's step may still be ending.

@@ -22,8 +22,8 @@ def tail(text, lines=4):
 def programs(taken):
     missing = sorted({word for test, _ in taken for word in test.programs() if not os.path.exists(word)})
     if missing:
-        yield ("Not built: %d programs of these tests are missing, the first is %s. Build the whole tree: cmake --build "
-               "--preset release." % (len(missing), missing[0]))
+        yield ("Not built: %d programs of these tests are missing, the first is %s. Build the whole tree: cmake "
+               "--build --preset release." % (len(missing), missing[0]))
 
 
 def slots(launcher, taken, options):
@@ -32,13 +32,13 @@ def slots(launcher, taken, options):
         return
     total = sum(host.slots for host in launcher.hosts)
     first = launcher.hosts[0].slots
-    advice = ("Give them more in --hosts (NAME:SLOTS), choose fewer with --ranks, leave those tests out with --exclude, or "
-              "share processors with --oversubscribe.")
+    advice = ("Give them more in --hosts (NAME:SLOTS), choose fewer with --ranks, leave those tests out with "
+              "--exclude, or share processors with --oversubscribe.")
     for alone, most in ((False, total), (True, first)):
         many = [(ranks, test.name) for test, ranks in taken if test.mpi and one_host(test) == alone and ranks > most]
         if many:
-            yield ("More ranks than slots: %d tests (the first is %s) need up to %d ranks%s, the hosts have %d slots (%s). %s" %
-                   (len(many), many[0][1], max(many)[0], " on one host" if alone else "", total,
+            yield ("More ranks than slots: %d tests (the first is %s) need up to %d ranks%s, the hosts have %d slots "
+                   "(%s). %s" % (len(many), many[0][1], max(many)[0], " on one host" if alone else "", total,
                     ", ".join("%s:%d" % (host.name, host.slots) for host in launcher.hosts), advice))
     each = options.ranks_per_node
     if each and any(host.slots < each for host in launcher.hosts):
@@ -50,9 +50,14 @@ def slots(launcher, taken, options):
                (options.ranks, each, -(-options.ranks // each), len(launcher.hosts)))
 
 
+# Doorbells ring on one host. The others write to /tmp, by that name, what all their ranks read; other tests with files
+# take $TMPDIR, which is a shared folder where a job has several hosts.
+ONE_HOST = re.compile(r"^(bell|coexist\.io|example\.filecopy)\b")
+
+
 def one_host(test):
-    """Doorbells ring on one host, so their tests are nothing between two."""
-    return test.suite == "bell"
+    """All ranks of these must be on one host."""
+    return bool(ONE_HOST.match(test.name))
 
 
 def probe(launcher, build, folder, flavours, options):
@@ -66,17 +71,18 @@ def probe(launcher, build, folder, flavours, options):
         'i=@${CONTD_CLUSTER_INDEX:-${SLURM_PROCID:-0}}@',
         'echo "${i}name=$(uname -n)"', 'echo "${i}cpus=$(nproc)"',
         'echo "${i}nonce=$(cat %s 2>/dev/null)"' % quote(nonce),
-        'echo "${i}version=$(sed -n \'s/.*PACKAGE_VERSION "\\(.*\\)".*/\\1/p\' %s/contd-config-version.cmake 2>/dev/null |'
-        ' head -n 1)"' % quote(build.folder),
+        'echo "${i}version=$(sed -n \'s/.*PACKAGE_VERSION "\\(.*\\)".*/\\1/p\' %s/contd-config-version.cmake '
+        '2>/dev/null | head -n 1)"' % quote(build.folder),
         'echo "${i}contd=$(cat %s/libcontd*.so 2>/dev/null | cksum)"' % quote(build.folder),
     ]
     for flavour in flavours:
         if build.mpirun(flavour):
             command.append('echo "${i}%s=$(%s --version 2>&1 | head -n 3 | tr \'\\n\' \' \')"' %
                            (flavour, quote(build.mpirun(flavour))))
-    command.append('if command -v python3 >/dev/null; then echo "${i}python=yes"; if [ -r %s ]; then echo "${i}$(python3 %s '
-                   '--probe %s)"; fi; fi' % (quote(launch.RANK), quote(launch.RANK), quote(options.provider)
-                                             if options.provider else ""))
+    rank = quote(launch.RANK)
+    command.append('if command -v python3 >/dev/null; then echo "${i}python=yes"; '
+                   'if [ -r %s ]; then echo "${i}$(python3 %s --probe %s)"; fi; fi' %
+                   (rank, rank, quote(options.provider) if options.provider else ""))
     found, errors = {}, {}
 
     def ask(indices, argv, environment):
@@ -120,19 +126,19 @@ def hosts(launcher, build, folder, flavours, options, notes):
             continue
         error = errors.get(index, "no answer")
         if not known(name):
-            yield ("Wrong host name: %s is not known here (%s). Look for a slip in the host file, or enter it in /etc/hosts "
-                   "or the DNS." % (name, error))
+            yield ("Wrong host name: %s is not known here (%s). Look for a slip in the host file, or enter it in "
+                   "/etc/hosts or the DNS." % (name, error))
         elif launcher.name == "srun":
             yield ("Unreachable: %s does not answer (%s). See sinfo -N -l; a node that is down goes back with scontrol "
                    "update nodename=%s state=resume." % (name, error, name))
         else:
-            yield ("Unreachable: %s does not answer (%s). It must let you run a command without a password: try %s %s true." %
-                   (name, error, " ".join(getattr(launcher, "agent", ["ssh"])), name))
+            yield ("Unreachable: %s does not answer (%s). It must let you run a command without a password: try %s %s "
+                   "true." % (name, error, " ".join(getattr(launcher, "agent", ["ssh"])), name))
     lacking = [names[i] for i in reached if found[i].get("nonce") != secret]
     if lacking:
-        yield ("No shared file system: %s not see %s, which %s written just now. Put the build on a file system that all "
-               "hosts share, and name a folder there with --output." %
-               (", ".join(lacking) + (" does" if len(lacking) == 1 else " do"), os.path.join(folder, "nonce"), "was"))
+        yield ("No shared file system: %s not see %s, which was written just now. Put the build on a file system that "
+               "all hosts share, and name a folder there with --output." %
+               (", ".join(lacking) + (" does" if len(lacking) == 1 else " do"), os.path.join(folder, "nonce")))
     for key, what in (("contd", "contd"), ("openmpi", "Open MPI"), ("mpich", "MPICH")):
         sorts = {}
         for i in reached:
@@ -154,8 +160,8 @@ def hosts(launcher, build, folder, flavours, options, notes):
         except ValueError:
             more = {}
         if options.provider and more and more.get("provider") is not True:
-            yield ("The libfabric provider %s is not on %s: %s. Install it there, or choose another one with --provider "
-                   "(fi_info lists them)." % (options.provider, names[i], more.get("provider")))
+            yield ("The libfabric provider %s is not on %s: %s. Install it there, or choose another one with "
+                   "--provider (fi_info lists them)." % (options.provider, names[i], more.get("provider")))
         if launcher.hosts[i].slots is None:
             launcher.hosts[i].slots = max(1, int(found[i].get("cpus") or 1))
         said = found[i].get("name", "")

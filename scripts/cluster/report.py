@@ -25,8 +25,9 @@ def counts(jobs):
 def merge(run, jobs, why):
     """All that is known, for results.json."""
     return {
-        "schema": 1, "contd": run["version"], "run": run["run"], "arguments": run["arguments"], "launcher": run["launcher"],
-        "hosts": run["hosts"], "begin": run["begin"], "end": time.time(), "seconds": sum(job["seconds"] for job in jobs),
+        "schema": 1, "contd": run["version"], "run": run["run"], "arguments": run["arguments"],
+        "launcher": run["launcher"], "hosts": run["hosts"], "begin": run["begin"], "end": time.time(),
+        "seconds": sum(job["seconds"] for job in jobs),
         "complete": not any(job["status"] == "notrun" for job in jobs), "ended": why, "counts": counts(jobs),
         "left_out": run["left_out"], "tests": jobs,
     }
@@ -104,11 +105,12 @@ def page(result, folder):
     lines += ["", "passed of all, by ranks:", "%-14s" % "suite" + "".join(
         "%11s" % (("%d hosts" if own else "%d ranks") % ranks) for own, ranks in columns)]
     for suite in sorted(table):
-        lines.append(("%-14s" % suite + "".join(
-            "%11s" % ("%d/%d" % tuple(table[suite][column]) if column in table[suite] else "") for column in columns)).rstrip())
+        cells = ["%d/%d" % tuple(table[suite][column]) if column in table[suite] else "" for column in columns]
+        lines.append(("%-14s" % suite + "".join("%11s" % cell for cell in cells)).rstrip())
     bad = [job for job in result["tests"] if job["status"] == "failed"]
     if bad:
-        lines += ["", "failed, by ranks (. passed, F failed, S signal, H hung, e ended by the launcher, V vanished, - skipped):"]
+        lines += ["", "failed, by ranks (. passed, F failed, S signal, H hung, e ended by the launcher, V vanished, "
+                  "- skipped):"]
         width = max(len(title(job)) for job in bad)
         for job in bad:
             marks = "".join(MARKS.get(rank["status"], "?") for rank in job["ranks_detail"])

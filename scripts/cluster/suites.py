@@ -136,8 +136,8 @@ class Build:
 
     def tests(self):
         if not os.path.exists(os.path.join(self.folder, "CTestTestfile.cmake")):
-            raise Problem("%s is not a built tree of contd: configure and build it (cmake --preset release && cmake --build "
-                          "--preset release), or name another one with --build." % self.folder)
+            raise Problem("%s is not a built tree of contd: configure and build it (cmake --preset release && cmake "
+                          "--build --preset release), or name another one with --build." % self.folder)
         try:
             # Not --test-dir: ctest knows it from 3.20 on, and this works before.
             said = subprocess.run(["ctest", "--show-only=json-v1"], cwd=self.folder, stdout=subprocess.PIPE,
