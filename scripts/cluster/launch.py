@@ -112,7 +112,8 @@ class Launcher:
         if test.mpi:
             # A test that says what it wants was written for that.
             if not any(key in environment for key in ("OMPI_MCA_btl", "OMPI_MCA_pml")):
-                environment.update(transport(self.options.transport, test.mpi))
+                for name, value in transport(self.options.transport, test.mpi).items():
+                    environment.setdefault(name, value)
         if self.options.provider:
             environment["FI_PROVIDER"] = self.options.provider
         for entry in self.options.set:
@@ -325,7 +326,12 @@ def transport(name, flavour):
             return {"OMPI_MCA_pml": "ucx", "OMPI_MCA_osc": "ucx"}
         if name in ("ofi", "psm", "psm2"):
             return {"OMPI_MCA_pml": "cm", "OMPI_MCA_mtl": name}
-        return {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": ",".join(["self"] + [n for n in name.split(",") if n != "self"])}
+        names = [one for one in name.split(",") if one != "self"]
+        chosen = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": ",".join(["self"] + names)}
+        if "tcp" in names:
+            # Open MPI 4.1 has no one-sided communication of its own over TCP at MPI_THREAD_MULTIPLE; UCX has.
+            chosen.update({"OMPI_MCA_osc": "sm,ucx,pt2pt", "UCX_TLS": "self,tcp"})
+        return chosen
     if name in ("vader", "sm", "shm"):
         return {"UCX_TLS": "self,sysv,posix", "FI_PROVIDER": "shm"}
     if name == "ucx":

@@ -50,9 +50,10 @@ def slots(launcher, taken, options):
                (options.ranks, each, -(-options.ranks // each), len(launcher.hosts)))
 
 
-# Doorbells ring on one host. The others write to /tmp, by that name, what all their ranks read; other tests with files
-# take $TMPDIR, which is a shared folder where a job has several hosts.
-ONE_HOST = re.compile(r"^(bell|coexist\.io|example\.filecopy)\b")
+# Doorbells ring on one host; one_key*.c have memory in common, made with shm_open(3). The others write to /tmp, by that
+# name, what all their ranks read; other tests with files take $TMPDIR, which is a shared folder where a job has several
+# hosts.
+ONE_HOST = re.compile(r"^(bell|(mpi|coexist)\.one_key\w*|coexist\.io|example\.filecopy)\b")
 
 
 def one_host(test):
@@ -178,6 +179,8 @@ def transport(launcher, options, build, flavours):
         return
     for name, value in launch.transport(options.transport, "openmpi").items():
         framework = name[len("OMPI_MCA_"):]
+        if framework not in ("pml", "btl", "mtl"):
+            continue
         for component in value.split(","):
             if "mca:%s:%s:" % (framework, component) not in text:
                 yield ("Open MPI has no %s %s here, which --transport %s needs: see ompi_info; its name is one of tcp, "
