@@ -148,6 +148,7 @@ class Engine:
         limit = self.options.time_limit or test.limit
         begin = time.time()
         path = os.path.join(folder, "job.json")
+        turns = []
         if test.mpi:
             nodes = self.launcher.nodes(ranks, preflight.one_host(test))
             segments = [[ranks, test.segments[0][1]]] if len(test.segments) == 1 else test.segments
@@ -162,12 +163,18 @@ class Engine:
         else:
             job = self.describe(test, 1, [[1, test.command]], 1, limit, "host")
             save(path, job)
-            calls = self.launcher.each("exec python3 %s %s" % (shlex.quote(launch.RANK), shlex.quote(path)))
+            command = "exec python3 %s %s" % (shlex.quote(launch.RANK), shlex.quote(path))
+            calls = self.launcher.each(command)
             expected = len(self.launcher.hosts)
+            if test.writes(self.launcher.build):
+                turns = [self.launcher.each(command, [i]) for i in range(expected)]
         environment = dict(os.environ, **(job["environment"] if test.mpi else {}))
         for name in job["unset"]:
             environment.pop(name, None)
-        in_time, statuses = self.execute(folder, job, calls, environment, limit + GRACE)
+        in_time, statuses = True, []
+        for turn in turns or [calls]:
+            ended, codes = self.execute(folder, job, turn, environment, limit + GRACE)
+            in_time, statuses = in_time and ended, statuses + codes
         result = self.judge(folder, test, job, expected, in_time, statuses)
         result.update(name=entry["name"], test=test.name, suite=test.suite, repeat=entry["repeat"], of=entry["of"],
                       kind=job["kind"], ranks=expected, seconds=time.time() - begin, folder=folder)

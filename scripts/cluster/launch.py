@@ -291,9 +291,9 @@ class Slurm(Launcher):
     def oversubscribe(self):
         return self.options.oversubscribe
 
-    def common(self, nodes):
+    def common(self, nodes, hosts=None):
         command = [which("srun"), "--nodes=%d" % nodes,
-                   "--nodelist=" + ",".join(host.name for host in self.hosts[:nodes]), "--export=ALL",
+                   "--nodelist=" + ",".join(host.name for host in hosts or self.hosts[:nodes]), "--export=ALL",
                    "--kill-on-bad-exit=1", "--quiet"]
         version = re.search(r"(\d+)\.(\d+)", said(["srun", "--version"]))
         if version and (int(version.group(1)), int(version.group(2))) >= (20, 11):
@@ -312,9 +312,11 @@ class Slurm(Launcher):
         return command + self.more + [RANK, file]
 
     def each(self, command, hosts=None):
-        count = len(self.hosts)
-        start = ["--mpi=none", "--ntasks=%d" % count, "--ntasks-per-node=1", "--overcommit"]
-        return [(list(range(count)), self.common(count) + start + ["sh", "-c", command], {})]
+        count = 1 if hosts else len(self.hosts)
+        start = ["--mpi=none", "--ntasks=%d" % count, "--ntasks-per-node=1", "--overcommit", "sh", "-c", command]
+        if hosts:
+            return [([i], self.common(1, [self.hosts[i]]) + start, {"CONTD_CLUSTER_INDEX": str(i)}) for i in hosts]
+        return [(list(range(count)), self.common(count) + start, {})]
 
 
 def transport(name, flavour):

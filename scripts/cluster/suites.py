@@ -7,6 +7,7 @@ import subprocess
 
 # They look at the build or bring up clusters of their own: nothing of theirs depends on where they run.
 LEFT_OUT = {"check", "valgrind", "models", "lab", "cluster", "slurm", "long-full"}
+LABELS = {"check", "valgrind", "models"}  # those of them that are named in the report
 PROVIDERS = {"tcp": "tcp", "rxm": "tcp", "udp": "udp", "rxd": "udp", "shm": "shm", "net": "net", "sockets": "sockets",
              "verbs": "verbs", "psm2": "psm2", "psm3": "psm3", "opx": "opx", "efa": "efa", "cxi": "cxi", "gni": "gni"}
 MPIRUN = re.compile(r"^(mpirun|mpiexec|orterun|prterun)([._-][a-z0-9.]+)?$")
@@ -87,6 +88,10 @@ class Test:
                 at = next((i for i in range(3, len(command)) if "=" not in command[i]), 0)
             needed.append(command[at])
         return [word for word in needed if word.startswith("/")]
+
+    def writes(self, build):
+        """Whether it has a folder in the build tree for what it makes: several hosts would share that."""
+        return any(word.startswith(build.folder) and not os.path.isfile(word) for word in self.command[1:])
 
 
 class Build:
@@ -193,7 +198,7 @@ def select(tests, options):
             if not any(re.search(one, label) for one in options.label for label in labels):
                 continue
         elif labels & LEFT_OUT:
-            leave("checks of the build (label %s)" % " or ".join(sorted(labels & LEFT_OUT)))
+            leave("checks of the build (labels %s)" % ", ".join(sorted(LEFT_OUT & LABELS)))
             continue
         if options.filter and not any(re.search(one, test.name) for one in options.filter):
             continue
