@@ -54,7 +54,7 @@ class Test:
                     rest = rest[2:]
                 elif rest[0] in ("--mca", "-genv"):
                     rest = rest[3:]
-                elif rest[0] == "-x":
+                elif rest[0] in ("-x", "--bind-to", "--map-by", "--rank-by", "-bind-to", "-ppn"):
                     rest = rest[2:]
                 else:
                     rest = rest[1:]
