@@ -58,6 +58,11 @@ class Engine:
 
     # ------------------------------------------------------------------------------------------------------- processes
 
+    def catch(self):
+        """From here on signals end things in order."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self.stop)
+
     def stop(self, number, frame):
         self.stopped = number
 
@@ -303,7 +308,10 @@ class Engine:
         job = self.describe(test, ranks, [[ranks, ["true"]]], ranks, 60, "ranks")
         save(path, job)
         call = ([], self.launcher.job(flavour, ranks, ranks, path), {})
-        in_time, statuses = self.execute(folder, job, [call], dict(os.environ, **job["environment"]), 90)
+        try:
+            in_time, statuses = self.execute(folder, job, [call], dict(os.environ, **job["environment"]), 90)
+        except Stopped:
+            return "stopped", ""
         log = os.path.join(folder, "launcher.out")
         with open(log, errors="replace") as file:
             said = preflight.tail(file.read())
@@ -336,8 +344,6 @@ class Engine:
                                               ": " + result["reason"] if result["reason"] else ""), flush=True)
 
     def all(self, tests):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self.stop)
         by_name = {test.name: test for test in tests}
         results = []
         why = ""
