@@ -110,6 +110,9 @@ class Launcher:
             if not self.oversubscribe():
                 environment.pop("OMPI_MCA_rmaps_base_oversubscribe", None)
         if test.mpi:
+            if nodes > 1 and test.mpi == "openmpi" and "tcp" in environment.get("OMPI_MCA_btl", "").split(","):
+                for name, value in ONE_SIDED.items():
+                    environment.setdefault(name, value)
             # A test that says what it wants was written for that.
             if not any(key in environment for key in ("OMPI_MCA_btl", "OMPI_MCA_pml")):
                 for name, value in transport(self.options.transport, test.mpi).items():
@@ -319,6 +322,10 @@ class Slurm(Launcher):
         return [(list(range(count)), self.common(count) + start, {})]
 
 
+# Open MPI 4.1 has no one-sided communication of its own over TCP at MPI_THREAD_MULTIPLE; UCX has.
+ONE_SIDED = {"OMPI_MCA_osc": "sm,ucx,pt2pt", "UCX_TLS": "self,tcp"}
+
+
 def transport(name, flavour):
     """The variables that make an MPI use it."""
     if not name:
@@ -331,8 +338,7 @@ def transport(name, flavour):
         names = [one for one in name.split(",") if one != "self"]
         chosen = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": ",".join(["self"] + names)}
         if "tcp" in names:
-            # Open MPI 4.1 has no one-sided communication of its own over TCP at MPI_THREAD_MULTIPLE; UCX has.
-            chosen.update({"OMPI_MCA_osc": "sm,ucx,pt2pt", "UCX_TLS": "self,tcp"})
+            chosen.update(ONE_SIDED)
         return chosen
     if name in ("vader", "sm", "shm"):
         return {"UCX_TLS": "self,sysv,posix", "FI_PROVIDER": "shm"}
