@@ -11,6 +11,8 @@ Sees to it that what contd is built and tested with is there. Looks for the prog
 are missing and this is Debian or a relative of it, installs their packages with apt-get, as root or through sudo -n.
 Otherwise prints which packages are missing and exits with 1. If nothing is missing, apt is not called.
 
+In CI (the variable CI is set) it installs Slurm as well, where it can: without it the tests that need it are skipped.
+
   --check   only look, install nothing
 
 Environment: CONTD_CORE=1, nothing of MPI or libfabric is needed.
@@ -41,6 +43,15 @@ deps_missing() {
 	# For scripts/lab.
 	for entry in ip:iproute2 nsenter:util-linux mount:mount hostname:hostname; do
 		[[ ${CONTD_CORE:-0} == 1 ]] || command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
+	done
+}
+
+# deps_optional: prints the packages without which tests are skipped.
+deps_optional() {
+	local entry
+	[[ ${CONTD_CORE:-0} != 1 ]] || return 0
+	for entry in srun:slurm-wlm munged:munge; do
+		PATH=$PATH:/usr/sbin command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
 	done
 }
 
@@ -94,6 +105,15 @@ deps_main() {
 		if ((${#missing[@]})); then
 			echo "still missing after the installation: ${missing[*]}" >&2
 			exit 1
+		fi
+	fi
+
+	mapfile -t missing < <(deps_optional)
+	if ((${#missing[@]} && !check && $(id -u) == 0)) && [[ -n ${CI:-} ]] && command -v apt-get >/dev/null; then
+		echo "installing, if possible: ${missing[*]}" >&2
+		if ! { env DEBIAN_FRONTEND=noninteractive apt-get -q update &&
+			env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${missing[@]}"; } >&2; then
+			echo "tests that need ${missing[*]} will be skipped" >&2
 		fi
 	fi
 
