@@ -50,10 +50,9 @@ def slots(launcher, taken, options):
                (options.ranks, each, -(-options.ranks // each), len(launcher.hosts)))
 
 
-# Doorbells ring on one host; one_key*.c have memory in common, made with shm_open(3). The others write to /tmp, by that
-# name, what all their ranks read; other tests with files take $TMPDIR, which is a shared folder where a job has several
-# hosts.
-ONE_HOST = re.compile(r"^(bell|(mpi|coexist)\.one_key\w*|coexist\.io|example\.filecopy)\b")
+# Doorbells ring on one host; one_key*.c have memory in common, made with shm_open(3). filecopy's test reads in /tmp what
+# another rank has written; tests with files take $TMPDIR, which is a shared folder where a job has several hosts.
+ONE_HOST = re.compile(r"^(bell|(mpi|coexist)\.one_key\w*|example\.filecopy)\b")
 
 
 def one_host(test):

@@ -31,16 +31,17 @@ int main(int argc, char **argv)
 {
 	static int out[INTS], in[INTS];
 	static MPI_Status status[2];
-	char name[64] = "";
+	char name[4096] = "";
 	MPI_Request cr, r;
 	MPI_Offset bytes = INTS * sizeof(int);
+	const char *folder = getenv("TMPDIR"); /* one that all ranks see */
 	uint64_t ticks;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (rank == 0)
-		snprintf(name, sizeof(name), "/tmp/contd-coexist-io-%d", (int)getpid());
+		snprintf(name, sizeof(name), "%s/contd-coexist-io-%d", folder ? folder : "/tmp", (int)getpid());
 	MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, MPI_COMM_WORLD);
 	ticking_begin();
 	ticks = ticks_now();

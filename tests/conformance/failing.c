@@ -3,7 +3,8 @@
 
 #define LONG (1 << 20)
 
-static char out[LONG];
+/* Open MPI 4.1 writes a long message to its whole length where it comes by TCP: for each way so much room. */
+static char out[LONG], in[truncations][LONG];
 
 static void send_it(struct truncated *t)
 {
@@ -23,7 +24,7 @@ void truncated_begin(struct truncated *t, int how, int tag)
 			CHECK_OK(MPI_Iprobe(previous_rank(), tag, world, &there, MPI_STATUS_IGNORE));
 	}
 	/* Where it came first, MPI may find the error, and tell of it, in this call already. */
-	MPI_Irecv(t->in, (int)sizeof(t->in), MPI_BYTE, previous_rank(), tag, world, &t->receive);
+	MPI_Irecv(in[how], 8, MPI_BYTE, previous_rank(), tag, world, &t->receive);
 }
 
 void truncated_send(struct truncated *t)

@@ -13,7 +13,6 @@ enum { truncations = 4 };
 
 struct truncated {
 	MPI_Request receive, send;
-	char in[8];
 	int how, tag;
 };
 
