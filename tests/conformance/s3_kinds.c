@@ -350,13 +350,16 @@ CONFORMANCE_BOTH(s3_7_rma, 2, single, "Rput, Rget, Raccumulate and Rget_accumula
 {
 	enum { CELLS = 2000 };
 	struct seen seen = {0};
-	int *memory, next;
+	int *memory, next, rc;
 	MPI_Request op[2];
 	MPI_Win win;
 
 	cr = new_cr(NULL);
 	next = next_rank();
-	CHECK_OK(MPI_Win_allocate(sizeof(int) * CELLS, sizeof(int), MPI_INFO_NULL, world, &memory, &win));
+	rc = MPI_Win_allocate(sizeof(int) * CELLS, sizeof(int), MPI_INFO_NULL, world, &memory, &win);
+	CHECK_OK(rc);
+	if (rc) /* Open MPI 4.1 over several hosts, by TCP */
+		return;
 	memset(memory, 0, sizeof(int) * CELLS);
 	MPI_Barrier(world);
 	CHECK_OK(MPI_Win_lock_all(0, win));
