@@ -53,6 +53,7 @@ static void find_tool(void *mpi)
 		tool.name = own && own != (void *)next_mpi.name ? next_mpi.name : NULL; \
 	}
 	CONTD_INTERCEPTED(FIND)
+	CONTD_ASKED(FIND)
 	CONTD_GENERAL(FIND)
 #undef FIND
 	dlclose(library);
@@ -67,6 +68,7 @@ __attribute__((constructor)) static void resolve(void)
 	next_mpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "MPI_" #name); \
 	contd__next_pmpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "PMPI_" #name);
 	CONTD_INTERCEPTED(RESOLVE)
+	CONTD_ASKED(RESOLVE)
 	CONTD_GENERAL(RESOLVE)
 #undef RESOLVE
 	address = (uintptr_t)contd__next_pmpi.Test;
@@ -338,6 +340,15 @@ static int ask_once(MPI_Request request, int *flag, MPI_Status *status)
 	return error;
 }
 
+/* Open MPI's own has made none where the request is complete, and nobody else may be calling anything. */
+static void make_progress(void)
+{
+	contd__mpi->progress(PROGRESS);
+	contd__instances_look();
+	if (contd__may_run())
+		contd__run_ready();
+}
+
 static int on_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
 	struct contd__handle *h = handle_of(&request);
@@ -353,6 +364,8 @@ static int on_Request_get_status(MPI_Request request, int *flag, MPI_Status *sta
 				 ? ask_once(request, flag, status)
 				 : NEXT.Request_get_status(request, flag, status);
 
+		if (rc == MPI_SUCCESS && flag && *flag && contd__load(&mode) == MODE_NATIVE)
+			make_progress();
 		on_the_way(); /* what it is asked about may depend on a continuation */
 		return rc;
 	}
@@ -650,6 +663,14 @@ static inline bool passes(const void *caller)
 	       contd__library_has(&mpi_library, caller);
 }
 
+/* The native backend's, unless something waits for progress. */
+static inline bool asked_passes(const void *caller)
+{
+	return passes(caller) &&
+	       (contd__load(&mode) != MODE_NATIVE || contd__library_has(&mpi_library, caller) ||
+		!(contd__load(&contd__instances_pushed) || contd__mpi->pending() || contd__marked_sig(CLASSES_ALL)));
+}
+
 /*
  * Nor those of Fortran's generalized requests, whose functions are called by other rules than those of C: MPICH's Fortran
  * library starts the request by the C call, and then has MPI remember that they are Fortran's.
@@ -677,5 +698,7 @@ static inline bool general_passes(const void *caller)
 #define NAMES(name, parameters, arguments) NAMES_OF(name, parameters, arguments, passes, on_##name)
 #define GENERAL_NAMES(name, parameters, arguments) \
 	NAMES_OF(name, parameters, arguments, general_passes, contd__on_##name)
+#define ASKED_NAMES(name, parameters, arguments) NAMES_OF(name, parameters, arguments, asked_passes, on_##name)
 CONTD_INTERCEPTED(NAMES)
+CONTD_ASKED(ASKED_NAMES)
 CONTD_GENERAL(GENERAL_NAMES)

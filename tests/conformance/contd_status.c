@@ -297,6 +297,61 @@ CONFORMANCE_BOTH(s7_single_query_drives, 1, single,
 	free_cr(&cr);
 }
 
+struct pushed {
+	MPI_Request request;
+	int left;
+};
+
+static int pushed_start(void *data)
+{
+	(void)data;
+	return MPI_SUCCESS;
+}
+
+static int pushed_push(void *data)
+{
+	struct pushed *p = data;
+
+	return --p->left ? MPI_SUCCESS : MPIX_Mark_request_complete(p->request);
+}
+
+static int pushed_complete(void *data, MPI_Status *status)
+{
+	(void)data, (void)status;
+	return MPI_SUCCESS;
+}
+
+/* Open MPI's own makes no progress then. */
+CONFORMANCE_BOTH(s7_single_query_of_complete_drives, 1, single,
+		 "MPI_Request_get_status of one that is complete makes others' continuations run, and templates pushed")
+{
+	MPI_Request cr = new_cr(NULL), op = pending(TAG), other = pending(TAG + 1);
+	struct pushed pushed = {.left = 1000};
+	struct seen seen = {0};
+	int flag = 0;
+	MPIX_Gr gr;
+
+	complete_pending(TAG + 1);
+	while (!flag)
+		CHECK_OK(MPI_Request_get_status(other, &flag, MPI_STATUS_IGNORE));
+	CHECK_OK(attach(&op, see, &seen, MPI_STATUS_IGNORE, cr));
+	complete_pending(TAG);
+	for (int i = 0; i < 1000000 && !seen.runs; i++)
+		CHECK_OK(MPI_Request_get_status(other, &flag, MPI_STATUS_IGNORE));
+	CHECK_EQ(seen.runs, 1);
+	CHECK_OK(MPIX_Gr_init(pushed_start, pushed_push, pushed_complete, NULL, &gr));
+	CHECK_OK(MPIX_Gr_begin(gr, &pushed, &pushed.request));
+	for (int i = 0; i < 1000000 && pushed.left; i++)
+		CHECK_OK(MPI_Request_get_status(other, &flag, MPI_STATUS_IGNORE));
+	CHECK_EQ(pushed.left, 0);
+	CHECK_OK(MPI_Wait(&pushed.request, MPI_STATUS_IGNORE));
+	CHECK_OK(MPIX_Gr_free(&gr));
+	CHECK(flag);
+	CHECK_OK(MPI_Wait(&other, MPI_STATUS_IGNORE));
+	wait_cr(&cr);
+	free_cr(&cr);
+}
+
 /* Its status is empty but for that. */
 CONFORMANCE_TEST(s7_cancelled, 1, single, "An operation that was cancelled is complete, not inactive")
 {
