@@ -71,6 +71,17 @@ static inline ssize_t fake_take(struct fake *f, struct fi_cq_tagged_entry *to, s
 	return (ssize_t)n;
 }
 
+/* How many were read. */
+static inline size_t fake_got(struct fake *f)
+{
+	size_t got;
+
+	pthread_mutex_lock(&f->lock);
+	got = f->got;
+	pthread_mutex_unlock(&f->lock);
+	return got;
+}
+
 static inline ssize_t fake_read(struct fid_cq *cq, void *buf, size_t count)
 {
 	struct fake *f = (struct fake *)cq;

@@ -437,7 +437,7 @@ static void case_skipped_look(void)
 	CHECK_OK(contd_fabric_many_begin(fake.queue, &m->many, m->entry, 1));
 	fake_put(&fake, m, FI_RECV, 1);
 	fake_put(&fake, m, FI_RECV | FI_MULTI_RECV, 2);
-	AWAIT(LOAD(fake.got) == 2 && LOAD(m->many.put) == 1, sched_yield());
+	AWAIT(fake_got(&fake) == 2 && LOAD(m->many.put) == 1, sched_yield());
 	nap_ns(50000000); /* the daemon sleeps */
 	STORE(contd__testpoint_hook, stay);
 	CHECK_OK(pthread_create(&thread, NULL, look_and_stay, NULL));

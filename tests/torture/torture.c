@@ -63,7 +63,7 @@
 #define SHARED 16u
 #define LASTING 6u /* of them these stay for a whole round */
 #define ABANDONED 3u
-#define HANG_SECONDS 240
+#define HANG_SECONDS 120
 #define DEFAULT_CONTINUATIONS 100000000ull
 
 /* ---------------------------------------------------------------------------------------------------- operations --- */
