@@ -45,6 +45,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <urcu/urcu-memb.h>
+
 #include <contd/contd.h>
 
 #include "dispatch/group.h"
@@ -754,8 +756,8 @@ static void recent_cancel(struct self *m, uint32_t which)
 static bool may_poll_at(const char *name)
 {
 	static const char *const allowed[] = {"publish_pending",      "event_attached", "event_attached_alone",
-					      "event_before_release", "claim_running",  "cancel_withdrawn",
-					      "chain_waiting",        "scan_pinned",    "word_before_live"};
+					      "event_before_release", "claim_running",  "chain_waiting",
+					      "scan_pinned",          "word_before_live"};
 
 	for (unsigned i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		if (strcmp(name, allowed[i]) == 0)
@@ -778,6 +780,9 @@ static void at_point(struct self *m, const char *name)
 	    (m->role == STRANGER || m->role == DAEMON || contd__self.context != CONTEXT_THREAD || m->depth > 2 ||
 	     !may_poll_at(name)))
 		what = AT_NOTHING;
+	/* Its callbacks may wait for a grace period, and for this thread then. */
+	if ((what == AT_POLL || what == AT_CANCEL) && urcu_memb_read_ongoing())
+		wrong("%s is inside a read-side section, where nothing may wait", name);
 	if (what == AT_YIELD && contd__self.context == CONTEXT_HANDLER && r >> 8 & 3)
 		what = AT_SPIN;
 	switch (what) {
