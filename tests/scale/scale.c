@@ -284,6 +284,40 @@ int main(int argc, char **argv)
 
 #else /* with contd */
 
+/* Sixty-four ranks on two processors that others use as well take a minute to start, now and then. */
+#define PATIENCE_SECONDS 200
+
+static void section(const char *name)
+{
+	check_begin(name);
+	alarm(PATIENCE_SECONDS);
+}
+
+static void start_mpi(int *argc, char ***argv)
+{
+	int level;
+
+	check_watchdog();
+	section("MPI_Init");
+	MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level);
+	MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &check_size);
+	if (level < MPI_THREAD_MULTIPLE) {
+		fprintf(stderr, "skipped: MPI does not grant MPI_THREAD_MULTIPLE\n");
+		MPI_Finalize();
+		exit(CHECK_SKIPPED);
+	}
+}
+
+static int end_mpi(void)
+{
+	int rc = check_sum();
+
+	section("MPI_Finalize");
+	MPI_Finalize();
+	return rc || atomic_load(&check_failures);
+}
+
 /* ----------------------------------------------------------------------------------------------------------- the job --- */
 
 static struct use use_since(const struct use *before)
@@ -351,12 +385,12 @@ static int job(bool figures, double init)
 		daemon = region = blocks = false;
 	if (blocks)
 		setenv("CONTD_AGENT", "block", 1);
-	check_begin("plain exchange");
+	section("plain exchange");
 	exchange_plainly();
 	together();
 	at_begin = use_now();
 
-	check_begin("start");
+	section("start");
 	t = now_ns();
 	cr[0] = check_plain_cr();
 	start = now_ns() - t;
@@ -371,7 +405,7 @@ static int job(bool figures, double init)
 		CHECK_EQ(contd_daemon_start(NULL), 0);
 	attached = use_since(&at_begin);
 
-	check_begin("attach");
+	section("attach");
 	receives_begin();
 	for (int i = 0; i < RECEIVES; i++)
 		attach(&receive[i], i, cr[i & 1]);
@@ -390,7 +424,7 @@ static int job(bool figures, double init)
 	if (region)
 		compute();
 
-	check_begin("wait");
+	section("wait");
 	CHECK_OK(MPI_Wait(&cr[0], MPI_STATUS_IGNORE));
 	CHECK_OK(MPI_Wait(&cr[1], MPI_STATUS_IGNORE));
 	for (int i = 0; i < 2 * RECEIVES + 1; i++)
@@ -403,7 +437,7 @@ static int job(bool figures, double init)
 	CHECK_OK(MPI_Request_free(&cr[0]));
 	CHECK_OK(MPI_Request_free(&cr[1]));
 
-	check_begin("figures");
+	section("figures");
 	pending.v[DESCRIPTORS] = at_end.v[DESCRIPTORS]; /* with those of the peers that were rung */
 	most = worst(&pending);
 	if (check_rank == 0 && !figures)
@@ -426,7 +460,7 @@ static int job(bool figures, double init)
 		finalize_timed();
 		return atomic_load(&check_failures) != 0;
 	}
-	return check_fini();
+	return end_mpi();
 }
 
 /* ------------------------------------------------------------------------------------------------ what grows with what --- */
@@ -744,7 +778,7 @@ int main(int argc, char **argv)
 	long n = argc > 2 && !figures ? atol(argv[2]) : 0;
 	double begin = now_ns();
 
-	check_init(&argc, &argv, MPI_THREAD_MULTIPLE);
+	start_mpi(&argc, &argv);
 	if (strcmp(what, "job") == 0)
 		return job(figures, now_ns() - begin);
 	if (strcmp(what, "ring") == 0) {
@@ -753,7 +787,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: scale [job [figures] | pending N | threads N | crs N | ring]\n");
 		check_failures++;
 	} else if (strcmp(what, "pending") == 0) {
-		alarm(0);
+		alarm(0); /* a million take their time */
 		pending_events(n);
 		pending_receives(n);
 	} else if (strcmp(what, "threads") == 0) {
@@ -761,7 +795,7 @@ int main(int argc, char **argv)
 	} else if (strcmp(what, "crs") == 0) {
 		crs((int)n);
 	}
-	return check_fini();
+	return end_mpi();
 }
 
 #endif
