@@ -101,7 +101,8 @@
 	  (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status))
 
 /* With each backend, where continuations or templates wait: Open MPI makes no progress in it for what is complete. */
-#define CONTD_ASKED(X) X(Request_get_status, (MPI_Request request, int *flag, MPI_Status *status), (request, flag, status))
+#define CONTD_ASKED(X) \
+	X(Request_get_status, (MPI_Request request, int *flag, MPI_Status *status), (request, flag, status))
 
 /* Generalized requests, with each backend: grequest.c. */
 #define CONTD_GENERAL(X) \
