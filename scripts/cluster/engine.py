@@ -273,7 +273,8 @@ class Engine:
             return told("failed", "%s %s: %s" % (where % first["rank"] if "%" in where else where, first["host"],
                                                  reason), first)
         if skipped and not (job["kind"] == "host" and absent):
-            lines = skipped[0]["output"].strip().splitlines()
+            # Mostly one rank speaks for all.
+            lines = next((rank["output"].strip().splitlines() for rank in skipped if rank["output"].strip()), [])
             return told("skipped", lines[-1].strip() if lines else "exit status %d, and no word why" % test.skip)
         if absent:
             # Launchers end the others at once, so who did it may have got no further than its last words.
