@@ -165,12 +165,14 @@ struct contd__members *contd__members_make(MPI_Group group)
 	from = malloc((size_t)n * sizeof(*from) + 1);
 	if (m && from) {
 		for (int i = 0; i < n; i++)
-			from[i] = i;
+			from[i] = m->rank[i] = i;
 		m->references = 1;
 		m->count = n;
 		m->first = 0;
 		PMPI_Comm_group(MPI_COMM_WORLD, &world);
-		PMPI_Group_translate_ranks(group, n, from, world, m->rank);
+		/* MPI_COMM_WORLD's own needs none; of another group Open MPI 4.1 compares each with each. */
+		if (group != world)
+			PMPI_Group_translate_ranks(group, n, from, world, m->rank);
 		PMPI_Group_free(&world);
 	} else {
 		free(m);
