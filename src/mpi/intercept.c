@@ -483,9 +483,30 @@ static void made_note(const MPI_Request *request, MPI_Comm comm)
 	}
 CONTD_MADE(ON_MADE)
 
+/*
+ * Open MPI (4.1) starts another request in place of a buffered one whose message is still on its way, and leaves its handle in
+ * the program's variable. Without memory for the note the next start takes it down.
+ */
+static void moved_note(MPI_Request before, MPI_Request now)
+{
+	struct contd__handle *h, *to;
+
+	if (before == now || contd__load(&mode) > MODE_PORTABLE || now == MPI_REQUEST_NULL)
+		return;
+	h = handle_of(&before);
+	if (!h || h->cr)
+		return;
+	to = handle_of(&now);
+	to = to ? to : contd__handle_add(now, NULL);
+	if (to)
+		to->comm = h->comm;
+	contd__handle_remove(h);
+}
+
 static int on_Start(MPI_Request *request)
 {
 	struct contd__handle *h = handle_of(request);
+	MPI_Request before = request ? *request : MPI_REQUEST_NULL;
 	int rc;
 
 	if (h && h->cr) {
@@ -496,7 +517,12 @@ static int on_Start(MPI_Request *request)
 		return contd__mpi_error(MPI_ERR_REQUEST); /* active */
 	contd__told_take(h, MPI_STATUS_IGNORE);
 	rc = start_note(request);
-	return rc ? rc : NEXT.Start(request);
+	if (rc)
+		return rc;
+	rc = NEXT.Start(request);
+	if (request)
+		moved_note(before, *request);
+	return rc;
 }
 
 static int on_Startall(int count, MPI_Request requests[])
@@ -511,7 +537,8 @@ static int on_Startall(int count, MPI_Request requests[])
 		contd__told_take(h, MPI_STATUS_IGNORE);
 		rc = start_note(&requests[i]);
 	}
-	if (rc || plain)
+	/* With the portable backend one by one, for each may get another handle. */
+	if (rc || (plain && (!portable() || count < 0 || !requests)))
 		return rc ? rc : NEXT.Startall(count, requests);
 	for (int i = 0; i < count && !rc; i++)
 		rc = on_Start(&requests[i]);
