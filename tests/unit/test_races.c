@@ -1399,16 +1399,26 @@ Test(races, completed_before_the_daemon_naps)
 {
 	daemon_at("daemon_naps", CONTD_AGENT_TICK, let_other_complete_e2);
 }
-/* It has said that it sleeps, for nothing is pending. */
+/* It has said that it sleeps, for nothing is pending. The poll that has seen to that is over, and takes nothing away. */
+static uint32_t polled;
+
+static void complete_e2_after_the_poll(void)
+{
+	while (!contd__load_acquire(&polled))
+		sched_yield();
+	let_other_complete_e2();
+}
+
 Test(races, completed_before_the_daemon_sleeps)
 {
 	begin_long(CONTD_AGENT_TICK);
 	source_register(&source_a, WHERE_THREAD | WHERE_DAEMON, false);
 	must(contd_event_continue(1, es2, tally_cb, &t2, g2, NULL));
-	hook_at("daemon_sleeps", let_other_complete_e2, 1);
+	hook_at("daemon_sleeps", complete_e2_after_the_poll, 1);
 	source_continue(&source_a, &e1, tally_cb, &t1, g2); /* it wakes, and goes to sleep again */
 	finish_a();
 	contd_poll(0);
+	contd__store_release(&polled, 1);
 	await(runs(&t2));
 	soon();
 	cr_assert_eq(t2.context, CONTEXT_DAEMON);
@@ -1493,10 +1503,15 @@ static void job_complete_e2(void *data)
 	must(contd_event_complete(&e2, 0));
 }
 
+/* For longer than this thread, or the other, is kept off a busy processor. */
+static void empty_the_purse(void)
+{
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__dispatch.second / 2);
+}
+
 static void let_other_complete_another(void)
 {
-	/* The purse is empty. */
-	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__dispatch.second / 100);
+	empty_the_purse();
 	helper_do(&other, job_complete_e2, NULL);
 }
 
@@ -1510,10 +1525,7 @@ Test(races, put_off_while_the_timer_stops)
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
 	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
 	must(contd_event_continue(1, es3, tally_cb, &t3, g, NULL));
-	contd_guard_begin();
-	contd__purse_pay_sig(&contd__me->purse, contd__ticks(), contd__dispatch.purse_most,
-			     contd__dispatch.purse_most / 4);
-	contd_guard_end();
+	empty_the_purse();
 	hook_at("handler_entered", let_other_complete_another, 1);
 	helper_do(&other, job_complete_e1, NULL);
 	compute_until(runs(&t1) && runs(&t2));
