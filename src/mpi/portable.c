@@ -7,8 +7,8 @@
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
 #include "mpi/portable.h"
-#include "mpi/told.h"
 #include "mpi/template.h"
+#include "mpi/told.h"
 #include "rcu/memory.h"
 
 #define NEXT contd__next_pmpi

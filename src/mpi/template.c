@@ -536,8 +536,7 @@ int MPIX_Gr_init(MPIX_Gr_start_function *start_fn, MPIX_Gr_push_function *push_f
 		 MPIX_Gr_complete_function *complete_fn, MPIX_Gr_cancel_function *cancel_fn, MPIX_Gr *gr)
 	CONTD_WEAK_FOR(PMPIX_Gr_init);
 
-/* An instance that MPI and the table know, busy. MPI error class or code. */
-/* Errors have been told, by MPI or here. */
+/* An instance that MPI and the table know, busy. MPI error class or code, which has been told, by MPI or here. */
 static int make(struct template *t, void *extra_state, struct contd__instance **ip)
 {
 	struct contd__instance *i = contd__zalloc(sizeof(*i));

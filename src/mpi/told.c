@@ -4,8 +4,7 @@
 
 #define NEXT contd__next_pmpi
 
-uint32_t contd__told;
-
+static uint32_t kept; /* so many */
 static bool forgets;
 
 /* With a message to itself: what comes from MPI_PROC_NULL may not even be active. */
@@ -37,7 +36,7 @@ bool contd__told_forgets(void)
 void contd__told_keep(struct contd__handle *h, const MPI_Status *status)
 {
 	h->status = *status;
-	contd__add(&contd__told, 1);
+	contd__add(&kept, 1);
 	contd__store_release(&h->told, 1); /* pairs with the exchange in contd__told_take */
 }
 
@@ -47,7 +46,7 @@ bool contd__told_take(struct contd__handle *h, MPI_Status *status)
 
 	if (!h || !contd__load(&h->told) || !contd__xchg(&h->told, 0))
 		return false;
-	contd__sub(&contd__told, 1);
+	contd__sub(&kept, 1);
 	if (status == MPI_STATUS_IGNORE)
 		return true;
 	error = status->MPI_ERROR; /* single completion leaves it as it was: MPI 4.1, 3.2.5 */
@@ -66,7 +65,7 @@ static struct contd__handle *told_of(MPI_Request request)
 
 bool contd__told_among(size_t count, const MPI_Request *requests)
 {
-	if (contd__load(&contd__told) == 0)
+	if (contd__load(&kept) == 0)
 		return false;
 	for (size_t i = 0; i < count; i++)
 		if (told_of(requests[i]))

@@ -13,9 +13,6 @@
 #include "mpi/backend.h"
 #include "mpi/handles.h"
 
-/* How many are kept. */
-extern uint32_t contd__told;
-
 /* Does this MPI forget? Found out by trying, with a communicator of this rank alone, before anything else is asked. */
 void contd__told_start(MPI_Comm comm);
 bool contd__told_forgets(void);
