@@ -49,7 +49,7 @@ struct contd_executor_ops {
 	/*
 	 * Pull executors only: there is work, where before there was none; not again before contd_executor_run() or
 	 * contd_executor_take() was called. Called wherever a completion is, also in signal handlers: must be
-	 * async-signal-safe (write(2), uv_async_send()).
+	 * async-signal-safe (write(2), uv_async_send()), and must not call contd.
 	 */
 	void (*notify)(void *pool);
 	/* Part of contd_executor_drain(): return when the pool's queue is empty, or has been made to be emptied. May block. */
