@@ -59,11 +59,13 @@ int contd__mpi_error_class(int code)
 /*
  * In a compute region, or when a thread polls contd, MPI may be entered where the level that was granted lets this
  * thread do so: any thread with MPI_THREAD_MULTIPLE, else the main thread. (With MPI_THREAD_SERIALIZED contd cannot see
- * whether another thread is inside MPI, so only the main thread's regions drive it: MPI 4.1, 11.6.)
+ * whether another thread is inside MPI, so only the main thread's regions drive it: MPI 4.1, 11.6; or the thread that a
+ * program has lent to an executor for that, and then no other.)
  */
 bool contd__mpi_thread_may(void)
 {
-	return thread_level == MPI_THREAD_MULTIPLE || is_main;
+	return thread_level == MPI_THREAD_MULTIPLE ||
+	       (contd__load(&contd__dispatch.mpi_owners) ? contd__self.owns_mpi != 0 : is_main != 0);
 }
 
 /* ---------------------------------------------------------------------------------------- as a source of events --- */
