@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #ifndef MANY
@@ -68,10 +67,7 @@ static int total, strangers;
 
 static int in_pool(void)
 {
-	char name[17] = "";
-
-	prctl(PR_GET_NAME, name);
-	return !not_a_pool_thread && strcmp(name, "contd") != 0 && pool->is_mine();
+	return !not_a_pool_thread && pool->is_mine();
 }
 
 static void run_piece(int status, void *data)
@@ -282,7 +278,8 @@ static void priorities(void)
 	while (pool->queues_all && in_hand() < 61)
 		usleep(1000);
 	sem_post(&released);
-	while (__atomic_load_n(&total, __ATOMIC_ACQUIRE) < 60) /* contd_executor_drain() would help where the pool has no drain() */
+	while (__atomic_load_n(&total, __ATOMIC_ACQUIRE) <
+	       60) /* contd_executor_drain() would help where the pool has no drain() */
 		usleep(1000);
 	for (int p = 0; p < 3; p++)
 		wait_and_destroy(groups[p]);

@@ -3,6 +3,7 @@
 #include <contd/executor-glib.h>
 
 #include <dlfcn.h>
+#include <sys/prctl.h>
 
 #include "executors.h"
 

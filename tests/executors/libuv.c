@@ -2,6 +2,8 @@
 /* contd/executor-libuv.h, on libuv's threads and on the loop's; and a loop that ends by itself. */
 #include <contd/executor-libuv.h>
 
+#include <sys/prctl.h>
+
 #include "executors.h"
 
 static uv_loop_t loop;
@@ -66,7 +68,10 @@ static int is_on_loop(void)
 
 static int is_on_pool(void)
 {
-	return !is_loop_thread;
+	char name[17] = "";
+
+	prctl(PR_GET_NAME, name);
+	return !is_loop_thread && strcmp(name, "contd") != 0;
 }
 
 static const struct pool threads_pool = {"libuv's threads", "libuv, 3 threads,", start, stop, is_on_pool, 0, 8};

@@ -35,6 +35,7 @@ int stop()
 	return tbb_pool->close();
 }
 
+/* Not by its name: threads that TBB makes when contd's daemon submits have inherited the daemon's. */
 int is_mine()
 {
 	return tbb::this_task_arena::current_thread_index() != tbb::task_arena::not_initialized;
