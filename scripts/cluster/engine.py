@@ -149,13 +149,13 @@ class Engine:
             return done, False
         subprocess.call(["rm", "-rf", folder])
         os.makedirs(folder)
-        ranks = entry["ranks"]
+        ranks = entry["ranks"]  # of programs that are no job of ranks: hosts
         limit = self.options.time_limit or test.limit
         begin = time.time()
         path = os.path.join(folder, "job.json")
         turns = []
         if test.mpi:
-            nodes = self.launcher.nodes(ranks, preflight.one_host(test))
+            nodes = self.launcher.nodes(ranks, test.one_host)
             segments = [[ranks, test.segments[0][1]]] if len(test.segments) == 1 else test.segments
             job = self.describe(test, ranks, segments, nodes, limit, "ranks")
             if nodes > 1:
@@ -169,8 +169,8 @@ class Engine:
             job = self.describe(test, 1, [[1, test.command]], 1, limit, "host")
             save(path, job)
             command = "exec python3 %s %s" % (shlex.quote(launch.RANK), shlex.quote(path))
-            calls = self.launcher.each(command)
-            expected = len(self.launcher.hosts)
+            calls = self.launcher.each(command, [0] if ranks == 1 else None)
+            expected = ranks
             if test.writes(self.launcher.build):
                 turns = [self.launcher.each(command, [i]) for i in range(expected)]
         environment = dict(os.environ, **(job["environment"] if test.mpi else {}))
