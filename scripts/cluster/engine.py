@@ -247,8 +247,11 @@ class Engine:
         if hung:
             # Of several that wait for each other the first one is as good as any.
             first = min(hung, key=lambda rank: rank["rank"])
-            return told("failed", "%s %s hung: it had not ended after %g s" % (
-                where % first["rank"] if "%" in where else where, first["host"], job["limit"]), first)
+            # Then the test itself was through: some MPIs hang there without contd, too.
+            late = all(re.search(r"^#\d.*\bP?MPI_Finalize\b", rank.get("stack", ""), re.M) for rank in hung)
+            return told("failed", "%s %s hung%s: it had not ended after %g s" % (
+                where % first["rank"] if "%" in where else where, first["host"], " in MPI_Finalize" if late else "",
+                job["limit"]), first)
         if not in_time:
             first = (those("vanished", "not started") or ranks)[0]
             return told("failed", "the job had not ended %d s after its limit of %g s, and rank %d left no record" %
