@@ -172,7 +172,9 @@ static int wait_here(struct contd_mpi_op *op)
 
 static int issue(struct contd_mpi_op *op)
 {
-	return op->issue ? contd__mpi_error_class(op->issue(op)) : MPI_SUCCESS;
+	int rc = op->issue ? op->issue(op) : MPI_SUCCESS;
+
+	return rc == MPI_SUCCESS ? rc : contd__mpi_error_class(rc);
 }
 
 /* ----------------------------------------------------------------------------------------------------- the short way --- */

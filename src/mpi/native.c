@@ -644,17 +644,18 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 /* ------------------------------------------------------------------------------------------------- the short way --- */
 
 /*
- * Operations of contd_mpi_op_run(), where threads do not meet in MPI: what one looks at nobody changes then, so no callback is
+ * Operations of contd_mpi_op_run(), where threads do not meet in MPI (`alone`): what one looks at nobody changes then, so no callback is
  * missed, and no set is needed that who looks again could find. Requests are given back by whoever has run what is to be
  * done; where that thread must not call MPI they are linked by complete_cb_data, and the next progress gives them back.
  */
 static struct contd__ompi_request *given_back;
+static bool alone;
 
 static enum contd__seen quick_look(struct contd_mpi_op *op)
 {
 	struct contd__ompi_request *r = inside(op->requests[0]);
 
-	if (*O.uses_threads || !r || r->free == cr_free || r->persistent || r->type == OMPI_TYPE_GEN ||
+	if (!alone || !r || r->free == cr_free || r->persistent || r->type == OMPI_TYPE_GEN ||
 	    r->state != OMPI_ACTIVE || r->complete_cb)
 		return SEEN_NOTHING;
 	if (r->complete == OMPI_COMPLETED) {
@@ -767,7 +768,7 @@ static const char *refuses(void)
 
 static int start(int thread_level)
 {
-	(void)thread_level;
+	alone = thread_level < MPI_THREAD_MULTIPLE && !contd__ompi_progress_thread();
 	contd__intercept_native();
 	stopped = 0;
 	__cds_lfs_init(&stale);
