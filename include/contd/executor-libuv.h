@@ -16,6 +16,7 @@
 
 #include <contd/executor.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <uv.h>
@@ -33,6 +34,9 @@ enum contd_executor_uv_flags {
 
 /* How many pieces one turn of the loop, or one uv_work_t, runs before others have theirs. */
 #define CONTD_EXECUTOR_UV_TURN 32
+
+/* So long, in ns, closing waits for threads that may just be coming out of the last continuation's completion. */
+#define CONTD_EXECUTOR_UV_PATIENCE 100000000
 
 struct contd_executor_uv;
 
@@ -57,6 +61,7 @@ struct contd_executor_uv {
 	uv_thread_t loop_thread;
 	struct contd__uv_piece *unused;
 	contd_executor_uv_closed *closed; /* not NULL: is to be closed */
+	uint64_t since;
 };
 
 static inline void contd__uv_turn(struct contd_executor_uv *uv);
@@ -109,6 +114,11 @@ static inline void contd__uv_close(struct contd_executor_uv *uv)
 	struct contd__uv_piece *piece;
 	int r = contd_executor_destroy(uv->executor);
 
+	if (r == -EBUSY && uv_hrtime() - uv->since < CONTD_EXECUTOR_UV_PATIENCE) {
+		sched_yield();
+		uv_async_send(&uv->async); /* once more in the loop's next turn */
+		return;
+	}
 	if (r) {
 		uv->closed = NULL;
 		if (!(uv->flags & CONTD_EXECUTOR_UV_KEEP))
@@ -219,12 +229,14 @@ static inline int contd_executor_uv_init(struct contd_executor_uv *uv, uv_loop_t
 
 /*
  * End the executor when the pieces that are queued with libuv are back, and then the handle; closed(), which must not be NULL, is
- * called by the loop, which goes on until then. Before, nothing is taken any more: groups must be complete, and given back.
+ * called by the loop, which goes on until then. Before, nothing is taken any more: groups must be complete, and given back, or closed()
+ * is told -EBUSY after a tenth of a second.
  * Context: loop, in a callback.
  */
 static inline void contd_executor_uv_close(struct contd_executor_uv *uv, contd_executor_uv_closed *closed)
 {
 	uv->closed = closed;
+	uv->since = uv_hrtime();
 	uv_ref((uv_handle_t *)&uv->async);
 	uv_async_send(&uv->async);
 }
