@@ -82,6 +82,7 @@ static const struct pool loop_pool = {"libuv's loop", "libuv, on the loop's thre
 static void no_answer(struct contd_executor_uv *which, int status)
 {
 	check(which == &uv && status == 0, "%d", status);
+	check(uv.queued == 0, "libuv still has %d", uv.queued);
 	close_status++;
 }
 
@@ -145,6 +146,35 @@ static void alive(void)
 	check(contd_fini() == 0, " ");
 }
 
+/* Closed as soon as all have run, when libuv's threads may not have given their pieces back. */
+static void closed_early(void)
+{
+	pool = &threads_pool;
+	is_loop_thread = not_a_pool_thread = 1;
+	must(contd_init(NULL));
+	must(uv_loop_init(&loop));
+	close_status = 0;
+	for (int round = 0; round < 200; round++) {
+		memset(pieces, 0, 8 * sizeof(*pieces));
+		total = strangers = 0;
+		must(contd_executor_uv_init(&uv, &loop, 4, CONTD_EXECUTOR_UV_KEEP));
+		for (int i = 0; i < 7; i++) {
+			contd_task_init(&pieces[i].task, uv.executor, 0, run_piece, &pieces[i]);
+			must(contd_task_submit(&pieces[i].task, i % 7));
+		}
+		uv_run(&loop, UV_RUN_NOWAIT);
+		while (__atomic_load_n(&total, __ATOMIC_ACQUIRE) < 7)
+			sched_yield(); /* the threads run them without the loop */
+		contd_executor_uv_close(&uv, no_answer);
+		must(uv_run(&loop, UV_RUN_DEFAULT));
+		check(close_status == round + 1, " ");
+		all_have_run(7);
+		check(strangers == 0, "%d ran on other threads than the pool's", strangers);
+	}
+	must(uv_loop_close(&loop));
+	check(contd_fini() == 0, " ");
+}
+
 static void bad_arguments(void)
 {
 	must(uv_loop_init(&loop));
@@ -165,5 +195,6 @@ int main(void)
 	flags = CONTD_EXECUTOR_UV_LOOP;
 	executors_run(&loop_pool);
 	alive();
+	closed_early();
 	return 0;
 }
