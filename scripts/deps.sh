@@ -31,7 +31,8 @@ deps_missing() {
 	command -v pkg-config >/dev/null || have=0
 	local more=(ompi-c:libopenmpi-dev mpich:libmpich-dev libfabric:libfabric-dev)
 	[[ ${CONTD_CORE:-0} != 1 ]] || more=()
-	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev libuv:libuv1-dev "${more[@]}"; do
+	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev libuv:libuv1-dev glib-2.0:libglib2.0-dev \
+		tbb:libtbb-dev "${more[@]}"; do
 		if ((!have)) || ! pkg-config --exists "${entry%%:*}"; then
 			echo "${entry#*:}"
 		fi
