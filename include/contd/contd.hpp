@@ -278,6 +278,8 @@ public:
 		return contd_group_outstanding(group_);
 	}
 	inline void set_executor(executor *e);
+	/* co_await g: as group_done(g). */
+	inline auto operator co_await() const noexcept;
 
 private:
 	contd_group *group_ = nullptr;
@@ -836,9 +838,43 @@ inline wait_operation<int, detail::assigns> event_done(std::error_code &code, ev
 {
 	return {detail::assigns{&code}, e.get()};
 }
+
+namespace detail
+{
+
+/* co_await e, co_await g: the operation in the awaiter itself. */
+template <class T> class waiting_awaiter
+{
+public:
+	template <class Source> explicit waiting_awaiter(Source *of) noexcept : op_(throws{}, of)
+	{
+	}
+	bool await_ready() const noexcept
+	{
+		return false;
+	}
+	bool await_suspend(std::coroutine_handle<> handle)
+	{
+		return op_.start(resume, handle.address());
+	}
+	T await_resume()
+	{
+		return op_.result();
+	}
+
+private:
+	wait_operation<T, throws> op_;
+};
+
+} // namespace detail
+
 inline auto event::operator co_await() noexcept
 {
-	return event_done(*this);
+	return detail::waiting_awaiter<int>(&event_);
+}
+inline auto group::operator co_await() const noexcept
+{
+	return detail::waiting_awaiter<void>(group_);
 }
 
 /* co_await word_holds({&word, 0, 1, CONTD_WORD_EQ}): until the condition is found to hold. */
