@@ -35,12 +35,13 @@
 #include <contd/executor.h>
 
 /*
- * Coroutines that await each other can pass control by a jump, or by calls that return. A jump is what a compiler makes of it that
- * turns such calls into jumps: clang always, gcc from -O2 on and without sanitizers (with -O1, define this as 0). Both
- * may be linked into one program.
+ * How coroutines that await each other pass control: by jumps (symmetric transfer), which take no stack however deep they are
+ * nested, or by calls that return, whose stack grows with the depth, and not with the number. gcc makes jumps of them from -O2 on
+ * and without sanitizers only, and what would be jumps fills the stack otherwise, loop by loop; so there they are calls unless
+ * this is defined as 1. clang always jumps. Files compiled in either way may be linked into one program.
  */
 #ifndef CONTD_SYMMETRIC_TRANSFER
-#if defined(__clang__) || (defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__))
+#ifdef __clang__
 #define CONTD_SYMMETRIC_TRANSFER 1
 #else
 #define CONTD_SYMMETRIC_TRANSFER 0
