@@ -39,7 +39,6 @@ static task<> awaits(contd::executor &pull, contd::event &mine, contd::event &yo
 	}
 	news = counted_news - news;
 	mallocs = counted_mallocs - mallocs;
-	std::printf("%ld by operator new, %ld by malloc\n", news, mallocs);
 	CHECK(news == 0);
 	CHECK(mallocs == 0);
 	yours.complete();
