@@ -21,7 +21,7 @@
 #define MPICH_SKIP_MPICXX 1
 #endif
 
-#include <functional>
+#include <memory>
 #include <string>
 
 #include <contd/contd.hpp>
@@ -113,11 +113,15 @@ protected:
 	using issue_fn = int(mpi_base *);         /* calls MPI with &request_; may throw */
 	using stopped_fn = bool(const mpi_base *); /* is a stop requested? */
 
-	mpi_base(issue_fn *issue, stopped_fn *stopped) noexcept : issue_(issue), stopped_(stopped)
+	/* Not inline, all that each of a program's operations would have anew: that is a debugger's to read, many times. */
+	[[gnu::noinline]] mpi_base(issue_fn *issue, stopped_fn *stopped) noexcept : issue_(issue), stopped_(stopped)
+	{
+	}
+	[[gnu::noinline]] ~mpi_base()
 	{
 	}
 
-	bool launch(next_fn *next, void *data)
+	[[gnu::noinline]] bool launch(next_fn *next, void *data)
 	{
 		begin(next, data);
 		rc_ = 0;
@@ -138,14 +142,14 @@ protected:
 	}
 
 	/* The error that it came to. */
-	std::error_code conclude() noexcept
+	[[gnu::noinline]] std::error_code conclude() noexcept
 	{
 		return cancelled_ ? cancelled_code() :
 		       refused_   ? code_of(refused_) :
 		       rc_	  ? std::error_code(rc_, mpi_category()) :
 				    std::error_code();
 	}
-	[[noreturn]] void raise() const
+	[[noreturn, gnu::noinline]] void raise() const
 	{
 		if (thrown_)
 			std::rethrow_exception(thrown_);
@@ -462,144 +466,204 @@ template <class Error> std::exception_ptr as_exception(Error &&e) noexcept
 		return std::make_exception_ptr(std::forward<Error>(e));
 }
 
+/* Is a stop requested, can it be? */
+template <class Env> bool stop_requested(const Env &env) noexcept
+{
+	if constexpr (requires { env.contd_stop_requested(); })
+		return env.contd_stop_requested();
+	else
+		return ex::get_stop_token(env).stop_requested();
+}
+template <class Env> bool stop_possible(const Env &env) noexcept
+{
+	if constexpr (requires { env.contd_stop_possible(); })
+		return env.contd_stop_possible();
+	else
+		return ex::get_stop_token(env).stop_possible();
+}
+
 /*
- * What the receiver of a predecessor sees of the operation state: nothing that depends on what comes after, so that the types of
- * a chain name each stage's predecessors, and not each other in both directions.
+ * What the operation states of one kind of values and environment have in common, and all that their predecessors' receivers see
+ * of them. What depends on the rest of the chain is three functions of transform_state's: each has a name as long as the chain,
+ * and what it inlines a debugger is told of once more.
  */
-template <class Env, class Values> class stage;
-template <class Env, class... Values> class stage<Env, std::tuple<Values...>>
+enum class transform_act { env, value, error, stopped };
+
+template <class Env, class Values> class transform_base : public mpi_base
 {
 public:
-	void (*value)(stage *, Values &&...) noexcept;
-	void (*error)(stage *, std::exception_ptr) noexcept;
-	void (*stopped)(stage *) noexcept;
-	Env (*env)(const stage *) noexcept;
+	[[gnu::noinline]] void value_came(void *with) noexcept
+	{
+		bool under_way = false;
+
+		try {
+			take_values(with, static_cast<Values *>(nullptr));
+			stoppable_ = stop_possible(env());
+			under_way = launch(over, this);
+		} catch (...) {
+			error_came(std::current_exception());
+			return;
+		}
+		if (!under_way)
+			over(this);
+	}
+	[[gnu::noinline]] void error_came(std::exception_ptr e) noexcept
+	{
+		act_(this, transform_act::error, &e);
+	}
+	[[gnu::noinline]] void stopped_came() noexcept
+	{
+		act_(this, transform_act::stopped, nullptr);
+	}
+	[[gnu::noinline]] Env env() const noexcept
+	{
+		std::optional<Env> e;
+
+		act_(const_cast<transform_base *>(this), transform_act::env, &e);
+		return std::move(*e);
+	}
+
+protected:
+	/* To the receiver; with: std::optional<Env> *, nothing, std::exception_ptr *, nothing. */
+	using act_fn = void(transform_base *, transform_act, void *with) noexcept;
+
+	[[gnu::noinline]] transform_base(issue_fn *issue, act_fn *act) noexcept : mpi_base(issue, stopped), act_(act)
+	{
+	}
+	[[gnu::noinline]] ~transform_base()
+	{
+	}
+
+	std::optional<Values> values_;
+
+private:
+	template <class... T> void take_values(void *with, std::tuple<T...> *)
+	{
+		values_.emplace(std::move(*static_cast<std::tuple<T &&...> *>(with)));
+	}
+	static bool stopped(const mpi_base *s)
+	{
+		return stop_requested(static_cast<const transform_base *>(s)->env());
+	}
+	static void over(void *data) noexcept
+	{
+		auto *self = static_cast<transform_base *>(data);
+
+		if (!self->failed()) {
+			self->act_(self, transform_act::value, nullptr);
+		} else if (self->conclude() == cancelled_code()) {
+			self->stopped_came();
+		} else {
+			std::exception_ptr thrown;
+			try {
+				self->raise();
+			} catch (...) {
+				thrown = std::current_exception();
+			}
+			self->error_came(std::move(thrown));
+		}
+	}
+
+	act_fn *act_;
 };
 
-template <class Env, class Values> class stage_receiver;
-template <class Env, class... Values> class stage_receiver<Env, std::tuple<Values...>>
+template <class Env, class Values> class transform_receiver;
+template <class Env, class... Values> class transform_receiver<Env, std::tuple<Values...>>
 {
 public:
 	using receiver_concept = ex::receiver_t;
 
-	explicit stage_receiver(stage<Env, std::tuple<Values...>> *s) noexcept : stage_(s)
+	explicit transform_receiver(transform_base<Env, std::tuple<Values...>> *to) noexcept : to_(to)
 	{
 	}
-	void set_value(Values... values) noexcept
+	[[gnu::noinline]] void set_value(Values... values) noexcept
 	{
-		stage_->value(stage_, std::move(values)...);
+		std::tuple<Values &&...> all(std::move(values)...);
+
+		to_->value_came(&all);
 	}
-	template <class Error> void set_error(Error &&e) noexcept
+	template <class Error> [[gnu::noinline]] void set_error(Error &&e) noexcept
 	{
-		stage_->error(stage_, as_exception(std::forward<Error>(e)));
+		to_->error_came(as_exception(std::forward<Error>(e)));
 	}
 	void set_stopped() noexcept
 	{
-		stage_->stopped(stage_);
+		to_->stopped_came();
 	}
 	Env get_env() const noexcept
 	{
-		return stage_->env(stage_);
+		return to_->env();
 	}
 
 private:
-	stage<Env, std::tuple<Values...>> *stage_;
+	transform_base<Env, std::tuple<Values...>> *to_;
 };
 
-template <class Sender, class F, class Receiver, class Values> class transform_state;
-template <class Sender, class F, class Receiver, class... Values>
-class transform_state<Sender, F, Receiver, std::tuple<Values...>>
-    : public mpi_base, private stage<ex::env_of_t<Receiver>, std::tuple<Values...>>
+template <class Sender, class Receiver> auto connect_to(Sender &&s, Receiver r)
 {
-	using env_type = ex::env_of_t<Receiver>;
-	using values = std::tuple<Values...>;
-	using stage_type = stage<env_type, values>;
-	using inner_receiver = stage_receiver<env_type, values>;
-	using inner_state = ex::connect_result_t<Sender, inner_receiver>;
+#ifdef CONTD_STDEXEC
+	return ex::connect(static_cast<Sender &&>(s), static_cast<Receiver &&>(r));
+#else
+	return static_cast<Sender &&>(s).connect(static_cast<Receiver &&>(r));
+#endif
+}
+
+template <class Sender, class F, class Receiver, class Values>
+class transform_state : private transform_base<ex::env_of_t<Receiver>, Values>
+{
+	using base = transform_base<ex::env_of_t<Receiver>, Values>;
+	using inner_receiver = transform_receiver<ex::env_of_t<Receiver>, Values>;
 
 public:
 	using operation_state_concept = ex::operation_state_t;
 
 	transform_state(Sender &&sender, F &&f, Receiver &&receiver)
-	    : mpi_base(issue, stop_is_requested), stage_type{value_came, error_came, stopped_came, env_of}, f_(std::move(f)),
-	      receiver_(std::move(receiver)), inner_(ex::connect(std::move(sender), inner_receiver(this)))
+	    : base(issue, act), f_(static_cast<F &&>(f)), receiver_(static_cast<Receiver &&>(receiver)),
+	      inner_(connect_to(static_cast<Sender &&>(sender), inner_receiver(this)))
 	{
 	}
 	void start() & noexcept
 	{
-		ex::start(inner_);
+		inner_.start();
 	}
 
 private:
-	static void value_came(stage_type *s, Values &&...came) noexcept
+	static void act(base *b, transform_act what, void *with) noexcept
 	{
-		auto *self = static_cast<transform_state *>(s);
-		bool under_way = false;
+		auto *self = static_cast<transform_state *>(b);
 
-		try {
-			self->values_.emplace(std::move(came)...);
-			self->stoppable_ = ex::get_stop_token(ex::get_env(self->receiver_)).stop_possible();
-			under_way = self->launch(over, self);
-		} catch (...) {
-			ex::set_error(std::move(self->receiver_), std::current_exception());
-			return;
+		switch (what) {
+		case transform_act::env:
+			static_cast<std::optional<ex::env_of_t<Receiver>> *>(with)->emplace(ex::get_env(self->receiver_));
+			break;
+		case transform_act::value:
+			static_cast<Receiver &&>(self->receiver_).set_value(static_cast<MPI_Status &&>(self->status_));
+			break;
+		case transform_act::error:
+			static_cast<Receiver &&>(self->receiver_)
+				.set_error(static_cast<std::exception_ptr &&>(*static_cast<std::exception_ptr *>(with)));
+			break;
+		case transform_act::stopped:
+			static_cast<Receiver &&>(self->receiver_).set_stopped();
+			break;
 		}
-		if (!under_way)
-			over(self);
 	}
-	static void error_came(stage_type *s, std::exception_ptr e) noexcept
+	static int issue(mpi_base *s)
 	{
-		ex::set_error(std::move(static_cast<transform_state *>(s)->receiver_), std::move(e));
-	}
-	static void stopped_came(stage_type *s) noexcept
-	{
-		ex::set_stopped(std::move(static_cast<transform_state *>(s)->receiver_));
-	}
-	static env_type env_of(const stage_type *s) noexcept
-	{
-		return ex::get_env(static_cast<const transform_state *>(s)->receiver_);
-	}
-
-	static int issue(mpi_base *base)
-	{
-		auto *self = static_cast<transform_state *>(base);
-
-		return std::apply([self](auto &...args) -> int { return std::invoke(self->f_, args..., &self->request_); },
-				  *self->values_);
-	}
-	static bool stop_is_requested(const mpi_base *base)
-	{
-		return ex::get_stop_token(ex::get_env(static_cast<const transform_state *>(base)->receiver_)).stop_requested();
-	}
-	static void over(void *data) noexcept
-	{
-		auto *self = static_cast<transform_state *>(data);
-
-		if (!self->failed()) {
-			ex::set_value(std::move(self->receiver_), MPI_Status(self->status_));
-			return;
-		}
-		if (self->conclude() == cancelled_code()) {
-			ex::set_stopped(std::move(self->receiver_));
-			return;
-		}
-		std::exception_ptr thrown;
-		try {
-			self->raise();
-		} catch (...) {
-			thrown = std::current_exception();
-		}
-		ex::set_error(std::move(self->receiver_), std::move(thrown));
+		return [self = static_cast<transform_state *>(s)]<std::size_t... I>(std::index_sequence<I...>) {
+			return static_cast<int>(self->f_(std::get<I>(*self->values_)..., &self->request_));
+		}(std::make_index_sequence<std::tuple_size_v<Values>>());
 	}
 
 	F f_;
 	Receiver receiver_;
-	std::optional<values> values_;
-	inner_state inner_;
+	decltype(connect_to(std::declval<Sender>(), std::declval<inner_receiver>())) inner_;
 };
 
 template <class F> struct transform_closure {
 	F f;
+};
+struct erase_closure {
 };
 
 } // namespace detail
@@ -612,20 +676,21 @@ public:
 	using completion_signatures =
 		ex::completion_signatures<ex::set_value_t(MPI_Status), ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>;
 
-	transform_sender(Sender sender, F f) : sender_(std::move(sender)), f_(std::move(f))
+	template <class S, class G>
+	transform_sender(S &&s, G &&f) : sender_(static_cast<S &&>(s)), f_(static_cast<G &&>(f))
 	{
 	}
 	template <class Receiver>
 	auto connect(Receiver receiver) && -> detail::transform_state<Sender, F, Receiver,
 								      detail::sent_by<Sender, ex::env_of_t<Receiver>>>
 	{
-		return {std::move(sender_), std::move(f_), std::move(receiver)};
+		return {static_cast<Sender &&>(sender_), static_cast<F &&>(f_), static_cast<Receiver &&>(receiver)};
 	}
 	template <class Receiver>
 	auto connect(Receiver receiver) const & -> detail::transform_state<Sender, F, Receiver,
 									   detail::sent_by<Sender, ex::env_of_t<Receiver>>>
 	{
-		return {Sender(sender_), F(f_), std::move(receiver)};
+		return {Sender(sender_), F(f_), static_cast<Receiver &&>(receiver)};
 	}
 
 private:
@@ -650,13 +715,211 @@ template <class F> auto transform_mpi(F &&f)
 	return detail::transform_closure<std::decay_t<F>>{std::forward<F>(f)};
 }
 
+// ------------------------------------------------------------------------------------------------------------- erasing
+
+namespace detail
+{
+
+class erased_env
+{
+public:
+	bool contd_stop_requested() const noexcept
+	{
+		return requested(receiver);
+	}
+	bool contd_stop_possible() const noexcept
+	{
+		return possible;
+	}
+
+	const void *receiver = nullptr;
+	bool (*requested)(const void *) noexcept = nullptr;
+	bool possible = false;
+};
+
+/* Whom an erased operation tells. */
+class erased_target
+{
+public:
+	virtual void value(const MPI_Status &) noexcept = 0;
+	virtual void error(std::exception_ptr &&) noexcept = 0;
+	virtual void stopped() noexcept = 0;
+	virtual erased_env env() const noexcept = 0;
+
+protected:
+	~erased_target() = default;
+};
+
+class erased_receiver
+{
+public:
+	using receiver_concept = ex::receiver_t;
+
+	explicit erased_receiver(erased_target *to) noexcept : to_(to)
+	{
+	}
+	[[gnu::noinline]] void set_value(MPI_Status status) noexcept
+	{
+		to_->value(status);
+	}
+	[[gnu::noinline]] void set_error(std::exception_ptr e) noexcept
+	{
+		to_->error(std::move(e));
+	}
+	[[gnu::noinline]] void set_stopped() noexcept
+	{
+		to_->stopped();
+	}
+	[[gnu::noinline]] erased_env get_env() const noexcept
+	{
+		return to_->env();
+	}
+
+private:
+	erased_target *to_;
+};
+
+class erased_operation
+{
+public:
+	virtual ~erased_operation() = default;
+	virtual void start() noexcept = 0;
+};
+
+class erased_source
+{
+public:
+	virtual ~erased_source() = default;
+	virtual std::unique_ptr<erased_operation> connect(erased_receiver r) = 0;
+};
+
+template <class Sender> class erased_sender final : public erased_source
+{
+public:
+	explicit erased_sender(Sender &&s) : sender_(static_cast<Sender &&>(s))
+	{
+	}
+	std::unique_ptr<erased_operation> connect(erased_receiver r) override
+	{
+		/* Not by make_unique(), which would name it in a dozen types. */
+		return std::unique_ptr<erased_operation>(
+			static_cast<erased_operation *>(new state(static_cast<Sender &&>(sender_), r)));
+	}
+
+private:
+	class state final : public erased_operation
+	{
+	public:
+		state(Sender &&s, erased_receiver r) : inner_(connect_to(static_cast<Sender &&>(s), r))
+		{
+		}
+		void start() noexcept override
+		{
+			inner_.start();
+		}
+
+	private:
+		decltype(connect_to(std::declval<Sender>(), std::declval<erased_receiver>())) inner_;
+	};
+
+	Sender sender_;
+};
+
+template <class Receiver> class erased_state final : private erased_target
+{
+public:
+	using operation_state_concept = ex::operation_state_t;
+
+	erased_state(erased_source &from, Receiver &&r)
+	    : receiver_(static_cast<Receiver &&>(r)), operation_(from.connect(erased_receiver(this)))
+	{
+	}
+	erased_state(const erased_state &) = delete;
+	void start() & noexcept
+	{
+		operation_->start();
+	}
+
+private:
+	void value(const MPI_Status &status) noexcept override
+	{
+		static_cast<Receiver &&>(receiver_).set_value(MPI_Status(status));
+	}
+	void error(std::exception_ptr &&e) noexcept override
+	{
+		static_cast<Receiver &&>(receiver_).set_error(static_cast<std::exception_ptr &&>(e));
+	}
+	void stopped() noexcept override
+	{
+		static_cast<Receiver &&>(receiver_).set_stopped();
+	}
+	erased_env env() const noexcept override
+	{
+		erased_env e;
+
+		e.receiver = &receiver_;
+		e.possible = stop_possible(ex::get_env(receiver_));
+		e.requested = [](const void *r) noexcept {
+			return stop_requested(ex::get_env(*static_cast<const Receiver *>(r)));
+		};
+		return e;
+	}
+
+	Receiver receiver_;
+	std::unique_ptr<erased_operation> operation_;
+};
+
+} // namespace detail
+
+/*
+ * A sender of MPI_Status without a trace of what it was made of: any chain that ends with transform_mpi(), followed by
+ * | contd::erase(). Types of chains grow with their length, what a debugger has to know of them with its square: erasing cuts that
+ * off, for two allocations, one where it is erased and one where it is connected. It is connected once.
+ */
+class [[nodiscard]] erased_mpi_sender
+{
+public:
+	using sender_concept = ex::sender_t;
+	using completion_signatures =
+		ex::completion_signatures<ex::set_value_t(MPI_Status), ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>;
+
+	template <class Sender, class F>
+	explicit erased_mpi_sender(transform_sender<Sender, F> &&s)
+	    : source_(static_cast<detail::erased_source *>(
+		      new detail::erased_sender<transform_sender<Sender, F>>(static_cast<transform_sender<Sender, F> &&>(s))))
+	{
+	}
+	[[gnu::noinline]] erased_mpi_sender(erased_mpi_sender &&from) noexcept : source_(std::move(from.source_))
+	{
+	}
+	[[gnu::noinline]] ~erased_mpi_sender()
+	{
+	}
+	template <class Receiver> detail::erased_state<Receiver> connect(Receiver r) &&
+	{
+		return {*source_, static_cast<Receiver &&>(r)};
+	}
+
+private:
+	std::unique_ptr<detail::erased_source> source_;
+};
+
+inline detail::erase_closure erase() noexcept
+{
+	return {};
+}
+
 namespace detail
 {
 template <class Sender, class F>
 	requires sender<Sender>
-auto operator|(Sender &&s, transform_closure<F> closure)
+[[gnu::noinline]] auto operator|(Sender &&s, transform_closure<F> closure)
 {
-	return transform_sender<std::decay_t<Sender>, F>(std::forward<Sender>(s), std::move(closure.f));
+	return transform_sender<std::decay_t<Sender>, F>(static_cast<Sender &&>(s), static_cast<F &&>(closure.f));
+}
+template <class Sender, class F> [[gnu::noinline]] erased_mpi_sender operator|(transform_sender<Sender, F> &&s, erase_closure)
+{
+	return erased_mpi_sender(static_cast<transform_sender<Sender, F> &&>(s));
 }
 } // namespace detail
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The ring as one sender of 100 stages, two for each hop: see ring.hpp. For two ranks. */
+/* The ring as one sender of 100 stages, two for each hop, erased after each round: see ring.hpp. For two ranks. */
 #include "mini.hpp"
 #include "ring.hpp"
 
@@ -19,7 +19,7 @@ int main(int argc, char **argv)
 	  }) | contd::transform_mpi([&r](MPI_Status, MPI_Request *to) { \
 		  return MPI_Irecv(&r.in[n], 1, MPI_INT, r.left, n, MPI_COMM_WORLD, to); \
 	  })
-#define ROUND(n) HOP(n, out) HOP(n, in)
+#define ROUND(n) HOP(n, out) HOP(n, in) | contd::erase()
 		CHECK(mini::sync_wait(mini::just(MPI_Status{}) ROUNDS(ROUND)));
 	}
 	r.check();
