@@ -132,7 +132,7 @@ class fabric_base : public operation
 protected:
 	using issue_fn = int(fabric_base *);
 
-	fabric_base(contd_fabric *queue, issue_fn *issue) noexcept : queue_(queue), issue_(issue)
+	fabric_base(contd_fabric *queue, issue_fn *f) noexcept : queue_(queue), issue_(f)
 	{
 	}
 
