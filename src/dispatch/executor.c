@@ -125,6 +125,14 @@ void contd_work_run(struct contd_work *work)
 	}
 }
 
+int contd_work_priority(const struct contd_work *work)
+{
+	uintptr_t w = (uintptr_t)work;
+
+	return w & 1 ? ((const struct contd__slot *)(w & ~(uintptr_t)1))->group->priority
+		     : ((const struct contd_task *)work)->priority;
+}
+
 /* -------------------------------------------------------------------------------------------------- lending threads --- */
 
 static int check_pull(const struct contd_executor *ex, const char *text)
@@ -344,8 +352,11 @@ int contd_executor_stop(struct contd_executor *ex, int stopped)
 	if (rc)
 		return rc;
 	contd__store_seq(&ex->stopped, stopped != 0);
-	if (stopped)
-		rouse(ex);
+	if (!stopped)
+		return 0;
+	rouse(ex);
+	if (ex->ops.notify)
+		ex->ops.notify(ex->pool);
 	return 0;
 }
 
@@ -374,10 +385,10 @@ int contd_executor_drain(struct contd_executor *ex)
 	contd__add(&D.drainers, 1);
 	if (ex->ops.drain)
 		ex->ops.drain(ex->pool);
-	contd__self.executor = ex;
+	contd__self.executor = ex; /* which lets what it runs wait for more of it */
 	contd__idle_over(&idling);
 	while (in_hand(ex) || (!ex->ops.submit && has_work(ex))) {
-		uint32_t ran = ex->ops.submit ? 0 : run_work(ex, UINT32_MAX);
+		uint32_t ran = ex->ops.submit || ex->ops.drain ? 0 : run_work(ex, UINT32_MAX);
 
 		/* What runs elsewhere may wait for something that this thread would find. */
 		ran += contd__drive(NULL, UINT32_MAX, false, true);

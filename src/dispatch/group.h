@@ -295,7 +295,7 @@ static inline bool contd__marked_sig(uint32_t classes)
 }
 
 /* Wake who sleeps in a wait, to look again. Any context. */
-void contd__wake_sleepers_sig(void);
+CONTD_INTERNAL_API void contd__wake_sleepers_sig(void);
 
 /* Tell sleepers, the daemon and the file descriptor that something of g is ready; or its executor's threads. */
 void contd__announce_sig(const struct contd_group *g);

@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 
+#include <contd/modes.h>
 #include <contd/mpi.h>
 
 #include "dispatch/group.h"
@@ -114,6 +115,16 @@ struct contd__mpi_backend {
 	 * count where crs_count says so. */
 	uint32_t (*hook)(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
 			 bool count_crs);
+	/*
+	 * The short way, for an operation of one plain request (mpi/modes.c); these may be NULL. quick_look: SEEN_NOTHING: not
+	 * this one. SEEN_COMPLETE: it is finished as Test would, with its error code in op->status. SEEN_PENDING: quick_hook
+	 * comes next, after which contd__quick_done() is called when it is complete, inside MPI, and somebody calls
+	 * quick_release() with what op->hooked was then, whose error is told where `code` is one. Any thread.
+	 */
+	enum contd__seen (*quick_look)(struct contd_mpi_op *op);
+	void (*quick_hook)(struct contd_mpi_op *op);
+	void (*quick_release)(MPI_Request request, int code);
+
 	/* Call the error handlers of operations that failed. Threads that may call MPI. */
 	void (*ops_tell)(struct contd__set *set);
 	/* All have finished: tell what was not told, and give back what is not the program's any more. */
@@ -128,6 +139,9 @@ extern const struct contd__mpi_backend *contd__mpi;
 extern struct contd__source contd__mpi_source;
 extern uint32_t contd__mpi_open;
 
+/* modes.c: it is complete; op->status and the program's status say how. Inside MPI's progress. */
+void contd__quick_done(struct contd_mpi_op *op);
+
 extern MPI_Status contd__status_empty; /* MPI 4.1, 3.7.3; MPI_ERROR is MPI_SUCCESS */
 
 /* status.c: of a CR, as peek(). */
@@ -141,8 +155,12 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp);
 /* MPI_Finalize begins; once is enough. */
 void contd__mpi_end(void);
 
-/* The group of continuations without a CR, and of those that only complete an event; NULL without memory. */
-enum contd__loose { LOOSE, LOOSE_EVENTS };
+/*
+ * The groups of continuations without a CR: of the program's, of those that only complete an event or wake somebody, which is
+ * async-signal-safe, and of those that any thread may run. NULL without memory.
+ */
+enum contd__loose { LOOSE, LOOSE_EVENTS, LOOSE_ANY };
+#define LOOSE_GROUPS 3
 struct contd_group *contd__mpi_loose(enum contd__loose which);
 
 /* Through the error handler of MPI_COMM_SELF (MPI 4.1, 9.3: errors without an object); returns the class. */
