@@ -419,23 +419,24 @@ private:
 	bool open_ = true;
 };
 
+/* Not inline: see operation::submit(). */
 struct compute_calls {
-	static void begin() noexcept
+	[[gnu::noinline]] static void begin() noexcept
 	{
 		contd_compute_begin();
 	}
-	static void end() noexcept
+	[[gnu::noinline]] static void end() noexcept
 	{
 		contd_compute_end();
 	}
 };
 
 struct guard_calls {
-	static void begin() noexcept
+	[[gnu::noinline]] static void begin() noexcept
 	{
 		contd_guard_begin();
 	}
-	static void end() noexcept
+	[[gnu::noinline]] static void end() noexcept
 	{
 		contd_guard_end();
 	}
@@ -530,14 +531,7 @@ protected:
 	/* The starter goes on: the return value of start(). */
 	bool starter_goes_on() noexcept
 	{
-		if (!executor_)
-			return false;
-		nest here = {this, nest_top, false};
-		nest_top = &here;
-		contd_task_init(&task_, executor_, priority_, run, this);
-		int rc = contd_task_submit(&task_, 0);
-		nest_top = here.outer;
-		return rc == 0 && !here.done;
+		return executor_ && submit();
 	}
 	/* The completer goes on. In a continuation, its group stays outstanding until an executor's task has run. */
 	void completer_goes_on(bool continuation = true) noexcept
@@ -552,8 +546,21 @@ protected:
 		else if (contd_task_submit(&task_, 0))
 			next_(data_);
 	}
+	/*
+	 * Not inline: in a coroutine clang 14 takes a thread-local variable's address once, and after a co_await that is another
+	 * thread's.
+	 */
+	[[gnu::noinline]] bool submit() noexcept
+	{
+		nest here = {this, nest_top, false};
+		nest_top = &here;
+		contd_task_init(&task_, executor_, priority_, run, this);
+		int rc = contd_task_submit(&task_, 0);
+		nest_top = here.outer;
+		return rc == 0 && !here.done;
+	}
 	/* The executor's task. */
-	static void run(int, void *data)
+	[[gnu::noinline]] static void run(int, void *data)
 	{
 		auto *self = static_cast<operation *>(data);
 

@@ -17,6 +17,13 @@
 	std::abort();
 }
 
+/* This thread, asked anew: compilers take pthread_self(3) for a constant, in coroutines too, which change threads. */
+__attribute__((noinline)) inline std::thread::id this_thread()
+{
+	__asm__ volatile("" ::: "memory");
+	return std::this_thread::get_id();
+}
+
 /* Does it throw an E? */
 template <class E, class F> bool throws(F &&f)
 {

@@ -348,13 +348,13 @@ private:
 
 static task<> hop(contd::executor &e, pool &p, contd::event *events, int n)
 {
-	std::thread::id begun = std::this_thread::get_id();
+	std::thread::id begun = this_thread();
 
 	co_await e.schedule();
-	CHECK(std::this_thread::get_id() == p.id());
+	CHECK(this_thread() == p.id());
 	for (int i = 0; i < n; i++) {
 		CHECK(co_await contd::event_done(events[i]).on(e, i % 2) == i);
-		CHECK(std::this_thread::get_id() == p.id());
+		CHECK(this_thread() == p.id());
 	}
 	CHECK(begun != p.id());
 }
@@ -388,19 +388,19 @@ static void executors()
 		auto on_late = [](contd::executor &x, contd::event &ev, std::thread::id &to) -> task<> {
 			co_await x.schedule();
 			co_await contd::event_done(ev).on(x);
-			to = std::this_thread::get_id();
+			to = this_thread();
 		};
 		s.spawn(on_late(on, late, where));
 		late.complete();
 		s.wait();
-		CHECK(where == std::this_thread::get_id());
+		CHECK(where == this_thread());
 		p.refuse_ = false;
 
 		/* The executor's task runs inside submit(): not inside await_suspend. */
 		p.here_ = true;
 		where = {};
 		s.spawn(on_late(on, late, where));
-		CHECK(where == std::this_thread::get_id());
+		CHECK(where == this_thread());
 		s.wait();
 		on.drain();
 	}
@@ -518,7 +518,7 @@ static void stops()
 		s.spawn([](contd::event &ev, std::stop_token t, contd::executor &x, std::atomic<int> &n, std::thread::id id) -> task<> {
 			std::error_code code;
 			co_await contd::event_done(code, ev).stop(t).on(x);
-			CHECK(std::this_thread::get_id() == id);
+			CHECK(this_thread() == id);
 			n++;
 		}(e, source.get_token(), on, ended, p.id()));
 		e.complete();

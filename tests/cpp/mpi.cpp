@@ -254,12 +254,12 @@ static void executors()
 	bool here = false;
 
 	s.spawn([](contd::executor &x, int *value, bool &ran) -> task<> {
-		auto id = std::this_thread::get_id();
+		auto id = this_thread();
 		co_await contd::when_all(mpi(MPI_Isend, value, 1, MPI_INT, other(), 1, comm).on(x),
 					 mpi(MPI_Irecv, value + 1, 1, MPI_INT, other(), 1, comm).on(x, CONTD_PRIORITY_HIGH));
 		CHECK(value[1] == other());
 		co_await mpi(MPI_Ibarrier, comm).issued_by(x);
-		CHECK(std::this_thread::get_id() == id);
+		CHECK(this_thread() == id);
 		co_await mpi(MPI_Ibarrier, comm).issued_by(x).on(x);
 		std::error_code code;
 		co_await mpi(code, MPI_Isend, value, 1, MPI_INT, 99, 1, comm).issued_by(x, CONTD_PRIORITY_LOW);
@@ -292,7 +292,7 @@ static void executors()
 						 mpi(MPI_Irecv, &got, 1, MPI_INT, other(), 1, comm).issued_by(x));
 			CHECK(got == i);
 			co_await mpi(MPI_Ibarrier, comm).on(x);
-			CHECK(std::this_thread::get_id() == where);
+			CHECK(this_thread() == where);
 		}
 	}(pull, id));
 	s.wait();
