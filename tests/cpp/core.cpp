@@ -482,7 +482,11 @@ static void stops()
 
 	/* Who comes first? Completion, stop, and the registration itself, at the same time. */
 	completed = stopped = 0;
+#if defined(__SANITIZE_THREAD__)
+	constexpr int rounds = 600;
+#else
 	constexpr int rounds = 3000;
+#endif
 	for (int i = 0; i < rounds; i++) {
 		std::stop_source source;
 		contd::event e;
