@@ -187,7 +187,7 @@ inline root_settle()
 	fi
 }
 
-/* scan_class (src/dispatch/run.c) */
+/* contd__scan_root_sig (src/dispatch/run.c) */
 inline scan_class(budget, left, got, l, v)
 {
 	if

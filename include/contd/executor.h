@@ -49,10 +49,13 @@ struct contd_executor_ops {
 	/*
 	 * Pull executors only: there is work, where before there was none; not again before contd_executor_run() or
 	 * contd_executor_take() was called. Called wherever a completion is, also in signal handlers: must be
-	 * async-signal-safe (write(2), uv_async_send()).
+	 * async-signal-safe (write(2), uv_async_send()), and must not call contd.
 	 */
 	void (*notify)(void *pool);
-	/* Part of contd_executor_drain(): return when the pool's queue is empty, or has been made to be emptied. May block. */
+	/*
+	 * Part of contd_executor_drain(): return when the pool's queue is empty, or has been made to be emptied. May block. Of a
+	 * pull executor: in the place of the calling thread's running what is ready, for pools that are bound to a thread.
+	 */
 	void (*drain)(void *pool);
 	/* As snprintf(3): a line for people, such as "GThreadPool, 4 threads". */
 	int (*describe)(void *pool, char *text, size_t bytes);
@@ -112,6 +115,9 @@ CONTD_API int contd_group_set_executor(struct contd_group *group, struct contd_e
  * what the continuation or task does.
  */
 CONTD_API void contd_work_run(struct contd_work *work);
+
+/* Its priority, of enum contd_priority. Before it is run; any thread. */
+CONTD_API int contd_work_priority(const struct contd_work *work) CONTD_NOEXCEPT;
 
 /* ---------------------------------------------------------------------------------------------------------- tasks --- */
 
@@ -179,13 +185,14 @@ CONTD_API struct contd_work *contd_executor_take(struct contd_executor *executor
 
 /*
  * All calls of contd_executor_run() that are under way, and later ones, return as soon as nothing is ready. stopped = 0: no
- * more. Context: any thread, in a callback. Errors: -EINVAL (NULL, a push executor).
+ * more. notify() is called, too. Context: any thread, in a callback. Errors: -EINVAL (NULL, a push executor).
  */
 CONTD_API int contd_executor_stop(struct contd_executor *executor, int stopped) CONTD_NOEXCEPT;
 
 /*
- * Return when all that was submitted before has run: what is ready of a pull executor is run here, a push executor's drain() is
- * called, and what others run is waited for. Not what is still pending: contd_group_wait() waits for that.
+ * Return when all that was submitted before has run, and no call of submit() is under way any more: drain() is called, or, of a pull
+ * executor without, what is ready is run here; and what others run is waited for. Not what is still pending:
+ * contd_group_wait() waits for that.
  * Context: any thread, not in its own work; blocks. Errors: -EINVAL (NULL), -EPERM (in a handler), -EDEADLK (in its own work, on
  * contd's daemon).
  */

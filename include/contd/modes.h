@@ -38,16 +38,19 @@ struct contd_mode_attr {
 	struct contd_executor *requests;     /* issue() is called by this one; NULL: inline, by the caller */
 	struct contd_executor *completions;  /* done() is called by this one; NULL: inline */
 	/*
-	 * CONTD_MODE_YIELD_WHILE: let other tasks run. NULL: sched_yield(2). It may call contd_executor_run(e, 1, 0).
-	 * CONTD_MODE_SUSPEND: for user-level tasks; NULL: the thread sleeps (futex(2)). suspend() is called by the task and
-	 * returns when resume() has been called with the same task: once, by whoever finds the completion, and possibly before
-	 * suspend() was called or while it is at work.
+	 * CONTD_MODE_YIELD_WHILE: let other tasks run. NULL: on a thread that is lent to an executor, some of its work, else
+	 * sched_yield(2).
+	 * CONTD_MODE_SUSPEND: for user-level tasks; NULL: the thread sleeps (futex(2)), or, where nobody else makes progress or it is
+	 * lent to an executor, does so itself and takes some of its work. suspend() is called by the task and
+	 * returns when resume() has been called with the same task: once, by whoever finds the completion, also contd's daemon, and
+	 * possibly before suspend() was called or while it is at work.
 	 */
 	void (*yield)(void *task);
 	void (*suspend)(void *task);
 	void (*resume)(void *task);
 	int flags;                           /* CONTD_MODE_MPIX: MPIX_CONT_* */
-	MPI_Request cont_req;                /* CONTD_MODE_MPIX, _CONTINUATION, _NEW_TASK: registered with this CR; null handle: with none */
+	MPI_Request cont_req;                /* CONTD_MODE_MPIX, _CONTINUATION, _NEW_TASK: registered with this CR, from when it is issued; 0 or
+	                                      * MPI_REQUEST_NULL: with none */
 };
 
 /*
@@ -72,9 +75,9 @@ struct contd_mpi_op {
 	/* contd's. */
 	const struct contd_mode_attr *how;
 	struct contd_task work;
+	MPI_Status own;
 	uint32_t state;
 	int status;
-	struct contd_group *group;
 };
 
 /*

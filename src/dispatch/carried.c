@@ -6,12 +6,6 @@
 
 #define D contd__dispatch
 
-static void count_down(struct contd_group *g, uint32_t n)
-{
-	if (LIFE_OUTSTANDING(contd__sub(&g->life, n)) == n)
-		contd__group_idle_sig(g);
-}
-
 int contd__carried_room(struct contd_group *g, uint32_t outstanding)
 {
 	uint32_t limit;
@@ -42,7 +36,7 @@ void contd__carried_forget(struct contd_carried *c)
 	contd_event_init(&c->event);
 	c->group = NULL;
 	contd__group_pin_sig(g);
-	count_down(g, 1);
+	contd__group_count_down_sig(g, 1);
 	contd__group_unpin_sig(g);
 }
 
@@ -157,7 +151,7 @@ static bool take(struct contd_carried *const c[], uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		struct contd_group *g = c[i]->group;
 
-		if (g != last && (g->max_poll >= 0 || contd__load_seq(&g->flags) & CONTD_POLL_ONLY))
+		if (g != last && (g->max_poll >= 0 || contd__load_seq(&g->flags) & (CONTD_POLL_ONLY | GROUP_EXECUTOR)))
 			return false;
 		last = g;
 		t->carried[count + i] = c[i];
@@ -196,7 +190,7 @@ static uint32_t run_some(struct contd__taking *t)
 	} while (t->next < t->count && (c = t->carried[t->next])->group == g && !watched);
 	contd__frame_leave_sig(&f, ran);
 	CONTD_COUNT(latency[0], ran);
-	count_down(g, ran);
+	contd__group_count_down_sig(g, ran);
 	contd__group_unpin_sig(g);
 	return ran;
 }

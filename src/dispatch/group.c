@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "dispatch/group.h"
+#include "dispatch/executor.h"
 #include "dispatch/watch.h"
 #include "rcu/memory.h"
 #include "rcu/reader.h"
@@ -19,18 +19,20 @@ static pthread_mutex_t chain_lock = PTHREAD_MUTEX_INITIALIZER; /* group-waits-fo
 
 static int root_enter_locked(struct contd_group *g)
 {
+	unsigned priority = (unsigned)(g->priority - CONTD_PRIORITY_LOW);
 	unsigned c = (g->flags & CONTD_THREAD_ANY ? CLASS_ANY : 0) | (g->flags & CONTD_ASYNC_SIGNAL_SAFE ? CLASS_SIGNAL : 0) |
-		     (unsigned)(g->priority - CONTD_PRIORITY_LOW) * CLASS_KINDS;
-	struct contd__root *root = &D.root[c];
+		     priority * CLASS_KINDS;
+	struct contd__root *root = g->flags & GROUP_PULL ? &g->executor->root[priority] : &D.root[c];
 
 	for (uint32_t i = 0; i < ROOT_GROUPS; i++) {
 		if (root->group[i])
 			continue;
-		g->table.root_index = i;
-		contd__store(&root->bit, 1u << c);
+		contd__store(&g->table.root_index, i);
+		if (!root->executor)
+			contd__store(&root->bit, 1u << c);
 		/* Before its root is marked for the first time; pairs with the look in mark_up (rcu/table.c). */
 		contd__store_seq(&g->table.root, root);
-		/* Before its first mark; pairs with the second look at a dead group's place in scan_class. */
+		/* Before its first mark; pairs with the second look at a dead group's place in contd__scan_root_sig. */
 		contd__store_seq(&root->group[i], g);
 		return 0;
 	}
@@ -155,10 +157,15 @@ int contd_group_destroy(struct contd_group *group)
 	return 0;
 }
 
-static void group_unlist_locked(struct contd_group *g)
+static void root_leave_locked(struct contd_group *g)
 {
 	if (g->table.root)
 		contd__store_release(&g->table.root->group[g->table.root_index], NULL);
+}
+
+static void group_unlist_locked(struct contd_group *g)
+{
+	root_leave_locked(g);
 	cds_list_del(&g->node);
 }
 
@@ -166,8 +173,19 @@ static void group_free(struct contd_group *g)
 {
 	if (g->freed)
 		g->freed(g->owner);
+	if (g->executor)
+		contd__sub(&g->executor->groups, 1);
 	contd__table_fini(&g->table);
 	free(g);
+}
+
+/* Nobody uses any more what was unlinked before. */
+static void grace_over(void)
+{
+	contd__grace_period();
+	/* Completers that RCU does not know are few and short (signal handlers of the program's, on strange threads). */
+	while (contd__load_seq(&D.strangers))
+		sched_yield();
 }
 
 void contd__reap(bool all)
@@ -188,10 +206,7 @@ void contd__reap(bool all)
 		group_unlist_locked(caa_container_of(node, struct contd_group, dead));
 	}
 	pthread_mutex_unlock(&D.lock);
-	contd__grace_period();
-	/* Completers that RCU does not know are few and short (signal handlers of the program's, on strange threads). */
-	while (contd__load_seq(&D.strangers))
-		sched_yield();
+	grace_over();
 	for (node = &head->node; node; node = next) {
 		struct contd_group *g = caa_container_of(node, struct contd_group, dead);
 
@@ -214,6 +229,67 @@ uint32_t contd__groups_fini(void)
 	}
 	pthread_mutex_unlock(&D.lock);
 	return outstanding;
+}
+
+/* ------------------------------------------------------------------------------------------------------- executors --- */
+
+/* Where it is found, and by whom, is another matter from now on; nothing of it is outstanding. What was in force stays where there is no
+ * place for it: -EAGAIN. */
+static int switch_locked(struct contd_group *g, struct contd_executor *ex)
+{
+	struct contd_executor *before = g->executor;
+	uint32_t flags_before = g->flags, own = flags_before & ~(GROUP_EXECUTOR | GROUP_ONLY_PROGRAM);
+
+	if (flags_before & GROUP_ONLY_PROGRAM)
+		own &= ~(uint32_t)CONTD_THREAD_ANY;
+	root_leave_locked(g);
+	contd__store(&g->executor, ex);
+	if (ex && ex->ops.submit)
+		own |= GROUP_PUSH | CONTD_THREAD_ANY | (own & CONTD_THREAD_ANY ? 0 : GROUP_ONLY_PROGRAM);
+	else if (ex)
+		own |= GROUP_PULL;
+	contd__store_seq(&g->flags, own);
+	if (root_enter_locked(g)) {
+		contd__store(&g->executor, before);
+		contd__store_seq(&g->flags, flags_before);
+		root_enter_locked(g); /* where it was: there is a place, and others enter under the lock too */
+		return -EAGAIN;
+	}
+	if (ex)
+		contd__add(&ex->groups, 1);
+	return 0;
+}
+
+int contd_group_set_executor(struct contd_group *group, struct contd_executor *executor)
+{
+	struct contd_executor *before;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!group)
+		return contd__fail(-EINVAL, "contd_group_set_executor: group must not be NULL");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_group_set_executor: not in a signal handler");
+	if (group->flags & (CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE) || group->max_poll >= 0)
+		return contd__fail(-EINVAL, "contd_group_set_executor: a group that is poll-only, async-signal-safe or has a "
+					    "max_poll says itself who runs its continuations");
+	contd__thread_ensure();
+	if (contd__group_outstanding_sig(group))
+		return contd__fail(-EBUSY, "contd_group_set_executor: something is outstanding; do it before the first registration");
+	before = group->executor;
+	if (before == executor)
+		return 0;
+	pthread_mutex_lock(&D.lock);
+	rc = switch_locked(group, executor);
+	pthread_mutex_unlock(&D.lock);
+	if (rc)
+		return contd__fail(rc, "contd_group_set_executor: 4096 groups of this kind exist; destroy some, or share");
+	if (before) {
+		grace_over(); /* completers may be about to tell it */
+		contd__sub(&before->groups, 1);
+	}
+	return 0;
 }
 
 uint32_t contd_group_outstanding(const struct contd_group *group)

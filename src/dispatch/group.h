@@ -40,9 +40,10 @@
 struct contd_group {
 	struct contd__table table;
 	uint64_t life __attribute__((aligned(64)));
-	uint32_t flags;
+	uint32_t flags;        /* enum contd_group_flags, and GROUP_* */
 	int32_t max_poll;      /* -1: no limit */
 	int32_t priority;
+	struct contd_executor *executor; /* runs its continuations, or NULL */
 	uint64_t waiter;       /* contd__slot_word of who (of another group) runs when this one is complete, or 0 */
 	void (*idle)(struct contd_group *group); /* outstanding reached 0; any context; or NULL */
 	void (*freed)(void *owner); /* the group is gone; an ordinary thread; or NULL */
@@ -50,6 +51,15 @@ struct contd_group {
 	struct cds_lfs_node dead;
 	struct cds_list_head node; /* all groups; under contd__dispatch.lock */
 };
+
+/*
+ * With an executor. PUSH: whoever finds a continuation hands it over, the daemon too, so that it has CONTD_THREAD_ANY; ONLY_PROGRAM:
+ * which the program has not given. PULL: it is in the executor's own root, where nobody else finds it.
+ */
+#define GROUP_PUSH 0x80000000u
+#define GROUP_PULL 0x40000000u
+#define GROUP_ONLY_PROGRAM 0x20000000u
+#define GROUP_EXECUTOR (GROUP_PUSH | GROUP_PULL)
 
 static inline void contd__group_pin_sig(struct contd_group *g)
 {
@@ -122,6 +132,7 @@ struct contd__marks {
 	struct contd_group *group; /* NULL: there are none */
 	uint32_t leaf, flags;
 	uint64_t bits;
+	bool announce; /* there are groups without executor among them */
 };
 #define CONTD__MARKS_INIT {.flags = CONTD_POLL_ONLY}
 
@@ -134,6 +145,9 @@ uint32_t contd__marks_end_rcu(struct contd__marks *m);
 
 /* Nothing of g is outstanding any more; the caller holds a pin. */
 void contd__group_idle_sig(struct contd_group *g);
+
+/* n that have no slot are outstanding no more. The caller holds a pin. */
+void contd__group_count_down_sig(struct contd_group *g, uint32_t n);
 
 /*
  * The same with one event of each of n (contd__slot_word), announced together. Returns the flags that contd__kick_sig() is to
@@ -178,7 +192,7 @@ void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s);
 /* May a continuation of g run right now inside the call that registers it? */
 static inline bool contd__may_run_inline(const struct contd_group *g)
 {
-	return !(g->flags & (CONTD_POLL_ONLY | CONTD_ENQUEUE_COMPLETE)) && g->max_poll != 0 && !contd__self.frame &&
+	return !(g->flags & (CONTD_POLL_ONLY | CONTD_ENQUEUE_COMPLETE | GROUP_EXECUTOR)) && g->max_poll != 0 && !contd__self.frame &&
 	       contd__self.context == CONTEXT_THREAD;
 }
 
@@ -194,6 +208,9 @@ CONTD_INTERNAL_API int contd__slot_run_inline(struct contd__slot *s, uint32_t ge
  */
 CONTD_INTERNAL_API int contd__slot_take_sig(struct contd__slot *s, uint32_t generation, uint32_t n);
 CONTD_INTERNAL_API void contd__slot_run_taken(struct contd__slot *s);
+
+/* The same of one that an executor has been given: here, whatever its group says. */
+void contd__slot_run_here(struct contd__slot *s);
 
 /* Around a callback of g's, or `ran` of them where the watchdog is off: frame, guard, count. */
 static inline void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g, const void *site)
@@ -262,6 +279,9 @@ struct contd__budget {
 /* Run ready continuations of one group; the caller holds a pin. Returns how many ran. */
 CONTD_INTERNAL_API uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budget);
 
+/* Run ready continuations of all groups of a root. */
+uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *budget);
+
 /* Run ready continuations of all groups of the classes in the mask. */
 CONTD_INTERNAL_API uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget);
 
@@ -274,7 +294,10 @@ static inline bool contd__marked_sig(uint32_t classes)
 	return (contd__load_seq(&contd__ready) & classes) != 0;
 }
 
-/* Tell sleepers, the daemon and the file descriptor that something of g is ready. */
+/* Wake who sleeps in a wait, to look again. Any context. */
+CONTD_INTERNAL_API void contd__wake_sleepers_sig(void);
+
+/* Tell sleepers, the daemon and the file descriptor that something of g is ready; or its executor's threads. */
 void contd__announce_sig(const struct contd_group *g);
 
 enum contd__looking {

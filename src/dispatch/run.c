@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "dispatch/carried.h"
+#include "dispatch/executor.h"
 #include "rcu/reader.h"
 
 static struct contd__page private_page; /* while there is no shared one, at the beginning */
@@ -86,7 +87,7 @@ void contd__daemon_wake_sig(bool ready)
 	errno = saved;
 }
 
-static void wake_sleepers_sig(void)
+void contd__wake_sleepers_sig(void)
 {
 	int saved;
 
@@ -103,7 +104,7 @@ static void announce(uint32_t flags)
 {
 	/* These pairs are Dekker's: the bit or count before was set with sequential consistency, and the other side says
 	 * that it sleeps (is armed) before it looks for the last time. */
-	wake_sleepers_sig();
+	contd__wake_sleepers_sig();
 	if (flags & CONTD_THREAD_ANY && !(flags & CONTD_POLL_ONLY))
 		contd__daemon_wake_sig(true);
 	if (!(flags & CONTD_POLL_ONLY) && contd__load_seq(&D.fd_armed) && contd__xchg(&D.fd_armed, 0)) {
@@ -115,19 +116,36 @@ static void announce(uint32_t flags)
 	}
 }
 
+static void tell_executor(const struct contd_group *g, uint32_t n)
+{
+	struct contd_executor *ex = contd__load(&g->executor);
+
+	if (ex) /* or else somebody has run it, and the group has been given to nobody since */
+		contd__executor_tell_sig(ex, n);
+}
+
 void contd__announce_sig(const struct contd_group *g)
 {
-	announce(contd__load_seq(&g->flags));
+	uint32_t flags = contd__load_seq(&g->flags);
+
+	if (flags & GROUP_PULL)
+		tell_executor(g, 1);
+	else
+		announce(flags);
 }
 
 /*
  * A hint that this scan had cleared was set again. Whoever looked in between has found nothing, and was told before that:
  * sleepers, the daemon, and handlers.
  */
-static void tell_again(uint32_t flags)
+static void tell_again(uint32_t flags, struct contd_executor *executor)
 {
 	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
 
+	if (executor) {
+		contd__executor_tell_sig(executor, 1);
+		return;
+	}
 	announce(flags);
 	if (!(flags & CONTD_ASYNC_SIGNAL_SAFE) || flags & CONTD_POLL_ONLY)
 		return;
@@ -144,7 +162,7 @@ void contd__pending_sig(void)
 	if (ops)
 		ops->arm();
 	contd__daemon_wake_sig(false);
-	wake_sleepers_sig(); /* who waits without a limit now has something to look at */
+	contd__wake_sleepers_sig(); /* who waits without a limit now has something to look at */
 }
 
 bool contd__sources_pending_sig(uint32_t where)
@@ -347,6 +365,11 @@ static void mark_all(struct contd__marks *m)
 	CONTD_TESTPOINT("complete_leaf_marked");
 	/* After they were counted, as in contd_event_complete(). */
 	f = contd__load_seq(&m->group->flags);
+	if (f & GROUP_PULL) {
+		tell_executor(m->group, m->bits & (m->bits - 1) ? INT32_MAX : 1);
+		return;
+	}
+	m->announce = true;
 	if (!(f & CONTD_POLL_ONLY))
 		m->flags = (m->flags & ~CONTD_POLL_ONLY) | f;
 }
@@ -365,10 +388,10 @@ void contd__marks_add_rcu(struct contd__marks *m, struct contd__slot *s)
 
 uint32_t contd__marks_end_rcu(struct contd__marks *m)
 {
-	if (m->group) {
+	if (m->group)
 		mark_all(m);
+	if (m->announce)
 		announce(m->flags);
-	}
 	return m->flags;
 }
 
@@ -394,7 +417,7 @@ bool contd__word_take_rcu(uint64_t word)
 	struct contd_group *g = s->group;
 
 	if (!take || take->slot || contd__self.context != CONTEXT_THREAD || contd__marked_sig(CLASSES_ALL) || g->max_poll >= 0 ||
-	    contd__load_seq(&g->flags) & CONTD_POLL_ONLY)
+	    contd__load_seq(&g->flags) & (CONTD_POLL_ONLY | GROUP_EXECUTOR))
 		return false;
 	if (contd__slot_take_sig(s, contd__word_generation(word), 1))
 		take->slot = s;
@@ -432,15 +455,20 @@ void contd__group_idle_sig(struct contd_group *g)
 			contd__kick_sig(waiting->flags);
 		contd__group_unpin_sig(waiting);
 	}
-	wake_sleepers_sig(); /* whoever waits for the group; the descriptor tells of what is to be run */
+	contd__wake_sleepers_sig(); /* whoever waits for the group; the descriptor tells of what is to be run */
+}
+
+void contd__group_count_down_sig(struct contd_group *g, uint32_t n)
+{
+	if (LIFE_OUTSTANDING(contd__sub(&g->life, n)) == n)
+		contd__group_idle_sig(g);
 }
 
 void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s)
 {
 	contd__slot_free_sig(&g->table, s);
 	CONTD_TESTPOINT("finish_freed");
-	if (LIFE_OUTSTANDING(contd__sub(&g->life, 1)) == 1)
-		contd__group_idle_sig(g);
+	contd__group_count_down_sig(g, 1);
 }
 
 static void count_latency(const struct contd__slot *s)
@@ -467,6 +495,15 @@ int contd__slot_take_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
 	return count_events(s, generation, n, SLOT_RUNNING);
 }
 
+void contd__slot_run_here(struct contd__slot *s)
+{
+	struct contd_group *g = s->group;
+
+	contd__group_pin_sig(g); /* until here it is kept by the continuation */
+	run(g, s);
+	contd__group_unpin_sig(g);
+}
+
 void contd__slot_run_taken(struct contd__slot *s)
 {
 	struct contd_group *g = s->group;
@@ -490,16 +527,20 @@ int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t 
 	return last;
 }
 
-/* A slot whose bit the caller has cleared. Returns 1 if it ran, 0 if it had been cancelled. */
+/* A slot whose bit the caller has cleared. Returns 1 if it ran, or an executor has it; 0 if it had been cancelled; -1 if it is
+ * ready again, for the executor does not want it. */
 static int run_claimed(struct contd_group *g, struct contd__slot *s)
 {
 	/* Acquire: pairs with the release in contd__slot_publish_sig, through the completer's exchange. */
 	uint64_t w = contd__load_acquire(&s->state);
+	int rc;
 
 	while (SLOT_STATE(w) == SLOT_READY) {
 		if (!contd__cas(&s->state, &w, SLOT_WORD(SLOT_GENERATION(w), 0, SLOT_RUNNING)))
 			continue;
 		CONTD_TESTPOINT("claim_running");
+		if (__builtin_expect((g->flags & GROUP_EXECUTOR) != 0, 0) && (rc = contd__executor_takes_sig(g, s)) != 0)
+			return rc;
 		count_latency(s);
 		run(g, s);
 		return 1;
@@ -532,7 +573,7 @@ uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budg
 	struct contd__testing *t;
 	bool wrapped;
 
-	if (contd__load_seq(&table->top) == 0)
+	if (contd__load_seq(&table->top) == 0 || contd__executor_rests_sig(g))
 		return 0;
 	t = testing_of(g);
 	if (t && contd__self.context != CONTEXT_THREAD)
@@ -542,6 +583,7 @@ uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budg
 	while (!spent(budget) && (!t || t->left)) {
 		struct contd__slot *s = contd__table_claim_sig(table, &pos);
 		bool round;
+		int rc;
 
 		if (!s) {
 			if (wrapped)
@@ -551,7 +593,10 @@ uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budg
 			continue;
 		}
 		round = wrapped && start && pos > start;
-		if (run_claimed(g, s)) {
+		rc = run_claimed(g, s);
+		if (rc < 0)
+			break;
+		if (rc) {
 			ran++;
 			budget->ran++;
 			budget->count--;
@@ -563,7 +608,7 @@ uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budg
 	}
 	contd__store(&table->cursor, pos);
 	if (contd__load_seq(&table->again) && contd__xchg(&table->again, 0))
-		tell_again(contd__load_seq(&g->flags));
+		tell_again(contd__load_seq(&g->flags), g->table.root ? g->table.root->executor : NULL);
 	return ran;
 }
 
@@ -575,7 +620,7 @@ static uint32_t class_flags(const struct contd__root *root)
 	return (bit & CLASSES_DAEMON ? CONTD_THREAD_ANY : 0) | (bit & CLASSES_SIGNAL ? CONTD_ASYNC_SIGNAL_SAFE : 0);
 }
 
-static uint32_t scan_class(struct contd__root *root, struct contd__budget *budget)
+uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *budget)
 {
 	uint32_t start, pos, at, ran = 0;
 	bool wrapped;
@@ -583,7 +628,7 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 	if (contd__load_seq(&root->top) == 0) {
 		/* A marker that was overtaken by the scan that ran its continuation has set the class's bit for nothing. */
 		if (contd__class_settle_sig(root))
-			tell_again(class_flags(root));
+			tell_again(class_flags(root), root->executor);
 		return 0;
 	}
 	CONTD_COUNT(scans, 1);
@@ -612,7 +657,7 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 			contd__root_settle_sig(root, at, NULL);
 			if (contd__load_seq(&root->group[at]) != g) {
 				contd__root_mark_sig(root, at);
-				tell_again(class_flags(root));
+				tell_again(class_flags(root), root->executor);
 			}
 			contd__read_unlock_sig();
 			continue;
@@ -621,11 +666,11 @@ static uint32_t scan_class(struct contd__root *root, struct contd__budget *budge
 		CONTD_TESTPOINT("scan_pinned");
 		ran += contd__scan_group_sig(g, budget);
 		if (contd__root_settle_sig(root, at, &g->table))
-			tell_again(contd__load_seq(&g->flags));
+			tell_again(contd__load_seq(&g->flags), root->executor);
 		contd__group_unpin_sig(g);
 	}
 	if (contd__class_settle_sig(root) || (contd__load_seq(&root->again) && contd__xchg(&root->again, 0)))
-		tell_again(class_flags(root));
+		tell_again(class_flags(root), root->executor);
 	/* With the budget spent inside a group the next scan begins with it again, at the group's own cursor; groups
 	 * take turns because a scan starts one further each time. */
 	contd__store(&root->cursor, pos >= ROOT_GROUPS ? 0 : pos);
@@ -652,7 +697,7 @@ static uint32_t scan_priority(unsigned priority, uint32_t classes, struct contd_
 
 		if (!(classes & contd__load_seq(&contd__ready) & 1u << c))
 			continue;
-		ran += scan_class(&D.root[c], budget);
+		ran += contd__scan_root_sig(&D.root[c], budget);
 		if (spent(budget)) {
 			contd__store(skip_at, (skip + i + 1) % CLASS_KINDS);
 			return ran;

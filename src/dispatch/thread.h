@@ -44,6 +44,7 @@ struct contd__testing {
 };
 
 struct contd__taking;
+struct contd__slot;
 
 struct contd__self {
 	uint8_t registered; /* RCU reader, listed */
@@ -59,6 +60,9 @@ struct contd__self {
 	struct contd__testing *testing;
 	/* Where sources are driven on this thread: what is taken (carried.h); and what was, and is being run. */
 	struct contd__taking *take, *running;
+	struct contd_executor *executor; /* this thread is lent to it, innermost, or NULL */
+	struct contd__slot **collect; /* what an executor's scan finds goes here, and is not run; or NULL */
+	uint32_t owns_mpi; /* lent so often to an executor with CONTD_EXECUTOR_MPI */
 	uint64_t work; /* what looks on this thread have spent on others' work, and not on looking; in clock ticks */
 	struct contd__counters counters;
 	const char *error;

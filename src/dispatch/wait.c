@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "dispatch/carried.h"
+#include "dispatch/executor.h"
+#include "dispatch/wait.h"
 
 #define D contd__dispatch
 
@@ -23,8 +25,11 @@ static uint32_t classes_here(void)
 	return contd__self.context == CONTEXT_DAEMON ? CLASSES_DAEMON : CLASSES_ALL;
 }
 
+/* Of a pull executor's group its own threads run something. */
 static bool may_run_here(const struct contd_group *g)
 {
+	if (g->flags & GROUP_PULL)
+		return contd__self.executor == g->executor;
 	return contd__self.context != CONTEXT_DAEMON || g->flags & CONTD_THREAD_ANY;
 }
 
@@ -99,7 +104,7 @@ int contd_group_test(struct contd_group *group, int *completep)
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
 
-static int64_t now_ns(void)
+int64_t contd__now_ns(void)
 {
 	struct timespec ts;
 
@@ -126,7 +131,7 @@ static bool must_look(void)
 }
 
 /* Sleep until something is ready or complete, for ns at most (< 0: no limit). Arm, look again, sleep. */
-static void doze(struct contd_group *g, int64_t ns, bool naps)
+static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool naps)
 {
 	struct timespec ts = {ns / 1000000000, ns % 1000000000};
 	uint32_t seen;
@@ -134,48 +139,66 @@ static void doze(struct contd_group *g, int64_t ns, bool naps)
 	contd__add(&D.sleepers, 1);
 	/* After the addition: a wake-up that comes later changes it. */
 	seen = contd__load_seq(&D.wake);
-	if (contd__group_outstanding_sig(g) != 0 && !contd__marked_sig(classes_here()) &&
-	    (!may_run_here(g) || contd__load_seq(&g->table.top) == 0) &&
+	if (still(what) && !contd__marked_sig(classes_here()) &&
 	    (naps || (!contd__load_seq(&D.words_pending) && !contd__load_seq(&D.put_off_carried) && !must_look())))
 		syscall(SYS_futex, &D.wake, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
 	contd__sub(&D.sleepers, 1);
 }
 
+void contd__idle_over(struct contd__idling *idling)
+{
+	*idling = (struct contd__idling){.nap = NAP_MIN_NS};
+}
+
+void contd__idle(struct contd__idling *idling, bool (*still)(const void *), const void *what, int64_t left)
+{
+	int64_t nap = idling->nap;
+
+	if (must_look()) {
+		/* A source that nobody else drives cannot wake it. Where other programs want the processor, too, a thread
+		 * that gives it away comes back milliseconds later. */
+		if (!idling->since)
+			idling->since = contd__ticks();
+		if (contd__ticks() - idling->since < (uint64_t)(SPIN_NS * D.ticks_per_ns))
+			CONTD_RELAX();
+		else
+			sched_yield();
+	} else if (contd__load_seq(&D.words_pending) || contd__load_seq(&D.put_off_carried)) {
+		doze(still, what, left >= 0 && left < nap ? left : nap, true);
+		idling->nap = nap * 2 > NAP_MAX_NS ? NAP_MAX_NS : nap * 2;
+	} else {
+		doze(still, what, left, false);
+	}
+}
+
+/* Is the wait for it not over, and nothing of it there to be run here? */
+static bool waits(const void *group)
+{
+	const struct contd_group *g = group;
+
+	return contd__group_outstanding_sig(g) != 0 && (!may_run_here(g) || contd__load_seq(&g->table.top) == 0);
+}
+
 /* The caller holds a pin: a callback may give the handle back. */
 static int wait_for(struct contd_group *group, int64_t timeout_ns)
 {
-	int64_t until = 0, left = -1, nap = NAP_MIN_NS;
-	uint64_t spin = (uint64_t)(SPIN_NS * D.ticks_per_ns), idle = 0; /* since when nothing was found, in clock ticks; 0: it was */
+	struct contd__idling idling;
+	int64_t until = 0, left = -1;
 
-	if (timeout_ns >= 0 && __builtin_add_overflow(now_ns(), timeout_ns, &until))
+	if (timeout_ns >= 0 && __builtin_add_overflow(contd__now_ns(), timeout_ns, &until))
 		timeout_ns = -1; /* some 200 years */
+	contd__idle_over(&idling);
 	while (contd__group_outstanding_sig(group)) {
 		uint32_t ran = contd__drive(group, UINT32_MAX, false, true);
 
 		if (contd__group_outstanding_sig(group) == 0)
 			break;
-		if (timeout_ns >= 0 && (left = until - now_ns()) <= 0)
+		if (timeout_ns >= 0 && (left = until - contd__now_ns()) <= 0)
 			return contd__fail(-ETIMEDOUT, "contd_group_wait: continuations are still outstanding");
-		if (ran) {
-			nap = NAP_MIN_NS;
-			idle = 0;
-			continue;
-		}
-		if (must_look()) {
-			/* A source that nobody else drives cannot wake it. Where other programs want the processor, too, a thread
-			 * that gives it away comes back milliseconds later. */
-			if (!idle)
-				idle = contd__ticks();
-			if (contd__ticks() - idle < spin)
-				CONTD_RELAX();
-			else
-				sched_yield();
-		} else if (contd__load_seq(&D.words_pending) || contd__load_seq(&D.put_off_carried)) {
-			doze(group, left >= 0 && left < nap ? left : nap, true);
-			nap = nap * 2 > NAP_MAX_NS ? NAP_MAX_NS : nap * 2;
-		} else {
-			doze(group, left, false);
-		}
+		if (ran)
+			contd__idle_over(&idling);
+		else
+			contd__idle(&idling, waits, group, left);
 	}
 	return 0;
 }

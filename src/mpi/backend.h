@@ -141,8 +141,12 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp);
 /* MPI_Finalize begins; once is enough. */
 void contd__mpi_end(void);
 
-/* The group of continuations without a CR, and of those that only complete an event; NULL without memory. */
-enum contd__loose { LOOSE, LOOSE_EVENTS };
+/*
+ * The groups of continuations without a CR: of the program's, of those that only complete an event or wake somebody, which is
+ * async-signal-safe, and of those that any thread may run. NULL without memory.
+ */
+enum contd__loose { LOOSE, LOOSE_EVENTS, LOOSE_ANY };
+#define LOOSE_GROUPS 3
 struct contd_group *contd__mpi_loose(enum contd__loose which);
 
 /* Through the error handler of MPI_COMM_SELF (MPI 4.1, 9.3: errors without an object); returns the class. */

@@ -19,8 +19,8 @@ uint32_t contd__cr_live;
 MPI_Status contd__status_empty;
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct contd_group *loose[2];
-static MPI_Request loose_cr[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}; /* of those groups; nobody gets them */
+static struct contd_group *loose[LOOSE_GROUPS];
+static MPI_Request loose_cr[LOOSE_GROUPS] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL}; /* of those groups; nobody gets them */
 static uint32_t driving;                        /* calls of drive that are under way */
 static int thread_level;
 static __thread int is_main __attribute__((tls_model("initial-exec"))); /* 1: asked, and it is MPI's main thread */
@@ -59,11 +59,13 @@ int contd__mpi_error_class(int code)
 /*
  * In a compute region, or when a thread polls contd, MPI may be entered where the level that was granted lets this
  * thread do so: any thread with MPI_THREAD_MULTIPLE, else the main thread. (With MPI_THREAD_SERIALIZED contd cannot see
- * whether another thread is inside MPI, so only the main thread's regions drive it: MPI 4.1, 11.6.)
+ * whether another thread is inside MPI, so only the main thread's regions drive it: MPI 4.1, 11.6; or the thread that a
+ * program has lent to an executor for that, and then no other.)
  */
 bool contd__mpi_thread_may(void)
 {
-	return thread_level == MPI_THREAD_MULTIPLE || is_main;
+	return thread_level == MPI_THREAD_MULTIPLE ||
+	       (contd__load(&contd__dispatch.mpi_owners) ? contd__self.owns_mpi != 0 : is_main != 0);
 }
 
 /* ---------------------------------------------------------------------------------------- as a source of events --- */
@@ -126,7 +128,7 @@ void contd__mpi_end(void)
 	if (contd__load(&contd__dispatch.forked) || !contd__load_seq(&contd__mpi_open))
 		return;
 	contd__put_off_drain();
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < LOOSE_GROUPS; i++)
 		if (loose[i])
 			PMPI_Request_free(&loose_cr[i]);
 	contd__store_seq(&contd__mpi_open, 0);
@@ -283,6 +285,8 @@ struct contd_group *contd__mpi_loose(enum contd__loose which)
 	/* Completing an event is async-signal-safe, and anybody's. */
 	if (which == LOOSE_EVENTS)
 		s.attr.flags = CONTD_THREAD_ANY | CONTD_ASYNC_SIGNAL_SAFE;
+	else if (which == LOOSE_ANY)
+		s.attr.flags = CONTD_THREAD_ANY;
 	/* Acquire: pairs with the release below. */
 	if (contd__load_acquire(&loose[which]))
 		return loose[which];

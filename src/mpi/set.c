@@ -134,7 +134,7 @@ static void event_done_sig(struct contd__slot *slot, uint32_t generation)
 	uint32_t flags = slot->group->flags;
 
 	if (!call || !call->takes || call->takes != slot->group || call->taken ||
-	    contd__self.context != CONTEXT_THREAD) {
+	    flags & GROUP_EXECUTOR || contd__self.context != CONTEXT_THREAD) {
 		/* What is async-signal-safe may run right here, as it might in a handler that interrupted MPI here. */
 		if (contd__slot_event_done_sig(slot, generation, 1))
 			contd__kick_sig(flags);

@@ -91,7 +91,7 @@ static void mark_up(struct contd__table *t, uint32_t index)
 	mark(&t->top, index >> 18);
 	CONTD_TESTPOINT("mark_top");
 	if (contd__load_seq(&t->root))
-		contd__root_mark_sig(t->root, t->root_index);
+		contd__root_mark_sig(contd__load_seq(&t->root), contd__load(&t->root_index));
 }
 
 void contd__table_mark_leaf_sig(struct contd__table *t, uint32_t index, uint64_t bits)

@@ -100,8 +100,9 @@ struct contd__branch {
 struct contd__root {
 	uint64_t top;
 	uint32_t cursor; /* where the next scan begins */
-	uint32_t bit;    /* of the class in contd__ready; 0: never used */
+	uint32_t bit;    /* of the class in contd__ready; 0: never used, or an executor's */
 	uint32_t again;  /* as in struct contd__table */
+	struct contd_executor *executor; /* whose threads alone scan it, or NULL */
 	uint64_t word[64] __attribute__((aligned(64)));
 	struct contd_group *group[4096]; /* RCU: published by group.c, freed after a grace period */
 };

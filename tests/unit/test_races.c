@@ -5,6 +5,8 @@
  */
 #include <dirent.h>
 
+#include <contd/executor.h>
+
 #include "source.h"
 #include "unit.h"
 
@@ -101,6 +103,8 @@ static struct point points[] = {
 	{"daemon_sleeps"},
 	{"daemon_polls"},
 	{"daemon_rests"},
+	{"task_pushed"},
+	{"executor_sleeps"},
 };
 #define POINTS (sizeof(points) / sizeof(points[0]))
 
@@ -314,6 +318,26 @@ static void daemon_part(const char *point)
 	}
 }
 
+/* A task and a continuation of an executor's, which this thread is lent to; and it sleeps there for a moment. */
+static void executor_part(void)
+{
+	static struct contd_task task;
+	static struct tally tally[2];
+	struct contd_executor *executor;
+	struct contd_group *group = group_new(0, 0);
+
+	must(contd_executor_create(NULL, &executor));
+	must(contd_group_set_executor(group, executor));
+	contd_task_init(&task, executor, 0, tally_cb, &tally[0]);
+	must(contd_task_submit(&task, 0));
+	must(contd_event_continue(0, NULL, tally_cb, &tally[1], group, NULL));
+	cr_assert_eq(contd_executor_run(executor, 0, 1000000), 2);
+	cr_assert_eq(runs(&tally[0]), 1);
+	cr_assert_eq(runs(&tally[1]), 1);
+	must(contd_group_destroy(group));
+	must(contd_executor_destroy(executor));
+}
+
 ParameterizedTest(struct point *point, races, interrupted)
 {
 	struct contd_event far = CONTD_EVENT_INIT, *fars[] = {&far};
@@ -358,6 +382,7 @@ ParameterizedTest(struct point *point, races, interrupted)
 	chain_part();
 	together_part();
 	carried_part();
+	executor_part();
 	if (bells)
 		bells_part(point->name);
 	if (on_daemon && strcmp(point->name, "daemon_sleeps") != 0)
@@ -1493,6 +1518,91 @@ Test(races, agent_is_switched_before_the_daemon_polls)
 Test(races, agent_is_switched_before_a_nap_that_nothing_ends)
 {
 	configured_at("daemon_rests", CONTD_AGENT_CALLER);
+}
+
+/* ------------------------------------------------------------------------------------------------------ executors --- */
+
+static struct contd_executor *pull;
+static struct contd_task task;
+
+static void *lent(void *data)
+{
+	(void)data;
+	cr_assert_geq(contd_executor_run(pull, 0, -1), 0);
+	return NULL;
+}
+
+static void let_other_complete_e1(void)
+{
+	helper_do(&other, complete_it, &e1);
+}
+
+static void submit_it(void *data)
+{
+	must(contd_task_submit(data, 0));
+}
+
+static void let_other_submit(void)
+{
+	helper_do(&other, submit_it, &task);
+}
+
+/* The thread has said that it sleeps, and has not looked for the last time; and it is woken, not found by a timeout. */
+static void before_the_executor_sleeps(void (*act)(void))
+{
+	pthread_t thread;
+
+	begin();
+	must(contd_executor_create(NULL, &pull));
+	must(contd_group_set_executor(g, pull));
+	helper_create(&other, false);
+	contd_task_init(&task, pull, 0, tally_cb, &t1);
+	if (act == let_other_complete_e1)
+		must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	hook_at("executor_sleeps", act, 1);
+	cr_assert_eq(pthread_create(&thread, NULL, lent, NULL), 0);
+	await(runs(&t1));
+	must(contd_executor_stop(pull, 1));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	helper_join(&other);
+	must(contd_group_destroy(g));
+	must(contd_executor_destroy(pull));
+	end(1, 0, 0);
+}
+
+Test(races, completed_before_the_executor_sleeps)
+{
+	before_the_executor_sleeps(let_other_complete_e1);
+}
+Test(races, submitted_before_the_executor_sleeps)
+{
+	before_the_executor_sleeps(let_other_submit);
+}
+
+static void run_it_all(void *data)
+{
+	(void)data;
+	act_rc = contd_executor_run(pull, 0, 0);
+}
+
+static void let_other_run(void)
+{
+	helper_do(&other, run_it_all, NULL);
+}
+
+/* Another thread has run it before the one that submits has told of it: the executor stays until that has returned. */
+Test(races, run_before_it_is_told_of)
+{
+	begin();
+	must(contd_executor_create(NULL, &pull));
+	helper_create(&other, false);
+	contd_task_init(&task, pull, 0, tally_cb, &t1);
+	hook_at("task_pushed", let_other_run, 1);
+	must(contd_task_submit(&task, 0));
+	cr_assert_eq(act_rc, 1);
+	helper_join(&other);
+	must(contd_executor_destroy(pull));
+	end(1, 0, 0);
 }
 
 /* ------------------------------------------------------------------------------------- notifications that are put off --- */

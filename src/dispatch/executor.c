@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Executors, on ordinary threads. */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dispatch/carried.h"
+#include "dispatch/executor.h"
+#include "dispatch/wait.h"
+#include "rcu/memory.h"
+
+#define D contd__dispatch
+
+#define RUN_FEW 16u /* of one priority, before a higher one is asked after again */
+#define FAIR 8u     /* every so often the lowest priority begins */
+
+/* ----------------------------------------------------------------------------------------------------------- its life --- */
+
+static int attr_check(const struct contd_executor_attr *attr)
+{
+	if (attr->size != sizeof(*attr))
+		return contd__fail(-EINVAL, "contd_executor_create: set attr->size to sizeof(struct contd_executor_attr)");
+	if (attr->ops && attr->ops->size != sizeof(*attr->ops))
+		return contd__fail(-EINVAL, "contd_executor_create: set ops->size to sizeof(struct contd_executor_ops)");
+	if (attr->flags & ~(uint32_t)(CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI))
+		return contd__fail(-EINVAL, "contd_executor_create: attr->flags has bits that are no enum contd_executor_flags");
+	if (attr->flags && attr->ops && attr->ops->submit)
+		return contd__fail(-EINVAL, "contd_executor_create: flags are for pull executors, without submit()");
+	if (attr->ops && attr->ops->submit && attr->ops->notify)
+		return contd__fail(-EINVAL, "contd_executor_create: notify() is for pull executors, without submit()");
+	if (attr->flags & CONTD_EXECUTOR_MPI && !(attr->flags & CONTD_EXECUTOR_PROGRESS))
+		return contd__fail(-EINVAL, "contd_executor_create: CONTD_EXECUTOR_MPI goes with CONTD_EXECUTOR_PROGRESS");
+	return 0;
+}
+
+int contd_executor_create(const struct contd_executor_attr *attr, struct contd_executor **executorp)
+{
+	struct contd_executor *ex;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!executorp)
+		return contd__fail(-EINVAL, "contd_executor_create: executorp must not be NULL");
+	if (attr && (rc = attr_check(attr)) != 0)
+		return rc;
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_executor_create: not in a signal handler");
+	ex = contd__memalign(64, sizeof(*ex));
+	if (!ex)
+		return contd__fail(-ENOMEM, "contd_executor_create: out of memory");
+	*ex = (struct contd_executor){.pool = attr ? attr->pool : NULL,
+				      .flags = attr ? attr->flags : 0,
+				      .lock = PTHREAD_MUTEX_INITIALIZER};
+	if (attr && attr->ops)
+		ex->ops = *attr->ops;
+	for (unsigned p = 0; p < PRIORITIES; p++)
+		ex->root[p].executor = ex;
+	if (ex->flags & CONTD_EXECUTOR_MPI)
+		contd__add(&D.mpi_owners, 1);
+	*executorp = ex;
+	return 0;
+}
+
+int contd_executor_destroy(struct contd_executor *ex)
+{
+	if (!ex)
+		return contd__fail(-EINVAL, "contd_executor_destroy: executor must not be NULL");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_executor_destroy: not in a signal handler");
+	if (contd__is_live()) {
+		contd__thread_ensure();
+		contd__reap(true);
+	}
+	if (contd__load_seq(&ex->groups))
+		return contd__fail(-EBUSY, "contd_executor_destroy: a group names it that is not given back, or has something "
+					   "outstanding: contd_group_wait(), contd_group_destroy() or contd_group_set_executor()");
+	if (contd__load_seq(&ex->threads))
+		return contd__fail(-EBUSY, "contd_executor_destroy: threads are lent to it: contd_executor_stop(), and let them return");
+	if (contd__load_seq(&ex->in_hand))
+		return contd__fail(-EBUSY, "contd_executor_destroy: something is queued or runs: contd_executor_drain()");
+	if (ex->flags & CONTD_EXECUTOR_MPI)
+		contd__sub(&D.mpi_owners, 1);
+	free(ex);
+	return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- running --- */
+
+/* Its memory is the program's again before the callback begins. */
+static void task_run(struct contd_task *task)
+{
+	struct contd_executor *ex = task->executor;
+	struct contd_group *g = task->group;
+	contd_callback *cb = task->cb;
+	void *data = task->data;
+
+	cb(task->status, data);
+	if (g) {
+		contd__group_pin_sig(g); /* until here it is kept by the continuation that has become this task */
+		contd__group_count_down_sig(g, 1);
+		contd__group_unpin_sig(g);
+	}
+	contd__executor_done_sig(ex);
+}
+
+void contd_work_run(struct contd_work *work)
+{
+	contd__thread_ensure();
+	if ((uintptr_t)work & 1) {
+		struct contd__slot *s = (struct contd__slot *)((uintptr_t)work & ~(uintptr_t)1);
+		struct contd_executor *ex = s->group->executor;
+
+		contd__slot_run_here(s);
+		contd__executor_done_sig(ex);
+		if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
+			contd__guard_pickup();
+	} else {
+		task_run((struct contd_task *)work);
+	}
+}
+
+int contd_work_priority(const struct contd_work *work)
+{
+	uintptr_t w = (uintptr_t)work;
+
+	return w & 1 ? ((const struct contd__slot *)(w & ~(uintptr_t)1))->group->priority
+		     : ((const struct contd_task *)work)->priority;
+}
+
+/* -------------------------------------------------------------------------------------------------- lending threads --- */
+
+static int check_pull(const struct contd_executor *ex, const char *text)
+{
+	int rc = contd__check_live();
+
+	return rc ? rc : !ex || ex->ops.submit ? contd__fail(-EINVAL, text) : 0;
+}
+
+static bool has_tasks(const struct contd_executor *ex, unsigned p)
+{
+	return contd__load_seq(&ex->task[p]) || contd__load(&ex->first[p]);
+}
+
+static bool has_work(const struct contd_executor *ex)
+{
+	for (unsigned p = 0; p < PRIORITIES; p++)
+		if (has_tasks(ex, p) || contd__load_seq(&ex->root[p].top))
+			return true;
+	return false;
+}
+
+/* The oldest one of this priority, or NULL. */
+static struct contd_task *task_take(struct contd_executor *ex, unsigned p)
+{
+	struct contd_task *task, *newest, *next, *oldest = NULL;
+
+	if (!has_tasks(ex, p))
+		return NULL;
+	pthread_mutex_lock(&ex->lock);
+	newest = contd__xchg(&ex->task[p], NULL);
+	for (task = newest; task; task = next) {
+		next = task->next;
+		task->next = oldest;
+		oldest = task;
+	}
+	if (newest && ex->first[p])
+		ex->last[p]->next = oldest;
+	else if (newest)
+		contd__store(&ex->first[p], oldest);
+	if (newest)
+		ex->last[p] = newest;
+	task = ex->first[p];
+	if (task)
+		contd__store(&ex->first[p], task->next);
+	pthread_mutex_unlock(&ex->lock);
+	return task;
+}
+
+/* Some of one priority: tasks and continuations get the same share. */
+static uint32_t run_some(struct contd_executor *ex, unsigned p, uint32_t most)
+{
+	uint32_t few = most < RUN_FEW ? most : RUN_FEW, ran = 0;
+	struct contd_task *task;
+
+	while (ran < few && (task = task_take(ex, p)) != NULL) {
+		task_run(task);
+		ran++;
+	}
+	few = most - ran < RUN_FEW ? most - ran : RUN_FEW;
+	if (few && contd__load_seq(&ex->root[p].top)) {
+		struct contd__budget budget = {.count = few};
+
+		contd__add(&ex->in_hand, 1);
+		ran += contd__scan_root_sig(&ex->root[p], &budget);
+		contd__executor_done_sig(ex);
+	}
+	return ran;
+}
+
+/* Of the highest priority that has some. */
+static uint32_t run_work(struct contd_executor *ex, uint32_t most)
+{
+	bool lowest_first = contd__load(&ex->turn) % FAIR == FAIR - 1;
+	uint32_t ran = 0;
+
+	contd__store(&ex->turn, contd__load(&ex->turn) + 1);
+	for (unsigned i = 0; i < PRIORITIES && !ran; i++)
+		ran = run_some(ex, lowest_first ? i : PRIORITIES - 1 - i, most);
+	return ran;
+}
+
+/* Is there nothing for a thread of it? */
+static bool nothing(const void *executor)
+{
+	const struct contd_executor *ex = executor;
+
+	return !has_work(ex) && !contd__load_seq(&ex->stopped);
+}
+
+/* Without CONTD_EXECUTOR_PROGRESS: somebody else looks, and tells. Arm, look again, sleep. */
+static void sleep_on(struct contd_executor *ex, int64_t ns)
+{
+	struct timespec ts = {ns / 1000000000, ns % 1000000000};
+	uint32_t seen;
+
+	contd__add(&ex->sleepers, 1);
+	seen = contd__load_seq(&ex->wake);
+	CONTD_TESTPOINT("executor_sleeps");
+	if (nothing(ex))
+		syscall(SYS_futex, &ex->wake, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
+	contd__sub(&ex->sleepers, 1);
+}
+
+static uint32_t lend(struct contd_executor *ex, uint32_t most, int64_t timeout_ns)
+{
+	bool progress = ex->flags & CONTD_EXECUTOR_PROGRESS;
+	struct contd__idling idling;
+	int64_t left = timeout_ns, since = 0;
+	uint32_t ran = 0, n;
+
+	contd__idle_over(&idling);
+	while (ran < most) {
+		/* Before the look: what comes after it is told of again. */
+		if (contd__load(&ex->notified))
+			contd__xchg(&ex->notified, 0);
+		n = run_work(ex, most - ran);
+		/* Where there is work somebody looks now and then, too: or it would be the last that is ever found. */
+		if (progress && ran + n < most && (!n || contd__load(&ex->turn) % FAIR == 0))
+			n += contd__drive(NULL, most - ran - n, false, true);
+		ran += n;
+		if (n) {
+			contd__idle_over(&idling);
+			since = 0;
+			continue;
+		}
+		if (timeout_ns == 0 || contd__load_seq(&ex->stopped))
+			break;
+		if (timeout_ns > 0) {
+			int64_t now = contd__now_ns();
+
+			since = since ? since : now;
+			left = timeout_ns - (now - since);
+			if (left <= 0)
+				break;
+		}
+		if (progress)
+			contd__idle(&idling, nothing, ex, left);
+		else
+			sleep_on(ex, left);
+	}
+	return ran;
+}
+
+int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_ns)
+{
+	struct contd_executor *outer = contd__self.executor;
+	uint32_t ran, owns;
+	int rc = check_pull(ex, "contd_executor_run: a pull executor is needed");
+
+	if (rc)
+		return rc;
+	if (timeout_ns < -1)
+		return contd__fail(-EINVAL, "contd_executor_run: timeout_ns must be at least -1");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_executor_run: not in a signal handler");
+	if (contd__self.context == CONTEXT_DAEMON)
+		return contd__fail(-EDEADLK, "contd_executor_run: contd's daemon is not to be lent");
+	contd__thread_ensure();
+	owns = ex->flags & CONTD_EXECUTOR_MPI;
+	if (contd__add(&ex->threads, 1) && owns && !contd__self.owns_mpi) {
+		contd__sub(&ex->threads, 1);
+		return contd__fail(-EBUSY, "contd_executor_run: it is CONTD_EXECUTOR_MPI, and another thread is lent to it");
+	}
+	contd__self.owns_mpi += owns != 0;
+	contd__self.executor = ex;
+	ran = lend(ex, max ? max : UINT32_MAX, timeout_ns);
+	contd__self.executor = outer;
+	contd__self.owns_mpi -= owns != 0;
+	contd__sub(&ex->threads, 1);
+	return ran > INT_MAX ? INT_MAX : (int)ran;
+}
+
+struct contd_work *contd_executor_take(struct contd_executor *ex)
+{
+	struct contd__slot *slot = NULL;
+
+	if (check_pull(ex, "contd_executor_take: a pull executor is needed"))
+		return NULL;
+	if (contd__in_handler()) {
+		contd__fail(-EPERM, "contd_executor_take: not in a signal handler");
+		return NULL;
+	}
+	contd__thread_ensure();
+	contd__carried_release_sig();
+	if (contd__load(&ex->notified))
+		contd__xchg(&ex->notified, 0);
+	for (unsigned p = PRIORITIES; p-- > 0;) {
+		struct contd__budget budget = {.count = 1};
+		struct contd_task *task = task_take(ex, p);
+
+		if (task)
+			return (struct contd_work *)task;
+		if (!contd__load_seq(&ex->root[p].top))
+			continue;
+		contd__self.collect = &slot;
+		contd__scan_root_sig(&ex->root[p], &budget);
+		contd__self.collect = NULL;
+		if (slot)
+			return contd__work_of_slot(slot);
+	}
+	return NULL;
+}
+
+/* All of its threads look again. */
+static void rouse(struct contd_executor *ex)
+{
+	contd__add(&ex->wake, 1);
+	syscall(SYS_futex, &ex->wake, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	contd__wake_sleepers_sig();
+}
+
+int contd_executor_stop(struct contd_executor *ex, int stopped)
+{
+	int rc = check_pull(ex, "contd_executor_stop: a pull executor is needed");
+
+	if (rc)
+		return rc;
+	contd__store_seq(&ex->stopped, stopped != 0);
+	if (!stopped)
+		return 0;
+	rouse(ex);
+	if (ex->ops.notify)
+		ex->ops.notify(ex->pool);
+	return 0;
+}
+
+/* -------------------------------------------------------------------------------------------------------- draining --- */
+
+static bool in_hand(const void *executor)
+{
+	return contd__load_seq(&((const struct contd_executor *)executor)->in_hand) != 0;
+}
+
+int contd_executor_drain(struct contd_executor *ex)
+{
+	struct contd_executor *outer = contd__self.executor;
+	struct contd__idling idling;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!ex)
+		return contd__fail(-EINVAL, "contd_executor_drain: executor must not be NULL");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_executor_drain: not in a signal handler");
+	if (contd__self.context == CONTEXT_DAEMON || outer == ex)
+		return contd__fail(-EDEADLK, "contd_executor_drain: in the executor's own work it would wait for itself");
+	contd__thread_ensure();
+	contd__add(&D.drainers, 1);
+	if (ex->ops.drain)
+		ex->ops.drain(ex->pool);
+	contd__self.executor = ex; /* which lets what it runs wait for more of it */
+	contd__idle_over(&idling);
+	while (in_hand(ex) || (!ex->ops.submit && has_work(ex))) {
+		uint32_t ran = ex->ops.submit || ex->ops.drain ? 0 : run_work(ex, UINT32_MAX);
+
+		/* What runs elsewhere may wait for something that this thread would find. */
+		ran += contd__drive(NULL, UINT32_MAX, false, true);
+		if (ran)
+			contd__idle_over(&idling);
+		else
+			contd__idle(&idling, in_hand, ex, -1);
+	}
+	contd__self.executor = outer;
+	contd__sub(&D.drainers, 1);
+	return 0;
+}
+
+int contd_executor_describe(struct contd_executor *ex, char *text, size_t bytes)
+{
+	char own[128] = "";
+	int length;
+
+	if (!ex || (!text && bytes))
+		return contd__fail(-EINVAL, "contd_executor_describe: executor and text must not be NULL");
+	if (ex->ops.describe)
+		ex->ops.describe(ex->pool, own, sizeof(own));
+	else if (ex->ops.submit)
+		snprintf(own, sizeof(own), "a pool that does not describe itself");
+	else
+		snprintf(own, sizeof(own), "%u threads lent", contd__load(&ex->threads));
+	length = snprintf(text, bytes, "%s, %u in hand", own, contd__load(&ex->in_hand));
+	return length;
+}

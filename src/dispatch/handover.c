@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. What is ready goes to an executor, or its threads are told. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "dispatch/executor.h"
+
+#define D contd__dispatch
+
+#define REST_NS 1000000 /* after a refusal the daemon waits that long */
+
+/* Wake so many of its threads. */
+static void wake(struct contd_executor *ex, uint32_t n)
+{
+	int saved = errno;
+
+	contd__add(&ex->wake, 1);
+	syscall(SYS_futex, &ex->wake, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+	errno = saved;
+}
+
+void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
+{
+	if (ex->ops.notify && !contd__load_seq(&ex->notified) && !contd__xchg(&ex->notified, 1))
+		ex->ops.notify(ex->pool);
+	if (ex->flags & CONTD_EXECUTOR_PROGRESS)
+		contd__wake_sleepers_sig();
+	else if (contd__load_seq(&ex->sleepers))
+		wake(ex, n);
+}
+
+bool contd__executor_rests_sig(const struct contd_group *g)
+{
+	uint64_t till;
+
+	if (__builtin_expect(!(contd__load(&g->flags) & GROUP_PUSH), 1) || contd__self.context != CONTEXT_DAEMON)
+		return false;
+	till = contd__load(&g->executor->rests_till);
+	return till && contd__ticks() < till;
+}
+
+/* Nobody else can touch it but who withdraws it. */
+static int ready_again(struct contd_group *g, struct contd__slot *s)
+{
+	contd__store(&g->executor->rests_till, contd__ticks() + (uint64_t)(REST_NS * D.ticks_per_ns));
+	/* Release: as contd__slot_publish_sig. */
+	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
+	contd__table_mark_sig(&g->table, s->index);
+	return -1;
+}
+
+int contd__executor_takes_sig(struct contd_group *g, struct contd__slot *s)
+{
+	struct contd_executor *ex = g->executor;
+	int rc;
+
+	if (g->flags & GROUP_PULL) {
+		if (!contd__self.collect)
+			return 0;
+		contd__add(&ex->in_hand, 1);
+		*contd__self.collect = s;
+		return 1;
+	}
+	contd__add(&ex->in_hand, 2); /* one for this call: who waits for the work may destroy the pool when it is over */
+	rc = ex->ops.submit(ex->pool, contd__work_of_slot(s), g->priority);
+	contd__executor_done_sig(ex);
+	if (rc == 0)
+		return 1;
+	contd__executor_done_sig(ex);
+	return contd__self.context == CONTEXT_DAEMON && g->flags & GROUP_ONLY_PROGRAM ? ready_again(g, s) : 0;
+}
+
+void contd__executor_done_sig(struct contd_executor *ex)
+{
+	/* Dekker with contd_executor_drain(): counted down, then looked. */
+	if (contd__sub(&ex->in_hand, 1) == 1 && contd__load_seq(&D.drainers))
+		contd__wake_sleepers_sig();
+}
+
+/* ---------------------------------------------------------------------------------------------------------- tasks --- */
+
+static int submit(struct contd_task *task)
+{
+	struct contd_executor *ex = task->executor;
+	struct contd_task **at;
+	int rc = 0;
+
+	contd__add(&ex->in_hand, 2); /* as above */
+	if (ex->ops.submit) {
+		rc = ex->ops.submit(ex->pool, (struct contd_work *)task, task->priority);
+	} else {
+		at = &ex->task[task->priority - CONTD_PRIORITY_LOW];
+		task->next = contd__load(at);
+		while (!contd__cas(at, &task->next, task))
+			;
+		CONTD_TESTPOINT("task_pushed");
+		contd__executor_tell_sig(ex, 1);
+	}
+	if (rc)
+		contd__executor_done_sig(ex);
+	contd__executor_done_sig(ex);
+	return rc;
+}
+
+int contd_task_submit(struct contd_task *task, int status)
+{
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!task || !task->executor || !task->cb)
+		return contd__fail(-EINVAL, "contd_task_submit: a task with an executor and a callback is needed");
+	if (task->priority < CONTD_PRIORITY_LOW || task->priority > CONTD_PRIORITY_HIGH)
+		return contd__fail(-EINVAL, "contd_task_submit: the priority must be one of enum contd_priority");
+	if (contd__in_handler() && task->executor->ops.submit)
+		return contd__fail(-EPERM, "contd_task_submit: not in a signal handler, with a push executor");
+	task->status = status;
+	task->group = NULL;
+	rc = submit(task);
+	return rc ? contd__fail(rc, "contd_task_submit: the executor's submit() refuses it") : 0;
+}
+
+void contd_task_continue(int status, void *data)
+{
+	struct contd_task *task = data;
+	struct contd_group *g = contd__self.frame ? (struct contd_group *)contd__self.frame->group : NULL;
+
+	task->status = status;
+	task->group = g;
+	if (g)
+		contd__add(&g->life, 1);
+	if (submit(task) == 0)
+		return;
+	if (g)
+		contd__group_count_down_sig(g, 1);
+	task->cb(status, task->data);
+}

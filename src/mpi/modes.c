@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a task learns that its communication is done: five ways, over the same continuations. */
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <contd/modes.h>
+
+#include "dispatch/executor.h"
+#include "dispatch/wait.h"
+#include "mpi/backend.h"
+#include "mpi/template.h"
+
+#define LENT_NAP_NS 1000000 /* after which it looks for other work */
+
+/* op->state, of modes that return at completion. */
+enum { UNDER_WAY, COMPLETE };
+
+static bool returns_at_completion(const struct contd_mode_attr *how)
+{
+	return how->mode == CONTD_MODE_YIELD_WHILE || how->mode == CONTD_MODE_SUSPEND;
+}
+
+/* --------------------------------------------------------------------------------------------------------- its end --- */
+
+static void call_done(int status, void *data)
+{
+	struct contd_mpi_op *op = data;
+
+	op->done(op, status);
+}
+
+/* It is complete, and the caller may run what is to be done. */
+static int finish(struct contd_mpi_op *op, int status)
+{
+	const struct contd_mode_attr *how = op->how;
+
+	if (!op->done)
+		return status;
+	if (how->completions) {
+		contd_task_init(&op->work, how->completions, how->priority, call_done, op);
+		if (contd_task_submit(&op->work, status) == 0)
+			return status;
+	}
+	op->done(op, status);
+	return status;
+}
+
+/*
+ * A continuation of its: who waits for it goes on, or it is done, or handed over. In a handler outside regions only what is
+ * async-signal-safe there: see group_for().
+ */
+static void completed(struct contd_mpi_op *op, int status)
+{
+	const struct contd_mode_attr *how = op->how;
+	uint32_t *state = &op->state;
+	void *task = op->task;
+
+	if (!returns_at_completion(how)) {
+		if (how->completions) {
+			contd_task_init(&op->work, how->completions, how->priority, call_done, op);
+			contd_task_continue(status, &op->work);
+		} else {
+			op->done(op, status);
+		}
+		return;
+	}
+	op->status = status;
+	/* Release: pairs with the acquire in wait_for. The operation may be gone after that. */
+	contd__store_release(state, COMPLETE);
+	if (how->mode == CONTD_MODE_YIELD_WHILE)
+		return;
+	if (how->resume) {
+		how->resume(task);
+	} else {
+		syscall(SYS_futex, state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+		contd__wake_sleepers_sig();
+	}
+}
+
+static void completed_draft(MPI_Status *statuses, void *data)
+{
+	completed(data, statuses->MPI_ERROR);
+}
+
+static int completed_revised(int rc, void *data)
+{
+	completed(data, rc);
+	return MPI_SUCCESS;
+}
+
+/* -------------------------------------------------------------------------------------------------------- attaching --- */
+
+/* Nobody names a CR: where may completed() run? */
+static enum contd__loose where(const struct contd_mode_attr *how)
+{
+	if (returns_at_completion(how))
+		return how->resume ? LOOSE_ANY : LOOSE_EVENTS;
+	if (how->completions)
+		return how->completions->ops.submit ? LOOSE_ANY : LOOSE_EVENTS;
+	return LOOSE;
+}
+
+static bool names_cr(const struct contd_mode_attr *how)
+{
+	return how->cont_req != (MPI_Request)0 && how->cont_req != MPI_REQUEST_NULL;
+}
+
+/* MPI error class, which is not told. */
+static int attach(struct contd_mpi_op *op)
+{
+	const struct contd_mode_attr *how = op->how;
+	bool ignore = op->statuses == MPI_STATUSES_IGNORE, mpix = how->mode == CONTD_MODE_MPIX, draft = op->count == 1 && !mpix;
+	struct contd__mpi_attach a = {.count = op->count,
+				      .requests = op->requests,
+				      .cb = draft ? (void (*)(void))completed_draft : (void (*)(void))completed_revised,
+				      .data = op,
+				      .statuses = draft && ignore ? &op->own : op->statuses,
+				      .ignore = ignore && !draft,
+				      .revised = !draft,
+				      .flags = draft ? 0 : mpix ? how->flags : MPIX_CONT_INVOKE_FAILED};
+	struct contd__cr *cr = NULL;
+	struct contd_group *group;
+
+	if (!returns_at_completion(how) && names_cr(how)) {
+		cr = contd__mpi->cr_of(how->cont_req);
+		if (!cr)
+			return MPI_ERR_REQUEST;
+		group = cr->group;
+	} else {
+		group = contd__mpi_loose(where(how));
+		if (!group)
+			return MPI_ERR_NO_MEM;
+	}
+	return contd__attach(&a, cr, group);
+}
+
+/* Without a continuation. */
+static int class_of(const struct contd_mpi_op *op, int rc, const MPI_Status *statuses)
+{
+	if (rc == MPI_SUCCESS)
+		return MPI_SUCCESS;
+	for (int i = 0; i < op->count && statuses && contd__mpi_error_class(rc) == MPI_ERR_IN_STATUS; i++)
+		if (statuses[i].MPI_ERROR != MPI_SUCCESS && statuses[i].MPI_ERROR != MPI_ERR_PENDING)
+			return contd__mpi_error_class(statuses[i].MPI_ERROR);
+	return contd__mpi_error_class(rc);
+}
+
+static bool test(struct contd_mpi_op *op, int *statusp)
+{
+	bool ignore = op->statuses == MPI_STATUSES_IGNORE;
+	int flag = 0, rc;
+
+	if (op->count == 1)
+		rc = PMPI_Test(op->requests, &flag, ignore ? MPI_STATUS_IGNORE : op->statuses);
+	else
+		rc = PMPI_Testall(op->count, op->requests, &flag, op->statuses);
+	*statusp = class_of(op, rc, ignore ? NULL : op->statuses);
+	return flag || rc != MPI_SUCCESS;
+}
+
+/* What is under way must be completed somehow, where it could not be attached to. */
+static int wait_here(struct contd_mpi_op *op)
+{
+	int rc = PMPI_Waitall(op->count, op->requests, op->statuses);
+
+	return class_of(op, rc, op->statuses == MPI_STATUSES_IGNORE ? NULL : op->statuses);
+}
+
+static int issue(struct contd_mpi_op *op)
+{
+	return op->issue ? contd__mpi_error_class(op->issue(op)) : MPI_SUCCESS;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- waiting --- */
+
+static bool under_way(const void *data)
+{
+	return contd__load_acquire(&((const struct contd_mpi_op *)data)->state) == UNDER_WAY;
+}
+
+static void yield(const struct contd_mpi_op *op)
+{
+	if (op->how->yield)
+		op->how->yield(op->task);
+	else if (!contd__self.executor || contd_executor_run(contd__self.executor, 1, 0) <= 0)
+		sched_yield();
+}
+
+/* Does anybody else look after it, so that this thread may sleep until it is woken? */
+static bool others_look(const struct contd_mode_attr *how)
+{
+	return how->requests || (contd__load_seq(&contd__dispatch.daemon_mode) && contd__mpi_source.where & WHERE_DAEMON);
+}
+
+/*
+ * A thread sleeps. One that is lent to an executor takes other work of it meanwhile: it may be the only one that could, and the
+ * operation wait for it.
+ */
+static void sleep_through(struct contd_mpi_op *op)
+{
+	struct contd__idling idling;
+	int64_t nap = contd__self.executor ? LENT_NAP_NS : -1;
+
+	contd__idle_over(&idling);
+	while (under_way(op)) {
+		if (contd__self.executor && contd_executor_run(contd__self.executor, 1, 0) > 0)
+			contd__idle_over(&idling);
+		else if (!under_way(op))
+			break;
+		else if (!contd__self.executor && others_look(op->how))
+			syscall(SYS_futex, &op->state, FUTEX_WAIT_PRIVATE, UNDER_WAY, NULL, NULL, 0);
+		else if (contd__drive(NULL, UINT32_MAX, false, true))
+			contd__idle_over(&idling);
+		else if (under_way(op))
+			contd__idle(&idling, under_way, op, nap);
+	}
+}
+
+/* A continuation says when it is complete. */
+static int wait_for(struct contd_mpi_op *op)
+{
+	if (op->how->mode == CONTD_MODE_YIELD_WHILE)
+		while (under_way(op))
+			yield(op);
+	else if (op->how->suspend)
+		op->how->suspend(op->task);
+	else
+		sleep_through(op);
+	return finish(op, op->status);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- issuing --- */
+
+/* On a thread of the requests executor. */
+static void issue_there(int status, void *data)
+{
+	struct contd_mpi_op *op = data;
+	int rc = issue(op);
+
+	(void)status;
+	if (rc == MPI_SUCCESS && attach(op) == MPI_SUCCESS)
+		return;
+	completed(op, rc == MPI_SUCCESS ? wait_here(op) : rc);
+}
+
+static int transfer(struct contd_mpi_op *op)
+{
+	contd_task_init(&op->work, op->how->requests, op->how->priority, issue_there, op);
+	if (contd_task_submit(&op->work, 0))
+		return contd__mpi_error(MPI_ERR_OTHER);
+	return returns_at_completion(op->how) ? wait_for(op) : MPI_SUCCESS;
+}
+
+static int here(struct contd_mpi_op *op)
+{
+	const struct contd_mode_attr *how = op->how;
+	int rc = issue(op);
+
+	if (rc != MPI_SUCCESS)
+		return returns_at_completion(how) ? finish(op, rc) : (finish(op, rc), MPI_SUCCESS);
+	if (how->mode == CONTD_MODE_YIELD_WHILE) {
+		while (!test(op, &rc))
+			yield(op);
+		return finish(op, rc);
+	}
+	if (how->mode == CONTD_MODE_SUSPEND && test(op, &rc))
+		return finish(op, rc);
+	rc = attach(op);
+	if (rc != MPI_SUCCESS)
+		return finish(op, wait_here(op));
+	return returns_at_completion(how) ? wait_for(op) : MPI_SUCCESS;
+}
+
+static int check(const struct contd_mpi_op *op, const struct contd_mode_attr *how)
+{
+	if (!op || !how || how->size != sizeof(*how) || how->mode < CONTD_MODE_YIELD_WHILE || how->mode > CONTD_MODE_MPIX)
+		return MPI_ERR_ARG;
+	if (op->count < 0 || (op->count && !op->requests) ||
+	    (op->count && !op->statuses && op->statuses != MPI_STATUSES_IGNORE))
+		return MPI_ERR_ARG;
+	if (how->priority < CONTD_PRIORITY_LOW || how->priority > CONTD_PRIORITY_HIGH || !how->suspend != !how->resume)
+		return MPI_ERR_ARG;
+	if ((how->mode == CONTD_MODE_NEW_TASK && !how->completions) || (how->requests && !op->issue) ||
+	    (!op->done && !returns_at_completion(how)))
+		return MPI_ERR_ARG;
+	if (!returns_at_completion(how) && names_cr(how) && !contd__mpi->cr_of(how->cont_req))
+		return MPI_ERR_REQUEST;
+	return MPI_SUCCESS;
+}
+
+int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how)
+{
+	int rc;
+
+	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(&rc))
+		return rc;
+	rc = check(op, how);
+	if (__builtin_expect(rc != MPI_SUCCESS, 0))
+		return contd__mpi_error(rc);
+	op->how = how;
+	op->state = UNDER_WAY;
+	return how->requests ? transfer(op) : here(op);
+}
+
+/* --------------------------------------------------------------------------------------- tasks as continuations of MPI's --- */
+
+void contd_mpi_task_continue(MPI_Status *statuses, void *task)
+{
+	(void)statuses;
+	contd_task_continue(0, task);
+}
+
+int contd_mpi_task_continue_x(int rc, void *task)
+{
+	contd_task_continue(rc, task);
+	return MPI_SUCCESS;
+}

@@ -1,0 +1,705 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Executors: where continuations run that have been given to one, what is refused, and that nothing is lost. */
+#include <contd/executor.h>
+
+#include "dispatch/executor.h"
+#include "unit.h"
+
+TestSuite(executor, .timeout = WATCHDOG);
+
+#define LONG_NS (PATIENCE_SECONDS * 1000000000ll)
+
+static struct contd_event e[8];
+static struct contd_event *es[8][1] = {{&e[0]}, {&e[1]}, {&e[2]}, {&e[3]}, {&e[4]}, {&e[5]}, {&e[6]}, {&e[7]}};
+static struct tally t[8];
+static struct contd_group *g;
+static struct contd_executor *ex;
+
+static struct contd_group *group_of(struct contd_executor *executor, uint32_t flags, int priority)
+{
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags, .priority = priority};
+	struct contd_group *group;
+
+	must(contd_group_create(&attr, &group));
+	must(contd_group_set_executor(group, executor));
+	return group;
+}
+
+static void begin_pull(uint32_t flags)
+{
+	struct contd_executor_attr attr = {.size = sizeof(attr), .flags = flags};
+
+	start(CONTD_AGENT_CALLER);
+	must(contd_executor_create(&attr, &ex));
+	g = group_of(ex, 0, 0);
+}
+
+static void end(void)
+{
+	must(contd_executor_drain(ex));
+	must(contd_group_wait(g, LONG_NS));
+	must(contd_group_destroy(g));
+	must(contd_executor_destroy(ex));
+	cr_assert_eq(contd_fini(), 0);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- pull --- */
+
+Test(executor, only_lent_threads_run_it)
+{
+	struct contd_group *plain;
+	int complete;
+
+	begin_pull(0);
+	plain = group_new(0, 0);
+	must(contd_event_continue(1, es[0], tally_cb, &t[0], g, NULL));
+	must(contd_event_continue(1, es[1], tally_cb, &t[1], plain, NULL));
+	must(contd_event_complete(&e[0], 7));
+	must(contd_event_complete(&e[1], 0));
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(runs(&t[1]), 1);
+	cr_assert_eq(contd_group_test(g, &complete), 0);
+	cr_assert_eq(complete, 0);
+	must_fail(contd_group_wait(g, 1000000), ETIMEDOUT);
+	cr_assert_eq(runs(&t[0]), 0, "a thread that is not lent has run it");
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
+	cr_assert_eq(runs(&t[0]), 1);
+	cr_assert_eq(t[0].status, 7);
+	cr_assert_eq(contd_group_test(g, &complete), 0);
+	cr_assert_eq(complete, 1);
+	must(contd_group_destroy(plain));
+	end();
+}
+
+Test(executor, never_inside_the_call_that_registers)
+{
+	begin_pull(0);
+	must(contd_event_complete(&e[0], 0));
+	must(contd_event_continue(1, es[0], tally_cb, &t[0], g, NULL));
+	must(contd_event_continue(0, NULL, tally_cb, &t[1], g, NULL));
+	cr_assert_eq(runs(&t[0]) + runs(&t[1]), 0);
+	cr_assert_eq(contd_executor_run(ex, 1, 0), 1, "no more than one");
+	cr_assert_eq(runs(&t[0]) + runs(&t[1]), 1);
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
+	cr_assert_eq(runs(&t[0]) + runs(&t[1]), 2);
+	end();
+}
+
+static void *lent(void *data)
+{
+	(void)data;
+	cr_assert_geq(contd_executor_run(ex, 0, -1), 0);
+	return NULL;
+}
+
+static void lent_thread(uint32_t flags)
+{
+	pthread_t thread;
+
+	begin_pull(flags);
+	cr_assert_eq(pthread_create(&thread, NULL, lent, NULL), 0);
+	for (unsigned i = 0; i < 1000; i++) {
+		contd_event_init(&e[0]);
+		must(contd_event_continue(1, es[0], tally_cb, &t[0], g, NULL));
+		if (i % 50 == 0)
+			usleep(2000); /* it sleeps */
+		must(contd_event_complete(&e[0], 0));
+		must(contd_group_wait(g, LONG_NS));
+		cr_assert_eq(runs(&t[0]), i + 1);
+		cr_assert(pthread_equal(t[0].thread, thread));
+	}
+	must_fail(contd_executor_destroy(ex), EBUSY);
+	must(contd_executor_stop(ex, 1));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_eq(contd_executor_run(ex, 0, -1), 0, "it is stopped");
+	must(contd_executor_stop(ex, 0));
+	cr_assert_eq(contd_executor_run(ex, 0, 1000000), 0, "nothing comes");
+	end();
+}
+
+Test(executor, a_thread_that_sleeps_is_woken)
+{
+	lent_thread(0);
+}
+Test(executor, a_thread_that_looks_for_others_is_woken)
+{
+	lent_thread(CONTD_EXECUTOR_PROGRESS);
+}
+
+/* It looks at memory words, and runs what belongs to no executor. */
+Test(executor, progress)
+{
+	static uint64_t word;
+	struct contd_word condition = {.address = &word, .value = 1, .op = CONTD_WORD_EQ};
+	struct contd_group *plain;
+	pthread_t thread;
+
+	begin_pull(CONTD_EXECUTOR_PROGRESS);
+	plain = group_new(0, 0);
+	cr_assert_eq(pthread_create(&thread, NULL, lent, NULL), 0);
+	must(contd_word_continue(&condition, tally_cb, &t[0], g, NULL));
+	must(contd_word_continue(&condition, tally_cb, &t[1], plain, NULL));
+	contd__store_release(&word, 1);
+	await(runs(&t[0]) == 1 && runs(&t[1]) == 1);
+	cr_assert(pthread_equal(t[0].thread, thread));
+	cr_assert(pthread_equal(t[1].thread, thread));
+	must(contd_executor_stop(ex, 1));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	must(contd_group_destroy(plain));
+	end();
+}
+
+static unsigned order[64], ordered;
+
+static void note_order(int status, void *data)
+{
+	(void)status;
+	order[ordered++] = (unsigned)(uintptr_t)data;
+}
+
+Test(executor, high_priority_first)
+{
+	static struct contd_task task[3];
+	struct contd_group *by[3];
+
+	begin_pull(0);
+	for (int p = 0; p < 3; p++)
+		by[p] = group_of(ex, 0, p - 1);
+	for (uintptr_t i = 0; i < 3; i++) {
+		must(contd_event_continue(0, NULL, note_order, (void *)(i * 2), by[i], NULL));
+		contd_task_init(&task[i], ex, (int)i - 1, note_order, (void *)(i * 2));
+		must(contd_task_submit(&task[i], 0));
+	}
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 6);
+	for (unsigned i = 0; i < 6; i++)
+		cr_assert_eq(order[i], 4 - i / 2 * 2, "%u at %u", order[i], i);
+	for (int p = 0; p < 3; p++)
+		must(contd_group_destroy(by[p]));
+	end();
+}
+
+/* Work that makes more of its own kind leaves turns for lower priorities. */
+static struct contd_task endless;
+
+static void again(int status, void *data)
+{
+	(void)status, (void)data;
+	if (++ordered < 100000)
+		must(contd_task_submit(&endless, 0));
+}
+
+Test(executor, nothing_starves)
+{
+	begin_pull(0);
+	contd_task_init(&endless, ex, CONTD_PRIORITY_HIGH, again, NULL);
+	must(contd_task_submit(&endless, 0));
+	must(contd_event_continue(0, NULL, tally_cb, &t[0], g, NULL));
+	cr_assert_eq(contd_executor_run(ex, 1000, 0), 1000);
+	cr_assert_eq(runs(&t[0]), 1);
+	ordered = 100000;
+	end();
+}
+
+/* ------------------------------------------------------------------------------------------------------------ tasks --- */
+
+Test(executor, tasks_in_order)
+{
+	static struct contd_task task[64];
+
+	begin_pull(0);
+	for (uintptr_t i = 0; i < 64; i++) {
+		contd_task_init(&task[i], ex, 0, note_order, (void *)i);
+		must(contd_task_submit(&task[i], 0));
+	}
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 64);
+	for (unsigned i = 0; i < 64; i++)
+		cr_assert_eq(order[i], i);
+	end();
+}
+
+Test(executor, a_continuation_that_becomes_a_task)
+{
+	static struct contd_task task;
+	struct contd_group *plain;
+	int complete;
+
+	begin_pull(0);
+	plain = group_new(0, 0);
+	contd_task_init(&task, ex, 0, tally_cb, &t[0]);
+	must(contd_event_continue(1, es[0], contd_task_continue, &task, plain, NULL));
+	must(contd_event_complete(&e[0], 5));
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(runs(&t[0]), 0);
+	cr_assert_eq(contd_group_outstanding(plain), 1, "until the task has run");
+	must_fail(contd_executor_destroy(ex), EBUSY);
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
+	cr_assert_eq(runs(&t[0]), 1);
+	cr_assert_eq(t[0].status, 5);
+	cr_assert_eq(contd_group_test(plain, &complete), 0);
+	cr_assert_eq(complete, 1);
+	/* Complete already: inside the call, as far as the handing over. */
+	must(contd_event_continue(1, es[0], contd_task_continue, &task, plain, NULL));
+	cr_assert_eq(contd_group_outstanding(plain), 1);
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
+	cr_assert_eq(contd_group_outstanding(plain), 0);
+	must(contd_group_destroy(plain));
+	end();
+}
+
+static void complete_it(void *event)
+{
+	must(contd_event_complete(event, 0));
+}
+
+/* In the handler, on a thread that computes. */
+Test(executor, a_handler_hands_over)
+{
+	static struct contd_task task;
+	struct contd_group *safe;
+	struct helper other;
+	pthread_t thread;
+
+	start(CONTD_AGENT_REGION);
+	must(contd_executor_create(NULL, &ex));
+	g = group_of(ex, 0, 0);
+	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	cr_assert_eq(pthread_create(&thread, NULL, lent, NULL), 0);
+	must(contd_thread_attach(NULL));
+	helper_create(&other, false);
+	contd_task_init(&task, ex, 0, tally_cb, &t[0]);
+	for (unsigned i = 1; i <= 50; i++) {
+		contd_event_init(&e[0]);
+		must(contd_event_continue(1, es[0], contd_task_continue, &task, safe, NULL));
+		helper_do(&other, complete_it, &e[0]);
+		while (runs(&t[0]) < i)
+			;
+		cr_assert(pthread_equal(t[0].thread, thread));
+		must(contd_group_wait(safe, LONG_NS));
+	}
+	cr_assert_gt(stats_now().run_handler, 0, "none was handed over by the handler");
+	helper_join(&other);
+	must(contd_thread_detach());
+	must(contd_executor_stop(ex, 1));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	must(contd_group_destroy(safe));
+	end();
+}
+
+/* -------------------------------------------------------------------------------------------------------- take, notify --- */
+
+static unsigned notifications;
+
+static void count_notification(void *pool)
+{
+	(void)pool;
+	contd__add(&notifications, 1);
+}
+
+Test(executor, told_once_and_taken)
+{
+	static const struct contd_executor_ops ops = {.size = sizeof(ops), .notify = count_notification};
+	struct contd_executor_attr attr = {.size = sizeof(attr), .ops = &ops};
+	static struct contd_task task;
+	struct contd_work *work[3];
+	int complete;
+
+	start(CONTD_AGENT_CALLER);
+	must(contd_executor_create(&attr, &ex));
+	g = group_of(ex, 0, 0);
+	cr_assert_null(contd_executor_take(ex));
+	for (unsigned i = 0; i < 2; i++)
+		must(contd_event_continue(1, es[i], tally_cb, &t[i], g, NULL));
+	must(contd_event_complete(&e[0], 0));
+	must(contd_event_complete(&e[1], 0));
+	contd_task_init(&task, ex, 0, tally_cb, &t[2]);
+	must(contd_task_submit(&task, 0));
+	cr_assert_eq(notifications, 1, "%u", notifications);
+	for (unsigned i = 0; i < 3; i++) {
+		work[i] = contd_executor_take(ex);
+		cr_assert_not_null(work[i]);
+	}
+	cr_assert_null(contd_executor_take(ex));
+	cr_assert_eq(runs(&t[0]) + runs(&t[1]) + runs(&t[2]), 0);
+	contd_group_test(g, &complete);
+	cr_assert_eq(complete, 0);
+	must_fail(contd_executor_destroy(ex), EBUSY);
+	for (unsigned i = 0; i < 3; i++)
+		contd_work_run(work[i]);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(runs(&t[i]), 1);
+	contd_group_test(g, &complete);
+	cr_assert_eq(complete, 1);
+	contd_event_init(&e[0]);
+	must(contd_event_continue(1, es[0], tally_cb, &t[0], g, NULL));
+	must(contd_event_complete(&e[0], 0));
+	cr_assert_eq(notifications, 2, "%u", notifications);
+	end();
+}
+
+/* What was taken can't be cancelled any more; what is ready can. */
+Test(executor, cancelled)
+{
+	struct contd_handle handle[2];
+	struct contd_work *work;
+
+	begin_pull(0);
+	for (unsigned i = 0; i < 2; i++)
+		must(contd_event_continue(1, es[i], tally_cb, &t[i], g, &handle[i]));
+	must(contd_event_complete(&e[0], 0));
+	must(contd_cancel(handle[0]));
+	cr_assert_null(contd_executor_take(ex));
+	must(contd_event_complete(&e[1], 0));
+	work = contd_executor_take(ex);
+	must_fail(contd_cancel(handle[1]), EALREADY);
+	contd_work_run(work);
+	cr_assert_eq(runs(&t[0]), 0);
+	cr_assert_eq(runs(&t[1]), 1);
+	end();
+}
+
+/* ------------------------------------------------------------------------------------------------------------- push --- */
+
+#define QUEUE 4096
+
+static struct {
+	pthread_mutex_t lock;
+	struct contd_work *work[QUEUE];
+	int priority[QUEUE];
+	unsigned count, refuse, refused, drained;
+	int context; /* enum contd__context of the last submit() */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int pool_submit(void *data, struct contd_work *work, int priority)
+{
+	int rc = 0;
+
+	cr_assert_eq(data, &pool);
+	pthread_mutex_lock(&pool.lock);
+	pool.context = contd__self.context;
+	if (pool.refuse || pool.count == QUEUE) {
+		pool.refuse -= pool.refuse > 0;
+		contd__add(&pool.refused, 1);
+		rc = -EAGAIN;
+	} else {
+		pool.work[pool.count] = work;
+		pool.priority[pool.count++] = priority;
+	}
+	pthread_mutex_unlock(&pool.lock);
+	return rc;
+}
+
+static unsigned pool_run(void)
+{
+	unsigned ran = 0;
+
+	for (;;) {
+		struct contd_work *work;
+
+		pthread_mutex_lock(&pool.lock);
+		work = pool.count ? pool.work[--pool.count] : NULL;
+		pthread_mutex_unlock(&pool.lock);
+		if (!work)
+			return ran;
+		contd_work_run(work);
+		ran++;
+	}
+}
+
+static void pool_drain(void *data)
+{
+	(void)data;
+	pool.drained++;
+	pool_run();
+}
+
+static int pool_describe(void *data, char *text, size_t bytes)
+{
+	(void)data;
+	return snprintf(text, bytes, "a pool of tests'");
+}
+
+static const struct contd_executor_ops pool_ops = {
+	.size = sizeof(pool_ops), .submit = pool_submit, .drain = pool_drain, .describe = pool_describe};
+
+static void begin_push(enum contd_agent agent)
+{
+	struct contd_executor_attr attr = {.size = sizeof(attr), .ops = &pool_ops, .pool = &pool};
+
+	start(agent);
+	must(contd_executor_create(&attr, &ex));
+	g = group_of(ex, 0, CONTD_PRIORITY_HIGH);
+}
+
+Test(executor, submitted)
+{
+	static struct contd_task task;
+	char text[64];
+
+	begin_push(CONTD_AGENT_CALLER);
+	must(contd_event_continue(1, es[0], tally_cb, &t[0], g, NULL));
+	must(contd_event_complete(&e[0], 3));
+	cr_assert_eq(pool.count, 0, "completing is no look");
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(pool.count, 1);
+	cr_assert_eq(pool.priority[0], CONTD_PRIORITY_HIGH);
+	contd_task_init(&task, ex, CONTD_PRIORITY_LOW, tally_cb, &t[1]);
+	must(contd_task_submit(&task, 4));
+	cr_assert_eq(pool.priority[1], CONTD_PRIORITY_LOW);
+	cr_assert_eq(contd_group_outstanding(g), 1);
+	must_fail(contd_executor_destroy(ex), EBUSY);
+	cr_assert_gt(contd_executor_describe(ex, text, sizeof(text)), 0);
+	cr_assert_str_eq(text, "a pool of tests', 2 in hand");
+	cr_assert_eq(pool_run(), 2);
+	cr_assert_eq(t[0].status, 3);
+	cr_assert_eq(t[1].status, 4);
+	cr_assert_eq(contd_group_outstanding(g), 0);
+	must_fail(contd_executor_run(ex, 0, 0), EINVAL);
+	must_fail(contd_executor_stop(ex, 1), EINVAL);
+	cr_assert_null(contd_executor_take(ex));
+	must(contd_executor_drain(ex));
+	cr_assert_eq(pool.drained, 1);
+	end();
+}
+
+/* Where it was found. */
+Test(executor, refused_on_a_thread)
+{
+	static struct contd_task task;
+
+	begin_push(CONTD_AGENT_CALLER);
+	pool.refuse = 3;
+	must(contd_event_continue(0, NULL, tally_cb, &t[0], g, NULL));
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(runs(&t[0]), 1);
+	contd_task_init(&task, ex, 0, tally_cb, &t[1]);
+	must_fail(contd_task_submit(&task, 0), EAGAIN);
+	cr_assert_eq(runs(&t[1]), 0);
+	must(contd_group_set_executor(g, NULL));
+	must(contd_event_continue(0, NULL, contd_task_continue, &task, g, NULL));
+	cr_assert_eq(runs(&t[1]), 1, "refused, and run here");
+	cr_assert_eq(contd_group_outstanding(g), 0);
+	cr_assert_eq(pool.refused, 3);
+	must(contd_group_set_executor(g, ex));
+	end();
+}
+
+/* It is none of the program's threads, and has it until the pool wants it. */
+Test(executor, refused_on_the_daemon)
+{
+	begin_push(CONTD_AGENT_TICK);
+	pool.refuse = 5;
+	must(contd_event_continue(1, es[0], tally_cb, &t[0], g, NULL));
+	must(contd_event_continue(1, es[1], tally_cb, &t[1], g, NULL));
+	must(contd_event_complete(&e[0], 0));
+	must(contd_event_complete(&e[1], 0));
+	await(contd__load(&pool.count) == 2);
+	cr_assert_eq(pool.context, CONTEXT_DAEMON);
+	cr_assert_eq(pool.refused, 5);
+	cr_assert_eq(runs(&t[0]) + runs(&t[1]), 0);
+	cr_assert_eq(pool_run(), 2);
+	cr_assert_eq(runs(&t[0]), 1);
+	cr_assert_eq(runs(&t[1]), 1);
+	cr_assert_eq(t[0].context, CONTEXT_THREAD);
+	end();
+}
+
+/* Unless the group says that it may. */
+Test(executor, refused_on_the_daemon_which_may)
+{
+	struct contd_group *any;
+
+	begin_push(CONTD_AGENT_TICK);
+	any = group_of(ex, CONTD_THREAD_ANY, 0);
+	pool.refuse = 1;
+	must(contd_event_continue(1, es[0], tally_cb, &t[0], any, NULL));
+	must(contd_event_complete(&e[0], 0));
+	await(runs(&t[0]) == 1);
+	cr_assert_eq(t[0].context, CONTEXT_DAEMON);
+	must(contd_group_wait(any, LONG_NS));
+	must(contd_group_destroy(any));
+	end();
+}
+
+/* ----------------------------------------------------------------------------------------------------------- errors --- */
+
+Test(executor, bad_input)
+{
+	struct contd_executor_ops ops = {.size = sizeof(ops), .submit = pool_submit};
+	struct contd_executor_attr attr = {.size = sizeof(attr)};
+	struct contd_group_attr limited = {.size = sizeof(limited), .max_poll = 1};
+	struct contd_executor *other, *mpi;
+	struct contd_group *group;
+	struct contd_task task;
+	char text[8];
+
+	must_fail(contd_executor_create(NULL, &ex), EPERM);
+	begin_pull(0);
+	must_fail(contd_executor_create(NULL, NULL), EINVAL);
+	attr.size--;
+	must_fail(contd_executor_create(&attr, &other), EINVAL);
+	attr.size++;
+	attr.flags = 4;
+	must_fail(contd_executor_create(&attr, &other), EINVAL);
+	attr.flags = CONTD_EXECUTOR_MPI;
+	must_fail(contd_executor_create(&attr, &other), EINVAL);
+	attr.flags = CONTD_EXECUTOR_PROGRESS;
+	attr.ops = &ops;
+	must_fail(contd_executor_create(&attr, &other), EINVAL);
+	attr.flags = 0;
+	ops.notify = count_notification;
+	must_fail(contd_executor_create(&attr, &other), EINVAL);
+	ops.notify = NULL;
+	ops.size--;
+	must_fail(contd_executor_create(&attr, &other), EINVAL);
+	must_fail(contd_executor_destroy(NULL), EINVAL);
+	must_fail(contd_executor_destroy(ex), EBUSY);
+	must_fail(contd_executor_run(NULL, 0, 0), EINVAL);
+	must_fail(contd_executor_run(ex, 0, -2), EINVAL);
+	must_fail(contd_executor_stop(NULL, 0), EINVAL);
+	must_fail(contd_executor_drain(NULL), EINVAL);
+	must_fail(contd_executor_describe(NULL, text, sizeof(text)), EINVAL);
+	must_fail(contd_executor_describe(ex, NULL, 1), EINVAL);
+	cr_assert_gt(contd_executor_describe(ex, text, sizeof(text)), (int)sizeof(text), "what it would be");
+	must_fail(contd_task_submit(NULL, 0), EINVAL);
+	contd_task_init(&task, NULL, 0, tally_cb, NULL);
+	must_fail(contd_task_submit(&task, 0), EINVAL);
+	contd_task_init(&task, ex, 2, tally_cb, NULL);
+	must_fail(contd_task_submit(&task, 0), EINVAL);
+	must_fail(contd_group_set_executor(NULL, ex), EINVAL);
+	group = group_new(CONTD_POLL_ONLY, 0);
+	must_fail(contd_group_set_executor(group, ex), EINVAL);
+	must(contd_group_destroy(group));
+	group = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	must_fail(contd_group_set_executor(group, ex), EINVAL);
+	must(contd_group_destroy(group));
+	must(contd_group_create(&limited, &group));
+	must_fail(contd_group_set_executor(group, ex), EINVAL);
+	must(contd_group_destroy(group));
+	must(contd_event_continue(1, es[0], tally_cb, &t[0], g, NULL));
+	must_fail(contd_group_set_executor(g, NULL), EBUSY);
+	must(contd_event_complete(&e[0], 0));
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
+	attr = (struct contd_executor_attr){.size = sizeof(attr), .flags = CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI};
+	must(contd_executor_create(&attr, &mpi));
+	must(contd_executor_destroy(mpi));
+	end();
+}
+
+static int code;
+
+static void deadly(int status, void *data)
+{
+	(void)status, (void)data;
+	code = contd_executor_drain(ex);
+}
+
+Test(executor, drained_in_its_own_work)
+{
+	begin_pull(0);
+	must(contd_event_continue(0, NULL, deadly, NULL, g, NULL));
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
+	cr_assert_eq(code, -EDEADLK);
+	end();
+}
+
+static void wait_for_it(int status, void *data)
+{
+	(void)status;
+	must(contd_event_continue(0, NULL, tally_cb, &t[1], data, NULL));
+	must(contd_group_wait(data, LONG_NS));
+}
+
+/* The only thread of an executor waits, in its work, for other work of the executor. */
+Test(executor, waits_in_its_own_work)
+{
+	struct contd_group *inner;
+
+	begin_pull(0);
+	inner = group_of(ex, 0, 0);
+	must(contd_event_continue(0, NULL, wait_for_it, inner, g, NULL));
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
+	cr_assert_eq(runs(&t[1]), 1);
+	must(contd_group_destroy(inner));
+	end();
+}
+
+/* One to the other and back, with a place in each. */
+Test(executor, switched)
+{
+	begin_pull(0);
+	for (unsigned i = 0; i < 20; i++) {
+		must(contd_group_set_executor(g, NULL));
+		must(contd_event_continue(0, NULL, tally_cb, &t[0], g, NULL));
+		cr_assert_eq(runs(&t[0]), i + 1, "inside the call");
+		must(contd_group_set_executor(g, ex));
+		must(contd_event_continue(0, NULL, tally_cb, &t[1], g, NULL));
+		cr_assert_eq(runs(&t[1]), i);
+		cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
+	}
+	end();
+}
+
+/* ----------------------------------------------------------------------------------------------------------- threads --- */
+
+#define MANY 4000u
+#define THREADS 3u
+
+static struct contd_event many[THREADS][MANY];
+static uint32_t ran[THREADS][MANY], ran_all;
+static struct contd_task many_task[THREADS][MANY];
+
+static void run_once(int status, void *data)
+{
+	(void)status;
+	contd__add((uint32_t *)data, 1);
+	contd__add(&ran_all, 1);
+}
+
+static void *complete_many(void *data)
+{
+	uintptr_t n = (uintptr_t)data;
+
+	for (unsigned i = 0; i < MANY; i++)
+		must(contd_event_complete(&many[n][i], 0));
+	return NULL;
+}
+
+static void from_all_sides(bool tasks)
+{
+	pthread_t lent_to[THREADS], completer[THREADS];
+
+	begin_pull(0);
+	for (unsigned n = 0; n < THREADS; n++)
+		cr_assert_eq(pthread_create(&lent_to[n], NULL, lent, NULL), 0);
+	for (unsigned n = 0; n < THREADS; n++) {
+		for (unsigned i = 0; i < MANY; i++) {
+			struct contd_event *one[1] = {&many[n][i]};
+
+			contd_task_init(&many_task[n][i], ex, (int)(i % 3) - 1, run_once, &ran[n][i]);
+			must(contd_event_continue(1, one, tasks ? contd_task_continue : run_once,
+						  tasks ? (void *)&many_task[n][i] : (void *)&ran[n][i], g, NULL));
+		}
+	}
+	for (uintptr_t n = 0; n < THREADS; n++)
+		cr_assert_eq(pthread_create(&completer[n], NULL, complete_many, (void *)n), 0);
+	for (unsigned n = 0; n < THREADS; n++)
+		cr_assert_eq(pthread_join(completer[n], NULL), 0);
+	must(contd_group_wait(g, LONG_NS));
+	cr_assert_eq(contd__load(&ran_all), THREADS * MANY);
+	for (unsigned n = 0; n < THREADS; n++)
+		for (unsigned i = 0; i < MANY; i++)
+			cr_assert_eq(ran[n][i], 1);
+	must(contd_executor_stop(ex, 1));
+	for (unsigned n = 0; n < THREADS; n++)
+		cr_assert_eq(pthread_join(lent_to[n], NULL), 0);
+	end();
+}
+
+Test(executor, continuations_from_all_sides)
+{
+	from_all_sides(false);
+}
+Test(executor, tasks_from_all_sides)
+{
+	from_all_sides(true);
+}
