@@ -15,6 +15,7 @@
 #include "ring.h"
 #ifdef RING_GLIB
 #include <contd/executor-glib.h>
+static struct contd_executor_glib glib;
 #endif
 
 static struct taskrt *runtime;
@@ -199,13 +200,34 @@ void modes_work(struct worker *w)
 
 void modes_needs(const struct options *o, int *thread_level, bool *shared)
 {
-	if (o->pool == POOL_COMM) {
+	if (o->all) {
+		*thread_level = MPI_THREAD_MULTIPLE;
+		*shared = true;
+	} else if (o->pool == POOL_COMM) {
 		*thread_level = MPI_THREAD_SERIALIZED;
 		*shared = true;
 	} else if (o->pool == POOL_GLIB || (waits(o) && o->thread_tasks)) {
 		*thread_level = MPI_THREAD_MULTIPLE;
 		*shared = true;
 	}
+}
+
+/* Where one has no executor nothing can be transferred to it; where one is used, something is. */
+bool modes_exists(const struct options *o)
+{
+	bool transfers = o->requests_transfer || o->completions_transfer;
+
+	if (o->mode == MODE_TESTSOME)
+		return !transfers && o->pool == POOL_NONE;
+#ifndef RING_GLIB
+	if (o->pool == POOL_GLIB)
+		return false;
+#endif
+	if (o->mode == MODE_TASK && !o->completions_transfer)
+		return false; /* a task of whom? */
+	if (o->pool == POOL_COMM && !o->requests_transfer)
+		return false; /* nobody else may call MPI */
+	return transfers == (o->pool != POOL_NONE);
 }
 
 static struct contd_executor *lent_threads(uint32_t flags)
@@ -236,11 +258,12 @@ static void make_pools(const struct options *o)
 	if (o->pool == POOL_TASKRT)
 		requests_pool = completions_pool = taskrt_executor(runtime);
 #ifdef RING_GLIB
-	if (o->pool == POOL_GLIB)
-		requests_pool = completions_pool = contd_executor_glib_create(o->threads, NULL);
+	if (o->pool == POOL_GLIB) {
+		if (contd_executor_glib_init(&glib, o->threads, FALSE))
+			ring_die("contd_executor_glib_init: %s", contd_error_text());
+		requests_pool = completions_pool = glib.executor;
+	}
 #endif
-	if (o->pool != POOL_NONE && !completions_pool)
-		ring_die("--executor %s: not built with it", ring_pools[o->pool]);
 }
 
 static MPI_Request make_cr(const struct options *o)
@@ -264,6 +287,8 @@ void modes_begin(struct ring *r)
 				    CONTD_MODE_MPIX};
 	const struct options *o = &r->options;
 
+	if (contd_init(NULL))
+		ring_die("contd_init: %s", contd_error_text());
 	make_pools(o);
 	r->ended = ended;
 	for (int i = 0; i < o->threads; i++) {
@@ -315,9 +340,17 @@ void modes_passed(struct ring *r)
 	}
 }
 
+static void give_back(struct contd_executor *e)
+{
+	if (contd_executor_destroy(e))
+		ring_die("contd_executor_destroy: %s", contd_error_text());
+}
+
 void modes_end(struct ring *r)
 {
-	for (int i = 0; i < r->options.threads; i++) {
+	const struct options *o = &r->options;
+
+	for (int i = 0; i < o->threads; i++) {
 		if (r->workers[i].cr != MPI_REQUEST_NULL)
 			MPI_Request_free(&r->workers[i].cr);
 	}
@@ -325,8 +358,15 @@ void modes_end(struct ring *r)
 		sem_destroy(&r->slots[i].done);
 	if (runtime)
 		taskrt_destroy(runtime);
-	else
-		contd_executor_destroy(completions_pool);
-	if (requests_pool != completions_pool)
-		contd_executor_destroy(requests_pool);
+	if (o->pool == POOL_PULL || o->pool == POOL_COMM)
+		give_back(completions_pool);
+	if (o->pool == POOL_COMM)
+		give_back(requests_pool);
+#ifdef RING_GLIB
+	if (o->pool == POOL_GLIB && contd_executor_glib_fini(&glib))
+		ring_die("contd_executor_glib_fini: %s", contd_error_text());
+#endif
+	runtime = NULL;
+	requests_pool = completions_pool = NULL;
+	contd_fini();
 }

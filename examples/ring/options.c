@@ -36,6 +36,7 @@ static const char usage[] =
 	"  --cancel PERCENT       of the steps before which a receive is cancelled; 0\n"
 	"  --warmup ITERATIONS    that are not measured; I / 10\n"
 	"  --repeat N             prints the median of N; 1\n"
+	"  --all                  every mode with every executor, one after the other: a test\n"
 	"  --beside               measure testsome by turns, in the same processes\n";
 
 void ring_die(const char *format, ...)
@@ -83,7 +84,7 @@ void ring_options(struct options *o, int argc, char **argv)
 		{"priority", 1, NULL, 'p'},  {"size", 1, NULL, 's'},      {"iterations", 1, NULL, 'I'},  {"rounds", 1, NULL, 'R'},
 		{"in-flight", 1, NULL, 'W'}, {"threads", 1, NULL, 'T'},   {"tasks", 1, NULL, 't'},       {"together", 0, NULL, '2'},
 		{"no-cr", 0, NULL, 'n'},     {"cancel", 1, NULL, 'C'},    {"warmup", 1, NULL, 'w'},      {"repeat", 1, NULL, 'N'},
-		{"beside", 0, NULL, 'b'},    {"help", 0, NULL, 'h'},      {NULL, 0, NULL, 0}};
+		{"beside", 0, NULL, 'b'},    {"all", 0, NULL, 'a'},       {"help", 0, NULL, 'h'},      {NULL, 0, NULL, 0}};
 	int c, i = 0;
 	char *end;
 
@@ -116,6 +117,7 @@ void ring_options(struct options *o, int argc, char **argv)
 		case 'w': o->warmup = number(name, optarg, NULL, 0, 1L << 32); break;
 		case 'N': o->repeat = (int)number(name, optarg, NULL, 1, 99); break;
 		case 'b': o->beside = true; break;
+		case 'a': o->all = true; break;
 		case 'h':
 			fputs(usage, stdout);
 			exit(0);
@@ -129,16 +131,13 @@ void ring_options(struct options *o, int argc, char **argv)
 #ifdef RING_PLAIN
 	o->mode = MODE_TESTSOME;
 #endif
-	if (o->mode == MODE_TESTSOME) {
-		o->pool = POOL_NONE;
-		o->requests_transfer = o->completions_transfer = o->beside = false;
-		o->cancel = 0;
-		return;
-	}
 	if (o->mode == MODE_TASK)
 		o->completions_transfer = true;
-	if (o->pool == POOL_NONE && (o->requests_transfer || o->completions_transfer))
-		ring_die("--executor none: nothing can be transferred to it, nor become a task of it");
-	if (o->pool == POOL_COMM && !o->requests_transfer)
-		ring_die("--executor comm: requests are transferred, nobody else may call MPI");
+	if (o->mode == MODE_TESTSOME)
+		o->all = o->beside = false;
+#ifndef RING_PLAIN
+	if (!o->all && !modes_exists(o))
+		ring_die("--mode %s --executor %s: that goes with other --requests and --completions only, see --help",
+			 ring_modes[o->mode], ring_pools[o->pool]);
+#endif
 }

@@ -319,12 +319,48 @@ static void measure(struct ring *r)
 		return;
 	t = median(times, o->repeat);
 	snprintf(size, sizeof(size), o->size_most > o->size_least ? "%zu-%zu" : "%zu", o->size_least, o->size_most);
-	printf("%s%s,%s,%s,%s,%s,%s,%ld,%.0f,%.6f,%.0f,%d,%d", ring_modes[o->mode], o->together ? "+together" : "",
+	printf("%s%s%s,%s,%s,%s,%s,%s,%ld,%.0f,%.6f,%.0f,%d,%d", ring_modes[o->mode], o->thread_tasks ? "+threads" : "",
+	       o->together ? "+together" : "",
 	       o->requests_transfer ? "transfer" : "inline", o->completions_transfer ? "transfer" : "inline", ring_pools[o->pool],
 	       o->high ? "high" : "normal", size, o->in_flight, messages, t, messages / t, r->ranks, o->threads);
 	if (o->beside)
 		printf(",%.0f,%.3f", messages / median(plain, o->repeat), median(ratios, o->repeat));
 	putchar('\n');
+}
+
+static void measure_one(struct ring *r)
+{
+#ifndef RING_PLAIN
+	if (r->options.mode != MODE_TESTSOME) {
+		modes_begin(r);
+		measure(r);
+		modes_end(r);
+		return;
+	}
+#endif
+	measure(r);
+}
+
+static void measure_all(struct ring *r)
+{
+#ifndef RING_PLAIN
+	struct options *o = &r->options;
+
+	for (int i = 0; i < 2 * 2 * 2 * 2 * MODE_TESTSOME * (POOL_GLIB + 1); i++) {
+		o->requests_transfer = i & 1;
+		o->completions_transfer = i & 2;
+		o->high = i & 4;
+		o->thread_tasks = i & 8;
+		o->mode = i / 16 % MODE_TESTSOME;
+		o->pool = i / 16 / MODE_TESTSOME;
+		if (!modes_exists(o) || (o->thread_tasks && o->mode != MODE_YIELD && o->mode != MODE_SUSPEND))
+			continue;
+		measure_one(r);
+		fflush(stdout);
+	}
+#else
+	(void)r;
+#endif
 }
 
 static void make_slots(struct ring *r)
@@ -379,15 +415,10 @@ int main(int argc, char **argv)
 	MPI_Comm_size(ring.comm, &ring.ranks);
 	ring.statuses = ring.options.size_most > ring.options.size_least || ring.options.cancel;
 	make_slots(&ring);
-#ifndef RING_PLAIN
-	if (ring.options.mode != MODE_TESTSOME)
-		modes_begin(&ring);
-#endif
-	measure(&ring);
-#ifndef RING_PLAIN
-	if (ring.options.mode != MODE_TESTSOME)
-		modes_end(&ring);
-#endif
+	if (ring.options.all)
+		measure_all(&ring);
+	else
+		measure_one(&ring);
 	MPI_Comm_free(&ring.comm);
 	free(ring.slots[0].buffers[0] < ring.slots[0].buffers[1] ? ring.slots[0].buffers[0] : ring.slots[0].buffers[1]);
 	free(ring.slots);

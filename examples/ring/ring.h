@@ -42,6 +42,7 @@ struct options {
 	bool thread_tasks; /* tasks that wait are threads, not taskrt's */
 	bool together;     /* a step sends one message and receives the next */
 	bool no_cr;
+	bool all;          /* that there are, one after the other */
 	int cancel;        /* percent of the steps before which a receive is cancelled */
 	int repeat;
 	bool beside;       /* each time Testsome first */
@@ -140,6 +141,7 @@ void modes_pass(struct ring *r);
 void modes_work(struct worker *w);
 void modes_passed(struct ring *r);
 void modes_end(struct ring *r);
+bool modes_exists(const struct options *o);
 void modes_needs(const struct options *o, int *thread_level, bool *shared);
 #endif
 

@@ -181,12 +181,16 @@ void taskrt_run(struct taskrt *rt)
 		t = exchange(rt, t, &queued);
 		if (!t || turns-- == 0) {
 			turns = queued;
-			idle = rt->progress(rt->data) > 0 || t ? 0 : idle + 1;
+			idle = rt->progress(rt->data) > 0 ? 0 : idle + 1;
+			if (idle % IDLE_MOST == 0 && idle)
+				sched_yield(); /* there may be more threads than processors */
 		}
 		if (t) {
 			int state = RUNS;
 
 			enter(&thread, t);
+			if (t->wish != YIELDS)
+				idle = 0;
 			/* From here on it may be resumed: release and acquire as in taskrt_resume(). */
 			if (t->wish == SUSPENDS && __atomic_compare_exchange_n(&t->state, &state, SLEEPS, 0, __ATOMIC_ACQ_REL,
 									      __ATOMIC_ACQUIRE))
@@ -195,8 +199,6 @@ void taskrt_run(struct taskrt *rt)
 				__atomic_store_n(&t->state, RUNS, __ATOMIC_RELAXED);
 		} else if (idle && __atomic_load_n(&rt->stopped, __ATOMIC_ACQUIRE)) {
 			return;
-		} else if (idle > IDLE_MOST) {
-			sched_yield();
 		}
 	}
 }
