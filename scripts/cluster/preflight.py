@@ -35,7 +35,7 @@ def slots(launcher, taken, options):
     advice = ("Give them more in --hosts (NAME:SLOTS), choose fewer with --ranks, leave those tests out with "
               "--exclude, or share processors with --oversubscribe.")
     for alone, most in ((False, total), (True, first)):
-        many = [(ranks, test.name) for test, ranks in taken if test.mpi and one_host(test) == alone and ranks > most]
+        many = [(ranks, test.name) for test, ranks in taken if test.mpi and test.one_host == alone and ranks > most]
         if many:
             yield ("More ranks than slots: %d tests (the first is %s) need up to %d ranks%s, the hosts have %d slots "
                    "(%s). %s" % (len(many), many[0][1], max(many)[0], " on one host" if alone else "", total,
@@ -48,16 +48,6 @@ def slots(launcher, taken, options):
     if options.ranks and each and options.ranks > each * len(launcher.hosts):
         yield ("More ranks than places: --ranks %d with --ranks-per-node %d needs %d hosts, there are %d." %
                (options.ranks, each, -(-options.ranks // each), len(launcher.hosts)))
-
-
-# Doorbells ring on one host; one_key*.c have memory in common, made with shm_open(3). filecopy's test reads in /tmp what
-# another rank has written; tests with files take $TMPDIR, which is a shared folder where a job has several hosts.
-ONE_HOST = re.compile(r"^(bell|(mpi|coexist)\.one_key\w*|example\.filecopy)\b")
-
-
-def one_host(test):
-    """All ranks of these must be on one host."""
-    return bool(ONE_HOST.match(test.name))
 
 
 def probe(launcher, build, folder, flavours, options):

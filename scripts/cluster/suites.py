@@ -26,6 +26,7 @@ class Test:
         self.folder = properties.get("WORKING_DIRECTORY", build.folder)
         self.skip = int(properties.get("SKIP_RETURN_CODE", 77))
         self.required = properties.get("REQUIRED_FILES", [])
+        self.one_host = "one-host" in self.labels  # tests/CMakeLists.txt: ONE_HOST
         self.bad = properties.get("FAIL_REGULAR_EXPRESSION", [])
         self.environment = dict(entry.split("=", 1) for entry in properties.get("ENVIRONMENT", []) if "=" in entry)
         self.command = command

@@ -25,11 +25,12 @@ static bool returns_at_completion(const struct contd_mode_attr *how)
 
 /* --------------------------------------------------------------------------------------------------------- its end --- */
 
+/* An error code has become a class by now: MPI_Error_class is no matter of a handler's. */
 static void call_done(int status, void *data)
 {
 	struct contd_mpi_op *op = data;
 
-	op->done(op, status);
+	op->done(op, status == MPI_SUCCESS ? status : contd__mpi_error_class(status));
 }
 
 /* It is complete, and the caller may run what is to be done. */
@@ -63,7 +64,7 @@ static void completed(struct contd_mpi_op *op, int status)
 			contd_task_init(&op->work, how->completions, how->priority, call_done, op);
 			contd_task_continue(status, &op->work);
 		} else {
-			op->done(op, status);
+			call_done(status, op);
 		}
 		return;
 	}
@@ -229,7 +230,7 @@ static int wait_for(struct contd_mpi_op *op)
 		op->how->suspend(op->task);
 	else
 		sleep_through(op);
-	return finish(op, op->status);
+	return finish(op, op->status == MPI_SUCCESS ? MPI_SUCCESS : contd__mpi_error_class(op->status));
 }
 
 /* ---------------------------------------------------------------------------------------------------------- issuing --- */

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <contd/modes.h>
 #include <contd/mpi.h>
 
 #include <stdio.h>
+#include <string.h>
 
 static void count(MPI_Status *statuses, void *data)
 {
 	(void)statuses;
 	++*(int *)data;
+}
+
+static int received_too;
+
+static int exchange(struct contd_mpi_op *op)
+{
+	MPI_Irecv(&received_too, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &op->requests[0]);
+	return MPI_Isend(op->data, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &op->requests[1]);
 }
 
 int main(int argc, char **argv)
@@ -16,6 +26,8 @@ int main(int argc, char **argv)
 	int sent = 42;
 	int received = 0;
 	int ran = 0;
+	struct contd_mode_attr how;
+	struct contd_mpi_op op;
 
 	MPI_Init(&argc, &argv);
 	MPI_Continue_init(MPI_INFO_NULL, &cr);
@@ -26,6 +38,17 @@ int main(int argc, char **argv)
 	if (ran != 1 || received != sent)
 		fprintf(stderr, "ran %d times, received %d\n", ran, received);
 	MPI_Request_free(&cr);
+	memset(&how, 0, sizeof(how));
+	how.size = sizeof(how);
+	how.mode = CONTD_MODE_SUSPEND;
+	op.count = 2;
+	op.requests = operations;
+	op.statuses = MPI_STATUSES_IGNORE;
+	op.issue = exchange;
+	op.done = NULL;
+	op.data = &sent;
+	if (contd_mpi_op_run(&op, &how) != MPI_SUCCESS || received_too != sent)
+		fprintf(stderr, "received %d\n", received_too);
 	MPI_Finalize();
-	return ran == 1 && received == sent ? 0 : 1;
+	return ran == 1 && received == sent && received_too == sent ? 0 : 1;
 }

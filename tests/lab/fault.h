@@ -3,9 +3,10 @@
  * What the programs share to which something is done from outside (see faults): a count of continuations, and where they
  * stand when nothing comes any more.
  *
- *	fault_count(good)     a continuation has run; "flowing HOST PID" is printed, once a second
+ *	fault_count(good)     a continuation has run; "flowing HOST PID" is printed, a few times a second
  *	fault_over()          it is over: the file FOLDER/end is there
- *	fault_late()          so long after that nothing more is expected; or SIGTERM came: report and go
+ *	fault_late()          nothing more is expected: the file FOLDER/lost is there, or nothing has come for very long; or
+ *	                      SIGTERM came: report and go
  *	fault_report(left)    where the continuations stand; 0 if that adds up
  */
 #ifndef TESTS_LAB_FAULT_H
@@ -23,20 +24,21 @@
 
 #include <contd/contd.h>
 
-#define FAULT_FLOWING 300 /* continuations that have run by then */
+#define FAULT_FLOWING 300  /* continuations that have run by then */
+#define FAULT_TELL_MS 200  /* between two lines */
+#define FAULT_LATE_MS 50000
 
 static const char *fault_folder, *fault_who = "";
 static long fault_started, fault_ran, fault_failed;
 static volatile sig_atomic_t fault_terminated;
-static time_t fault_last, fault_told;
-static long fault_seconds = 50; /* after which what has not come by then is taken for lost: FAULT_SECONDS */
+static int64_t fault_last, fault_told;
 
-static inline time_t fault_now(void)
+static inline int64_t fault_now(void) /* ms */
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
+	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
 
 static void fault_on_term(int signo)
@@ -53,17 +55,20 @@ static inline void fault_init(const char *folder)
 	action.sa_handler = fault_on_term;
 	sigaction(SIGTERM, &action, NULL);
 	fault_folder = folder;
-	if (getenv("FAULT_SECONDS"))
-		fault_seconds = atol(getenv("FAULT_SECONDS"));
 	fault_last = fault_now();
+}
+
+static inline bool fault_there(const char *file)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s", fault_folder, file);
+	return access(path, F_OK) == 0;
 }
 
 static inline bool fault_over(void)
 {
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s/end", fault_folder);
-	return access(path, F_OK) == 0;
+	return fault_there("end");
 }
 
 static inline void fault_count(bool good)
@@ -75,7 +80,7 @@ static inline void fault_count(bool good)
 	if (!good)
 		return;
 	fault_last = fault_now();
-	if (fault_ran < FAULT_FLOWING || fault_told == fault_last)
+	if (fault_ran < FAULT_FLOWING || fault_last - fault_told < FAULT_TELL_MS)
 		return;
 	fault_told = fault_last;
 	gethostname(host, sizeof(host) - 1);
@@ -85,7 +90,7 @@ static inline void fault_count(bool good)
 
 static inline bool fault_late(void)
 {
-	return fault_terminated || fault_now() - fault_last > fault_seconds;
+	return fault_terminated || fault_there("lost") || fault_now() - fault_last > FAULT_LATE_MS;
 }
 
 /*

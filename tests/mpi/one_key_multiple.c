@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
+/* one host: the ranks have memory in common */
 /*
  * With MPI_THREAD_MULTIPLE one info key is enough: threads that know of contd nothing but MPI_Continue_init with
  * mpi_continue_async_signal_safe, and MPI_Continue, are interrupted while all of them compute, outside any region.

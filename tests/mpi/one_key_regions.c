@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
+/* one host: the ranks have memory in common */
 /*
  * Compute regions do for continuations that are not async-signal-safe, at every thread level, what one info key does for
  * those that are: no thread calls anything while it computes, and yet callbacks that allocate and print run. At levels

@@ -382,7 +382,8 @@ static int pool_submit(void *data, struct contd_work *work, int priority)
 		rc = -EAGAIN;
 	} else {
 		pool.work[pool.count] = work;
-		pool.priority[pool.count++] = priority;
+		pool.priority[pool.count] = priority;
+		contd__store_release(&pool.count, pool.count + 1); /* some look at it without the lock */
 	}
 	pthread_mutex_unlock(&pool.lock);
 	return rc;
@@ -492,7 +493,7 @@ Test(executor, refused_on_the_daemon)
 	must(contd_event_continue(1, es[1], tally_cb, &t[1], g, NULL));
 	must(contd_event_complete(&e[0], 0));
 	must(contd_event_complete(&e[1], 0));
-	await(contd__load(&pool.count) == 2);
+	await(contd__load_acquire(&pool.count) == 2);
 	cr_assert_eq(pool.context, CONTEXT_DAEMON);
 	cr_assert_eq(pool.refused, 5);
 	cr_assert_eq(runs(&t[0]) + runs(&t[1]), 0);

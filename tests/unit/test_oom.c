@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory runs out at each request in turn; what was there before goes on working. */
+#include <contd/executor.h>
+
 #include "unit.h"
 
 TestSuite(oom, .timeout = WATCHDOG);
@@ -131,5 +133,30 @@ Test(oom, all_slots_are_used)
 	must(contd_group_wait(g, PATIENCE_SECONDS * 1000000000ll));
 	for (unsigned i = 0; i < 102; i++)
 		cr_assert_eq(runs(&t[i]), i < CHUNK_FIRST ? i != 5 : i >= 100);
+	cr_assert_eq(contd_fini(), 0);
+}
+
+/* Nothing of an executor is asked for later: what becomes ready needs no memory. */
+Test(oom, executor)
+{
+	static struct contd_task task;
+	struct contd_executor *executor;
+	struct contd_group *g;
+
+	start(CONTD_AGENT_CALLER);
+	budget(0);
+	must_fail(contd_executor_create(NULL, &executor), ENOMEM);
+	budget(-1);
+	must(contd_executor_create(NULL, &executor));
+	must(contd_group_create(NULL, &g));
+	budget(0);
+	must(contd_group_set_executor(g, executor));
+	contd_task_init(&task, executor, 0, tally_cb, &t[0]);
+	must(contd_task_submit(&task, 0));
+	must(contd_event_continue(0, NULL, tally_cb, &t[1], g, NULL));
+	cr_assert_eq(contd_executor_run(executor, 0, 0), 2);
+	budget(-1);
+	must(contd_group_destroy(g));
+	must(contd_executor_destroy(executor));
 	cr_assert_eq(contd_fini(), 0);
 }

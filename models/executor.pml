@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A pull executor: what is submitted is found by a thread that is lent to it and may be asleep, or by an event loop that is
+ * told; and who waits for it all may destroy the executor: contd_task_submit, contd__executor_tell_sig,
+ * contd__executor_done_sig (src/dispatch/handover.c), lend, sleep_on, contd_executor_stop, contd_executor_destroy
+ * (src/dispatch/executor.c).
+ *
+ * check: safety
+ * mutant: NO_HOLD safety who submits has nothing in hand of its own: what it tells may be gone
+ * mutant: TELL_FIRST safety it tells before the work can be found
+ * mutant: SLEEP_NO_LOOK safety a thread does not look between saying that it sleeps and sleeping
+ * mutant: SLEEP_LATE safety a thread reads the futex word after it has looked
+ * mutant: STOP_SILENT safety threads that sleep are not woken to end
+ * mutant: NOTIFIED_LATE safety the loop says that it has looked after it has looked
+ * mutant: DESTROY_BLIND safety it is destroyed with something in hand
+ *
+ * Two threads submit one task each. There are two lent threads, or one loop, which notify() makes ready. Who has submitted nothing waits
+ * until both have run, stops the threads, and destroys. The list of tasks is a count here: pushing is one exchange, and
+ * who takes holds a mutex.
+ */
+byte queue, ran;
+byte in_hand, threads;
+bool stopped, freed;
+byte sleepers;
+bool changed[2];   /* the futex word, since this thread has read it */
+bool asleep[2];
+bool loop;         /* an event loop, and no lent threads */
+bool notified, readable;
+byte submitting = 2;
+
+inline touch()
+{
+	assert(!freed)
+}
+
+inline wake_one()
+{
+	d_step {
+		touch();
+		changed[0] = true;
+		changed[1] = true
+	}
+	if
+	:: asleep[0] -> asleep[0] = false
+	:: asleep[1] -> asleep[1] = false
+	:: !asleep[0] && !asleep[1]
+	fi
+}
+
+/* contd__executor_tell_sig */
+inline tell()
+{
+	if
+	:: loop ->
+		if
+		:: atomic { !notified -> touch(); notified = true }
+			readable = true
+		:: notified -> touch()
+		fi
+	:: !loop && sleepers > 0 -> wake_one()
+	:: !loop && sleepers == 0 -> touch()
+	fi
+}
+
+proctype Submitter()
+{
+#ifdef MUTANT_NO_HOLD
+	in_hand++;
+#else
+	in_hand = in_hand + 2;
+#endif
+#ifdef MUTANT_TELL_FIRST
+	tell();
+	queue++;
+#else
+	queue++;
+	tell();
+#endif
+#ifndef MUTANT_NO_HOLD
+	in_hand--;
+#endif
+	submitting--
+}
+
+/* run_work; got is 1 if there was something */
+inline take(got)
+{
+	d_step {
+		touch();
+		got = (queue > 0);
+		queue = queue - got
+	}
+	if
+	:: got ->
+		ran++;
+		d_step { touch(); in_hand-- }
+	:: else
+	fi
+}
+
+proctype Lent(byte me)
+{
+	byte got;
+
+	do
+	:: take(got);
+		if
+		:: got
+		:: !got && stopped -> break
+		:: !got && !stopped ->
+			sleepers++;
+#ifndef MUTANT_SLEEP_LATE
+			changed[me] = false;
+#endif
+#ifndef MUTANT_SLEEP_NO_LOOK
+			if
+			:: queue > 0 || stopped
+			:: queue == 0 && !stopped ->
+#endif
+#ifdef MUTANT_SLEEP_LATE
+				changed[me] = false;
+#endif
+				/* futex(2) */
+				if
+				:: atomic { !changed[me] -> asleep[me] = true }
+					!asleep[me]
+				:: changed[me]
+				fi
+#ifndef MUTANT_SLEEP_NO_LOOK
+			fi
+#endif
+			;
+			sleepers--
+		fi
+	od;
+	threads--
+}
+
+/* It ends when it is told that all has run, which is no matter of the executor's. */
+proctype Loop()
+{
+	byte got;
+
+	do
+	:: atomic { readable -> readable = false }
+#ifndef MUTANT_NOTIFIED_LATE
+		notified = false;
+#endif
+		do
+		:: take(got);
+			if
+			:: got
+			:: !got -> break
+			fi
+		od;
+#ifdef MUTANT_NOTIFIED_LATE
+		notified = false
+#endif
+	:: ran == 2 && !readable -> break
+	od;
+	threads--
+}
+
+init
+{
+	atomic {
+		if
+		:: loop = true; threads = 1; run Loop()
+		:: threads = 2; run Lent(0); run Lent(1)
+		fi;
+		run Submitter();
+		run Submitter()
+	}
+	ran == 2;
+	if
+	:: !loop ->
+		stopped = true;
+#ifndef MUTANT_STOP_SILENT
+		d_step {
+			changed[0] = true;
+			changed[1] = true;
+			asleep[0] = false;
+			asleep[1] = false
+		}
+#endif
+	:: else
+	fi;
+	threads == 0;
+#ifndef MUTANT_DESTROY_BLIND
+	in_hand == 0;
+#endif
+	freed = true
+}
