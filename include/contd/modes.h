@@ -76,6 +76,8 @@ struct contd_mpi_op {
 	const struct contd_mode_attr *how;
 	struct contd_task work;
 	MPI_Status own;
+	struct contd_carried carried;
+	MPI_Request hooked;
 	uint32_t state;
 	int status;
 };

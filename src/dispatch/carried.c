@@ -138,6 +138,11 @@ void contd__carried_release_all_sig(void)
 
 /* --------------------------------------------------------------------------------------------------- without a slot --- */
 
+static bool may_be_taken(const struct contd_group *g)
+{
+	return g->max_poll < 0 && !(contd__load_seq(&g->flags) & (CONTD_POLL_ONLY | GROUP_EXECUTOR));
+}
+
 /* At once the whole of it: or what comes later would run before what came first. */
 static bool take(struct contd_carried *const c[], uint32_t n)
 {
@@ -151,7 +156,7 @@ static bool take(struct contd_carried *const c[], uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		struct contd_group *g = c[i]->group;
 
-		if (g != last && (g->max_poll >= 0 || contd__load_seq(&g->flags) & (CONTD_POLL_ONLY | GROUP_EXECUTOR)))
+		if (g != last && !may_be_taken(g))
 			return false;
 		last = g;
 		t->carried[count + i] = c[i];
@@ -164,6 +169,27 @@ void contd__carried_done_sig(struct contd_carried *const c[], uint32_t n)
 {
 	if (!take(c, n))
 		make_all_ready(c, n);
+}
+
+void contd__carried_at_once(struct contd_carried *c)
+{
+	struct contd__taking *t = contd__self.running, mine;
+
+	if (contd__may_run_inline(c->group)) {
+		contd__taking_init(&mine, UINT32_MAX);
+		mine.carried[mine.count++] = c;
+		CONTD_COUNT(run_inline, 1);
+		contd__taken_run(&mine);
+		if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
+			contd__guard_pickup();
+		return;
+	}
+	/* Behind those that run just now, as many as there is room for: then others, and sources, have their turn. */
+	if (t && t->count < t->room && contd__self.context == CONTEXT_THREAD && !contd__marked_sig(CLASSES_ALL) &&
+	    may_be_taken(c->group) && !(c->group->flags & CONTD_ENQUEUE_COMPLETE))
+		t->carried[t->count++] = c;
+	else
+		make_all_ready(&c, 1);
 }
 
 /* The next ones of one group; a frame for all of them, where the watchdog does not tell them apart. */

@@ -36,7 +36,7 @@ static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
 }
 
 /* Returns how many ran. */
-uint32_t contd__taken_run(struct contd__taking *t);
+CONTD_INTERNAL_API uint32_t contd__taken_run(struct contd__taking *t);
 
 /*
  * So many and the reserve must find slots when they are complete: then nobody can be told that memory is short. 0, -ENOMEM,
@@ -65,6 +65,12 @@ static inline int contd__carried_begin(struct contd_carried *c, contd_callback *
 
 /* It does not, after all. */
 CONTD_INTERNAL_API void contd__carried_forget(struct contd_carried *c);
+
+/*
+ * c is complete, with its status, in the call that began it: it runs before this one returns, where nothing else runs on the
+ * thread, else after what runs. Ordinary threads, regions' handlers.
+ */
+CONTD_INTERNAL_API void contd__carried_at_once(struct contd_carried *c);
 
 /* These are complete, each with its status. */
 CONTD_INTERNAL_API void contd__carried_done_sig(struct contd_carried *const c[], uint32_t n);

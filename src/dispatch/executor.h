@@ -57,6 +57,12 @@ int contd__executor_takes_sig(struct contd_group *g, struct contd__slot *s);
 /* It wants nothing from the daemon just now. */
 bool contd__executor_rests_sig(const struct contd_group *g);
 
+/*
+ * Submit a task for which the group is outstanding (or NULL) until it has run. 0 or what submit() returns. Handlers: pull
+ * executors only.
+ */
+CONTD_INTERNAL_API int contd__task_hand_over(struct contd_task *task, int status, struct contd_group *group);
+
 /* One less in hand; it may be gone afterwards. */
 void contd__executor_done_sig(struct contd_executor *ex);
 

@@ -104,6 +104,13 @@ static int submit(struct contd_task *task)
 	return rc;
 }
 
+int contd__task_hand_over(struct contd_task *task, int status, struct contd_group *group)
+{
+	task->status = status;
+	task->group = group;
+	return submit(task);
+}
+
 int contd_task_submit(struct contd_task *task, int status)
 {
 	int rc = contd__check_live();
@@ -116,9 +123,7 @@ int contd_task_submit(struct contd_task *task, int status)
 		return contd__fail(-EINVAL, "contd_task_submit: the priority must be one of enum contd_priority");
 	if (contd__in_handler() && task->executor->ops.submit)
 		return contd__fail(-EPERM, "contd_task_submit: not in a signal handler, with a push executor");
-	task->status = status;
-	task->group = NULL;
-	rc = submit(task);
+	rc = contd__task_hand_over(task, status, NULL);
 	return rc ? contd__fail(rc, "contd_task_submit: the executor's submit() refuses it") : 0;
 }
 
@@ -127,11 +132,9 @@ void contd_task_continue(int status, void *data)
 	struct contd_task *task = data;
 	struct contd_group *g = contd__self.frame ? (struct contd_group *)contd__self.frame->group : NULL;
 
-	task->status = status;
-	task->group = g;
 	if (g)
 		contd__add(&g->life, 1);
-	if (submit(task) == 0)
+	if (contd__task_hand_over(task, status, g) == 0)
 		return;
 	if (g)
 		contd__group_count_down_sig(g, 1);

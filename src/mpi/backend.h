@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 
+#include <contd/modes.h>
 #include <contd/mpi.h>
 
 #include "dispatch/group.h"
@@ -114,6 +115,16 @@ struct contd__mpi_backend {
 	 * count where crs_count says so. */
 	uint32_t (*hook)(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
 			 bool count_crs);
+	/*
+	 * The short way, for an operation of one plain request (mpi/modes.c); these may be NULL. quick_look: SEEN_NOTHING: not
+	 * this one. SEEN_COMPLETE: it is finished as Test would, with its error code in op->status. SEEN_PENDING: quick_hook
+	 * comes next, after which contd__quick_done() is called when it is complete, inside MPI, and somebody calls
+	 * quick_release() with what op->hooked was then, whose error is told where `code` is one. Any thread.
+	 */
+	enum contd__seen (*quick_look)(struct contd_mpi_op *op);
+	void (*quick_hook)(struct contd_mpi_op *op);
+	void (*quick_release)(MPI_Request request, int code);
+
 	/* Call the error handlers of operations that failed. Threads that may call MPI. */
 	void (*ops_tell)(struct contd__set *set);
 	/* All have finished: tell what was not told, and give back what is not the program's any more. */
@@ -127,6 +138,9 @@ extern const struct contd__mpi_backend contd__mpi_portable;
 extern const struct contd__mpi_backend *contd__mpi;
 extern struct contd__source contd__mpi_source;
 extern uint32_t contd__mpi_open;
+
+/* modes.c: it is complete; op->status and the program's status say how. Inside MPI's progress. */
+void contd__quick_done(struct contd_mpi_op *op);
 
 extern MPI_Status contd__status_empty; /* MPI 4.1, 3.7.3; MPI_ERROR is MPI_SUCCESS */
 

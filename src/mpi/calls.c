@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "dispatch/carried.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
 #include "mpi/template.h"
@@ -82,18 +83,19 @@ static unsigned cr_run(struct contd__cr *cr)
 /* MPI's progress in a test or wait of one CR. */
 static void cr_progress(struct contd__cr *cr, bool waiting)
 {
+	struct contd__taking taking, *outer = contd__self.take;
 	struct contd__call *call = contd__call;
-	struct contd__slot *taken;
 
+	contd__taking_init(&taking, UINT32_MAX);
+	contd__self.take = &taking;
 	call->takes = cr->group->max_poll < 0 ? cr->group : NULL;
 	contd__mpi->progress(waiting ? PROGRESS_WAITING : PROGRESS);
 	call->takes = NULL;
-	taken = call->taken;
-	if (!taken)
-		return;
+	contd__self.take = outer;
+	taking.slot = call->taken;
 	call->taken = NULL;
 	contd__call = NULL;
-	contd__slot_run_taken(taken);
+	contd__taken_run(&taking);
 	contd__call = call;
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
 		contd__guard_pickup();

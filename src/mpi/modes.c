@@ -8,6 +8,7 @@
 
 #include <contd/modes.h>
 
+#include "dispatch/carried.h"
 #include "dispatch/executor.h"
 #include "dispatch/wait.h"
 #include "mpi/backend.h"
@@ -16,7 +17,7 @@
 #define LENT_NAP_NS 1000000 /* after which it looks for other work */
 
 /* op->state, of modes that return at completion. */
-enum { UNDER_WAY, COMPLETE };
+enum { UNDER_WAY, COMPLETE, ASLEEP };
 
 static bool returns_at_completion(const struct contd_mode_attr *how)
 {
@@ -69,16 +70,15 @@ static void completed(struct contd_mpi_op *op, int status)
 		return;
 	}
 	op->status = status;
-	/* Release: pairs with the acquire in wait_for. The operation may be gone after that. */
-	contd__store_release(state, COMPLETE);
-	if (how->mode == CONTD_MODE_YIELD_WHILE)
-		return;
-	if (how->resume) {
-		how->resume(task);
-	} else {
+	/* Release: pairs with the acquire in under_way. The operation may be gone after that. */
+	if (how->mode == CONTD_MODE_YIELD_WHILE || how->resume)
+		contd__store_release(state, COMPLETE);
+	else if (contd__xchg(state, COMPLETE) == ASLEEP)
 		syscall(SYS_futex, state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	else
 		contd__wake_sleepers_sig();
-	}
+	if (how->mode == CONTD_MODE_SUSPEND && how->resume)
+		how->resume(task);
 }
 
 static void completed_draft(MPI_Status *statuses, void *data)
@@ -172,14 +172,134 @@ static int wait_here(struct contd_mpi_op *op)
 
 static int issue(struct contd_mpi_op *op)
 {
-	return op->issue ? contd__mpi_error_class(op->issue(op)) : MPI_SUCCESS;
+	int rc = op->issue ? op->issue(op) : MPI_SUCCESS;
+
+	return rc == MPI_SUCCESS ? rc : contd__mpi_error_class(rc);
+}
+
+/* ----------------------------------------------------------------------------------------------------- the short way --- */
+
+/*
+ * One plain request, where the backend has a short way: no set, and no slot while it waits. The operation carries its
+ * continuation (dispatch/carried.h); or, where it only sets a word or is handed to a pull executor, that is done inside MPI's
+ * progress.
+ */
+
+/* The request goes back to MPI: with an error before the callback, for its handler comes first. */
+static void quick_run(int code, void *data)
+{
+	struct contd_mpi_op *op = data;
+	MPI_Request request = op->hooked;
+
+	if (__builtin_expect(code != MPI_SUCCESS, 0) && request != MPI_REQUEST_NULL) {
+		contd__mpi->quick_release(request, code);
+		request = MPI_REQUEST_NULL;
+	}
+	call_done(code, op);
+	if (request != MPI_REQUEST_NULL)
+		contd__mpi->quick_release(request, code);
+}
+
+static void quick_task(struct contd_mpi_op *op)
+{
+	contd_task_init(&op->work, op->how->completions, op->how->priority, quick_run, op);
+}
+
+static void quick_carried(int code, void *data)
+{
+	struct contd_mpi_op *op = data;
+
+	if (returns_at_completion(op->how)) {
+		completed(op, code); /* who waits gives the request back */
+	} else if (op->how->completions) {
+		quick_task(op);
+		contd_task_continue(code, &op->work);
+	} else {
+		quick_run(code, op);
+	}
+}
+
+/* Nothing of the program's is called for it, but what pull executors' notify() is: it may be done inside MPI. */
+static bool inside_mpi(const struct contd_mode_attr *how)
+{
+	return returns_at_completion(how) ? !how->resume : how->completions && !how->completions->ops.submit;
+}
+
+void contd__quick_done(struct contd_mpi_op *op)
+{
+	struct contd_carried *c = &op->carried;
+
+	c->status = op->status;
+	if (!inside_mpi(op->how)) {
+		contd__carried_done_sig(&c, 1);
+	} else if (returns_at_completion(op->how)) {
+		completed(op, op->status);
+	} else {
+		quick_task(op);
+		contd__task_hand_over(&op->work, op->status, c->group);
+	}
+}
+
+/* It is complete already; `group` is outstanding for it, or NULL: without memory for that. */
+static void quick_complete(struct contd_mpi_op *op, struct contd_group *group)
+{
+	if (returns_at_completion(op->how)) {
+		completed(op, op->status);
+		return;
+	}
+	if (op->how->completions) {
+		quick_task(op);
+		if (contd__task_hand_over(&op->work, op->status, group) == 0)
+			return;
+	}
+	op->carried.status = op->status;
+	if (group)
+		contd__carried_at_once(&op->carried);
+	else
+		quick_run(op->status, op);
+}
+
+/* false: the long way must be gone. */
+static bool attach_quick(struct contd_mpi_op *op)
+{
+	const struct contd_mode_attr *how = op->how;
+	bool waits = returns_at_completion(how), inside = inside_mpi(how);
+	struct contd__cr *cr = !waits && names_cr(how) ? contd__mpi->cr_of(how->cont_req) : NULL;
+	struct contd_group *group;
+	enum contd__seen seen;
+
+	if (!contd__mpi->quick_look || op->count != 1 || how->mode == CONTD_MODE_MPIX || (cr && cr->revised))
+		return false;
+	/* A callback in a handler could not give the request back. */
+	group = cr ? cr->group : contd__mpi_loose(where(how));
+	if (!group || (group->flags & CONTD_ASYNC_SIGNAL_SAFE && !inside) || group->flags & GROUP_EXECUTOR)
+		return false;
+	seen = contd__mpi->quick_look(op);
+	if (seen == SEEN_NOTHING)
+		return false;
+	if (waits && (inside || seen == SEEN_COMPLETE)) {
+		/* Nothing is outstanding but who waits. */
+	} else if (contd__carried_begin(&op->carried, quick_carried, op, group)) {
+		if (seen == SEEN_PENDING)
+			return false;
+		group = NULL;
+	} else if (cr) {
+		contd__cr_registered(cr);
+		if (contd__mpi->cr_changed)
+			contd__mpi->cr_changed(cr);
+	}
+	if (seen == SEEN_PENDING)
+		contd__mpi->quick_hook(op);
+	else
+		quick_complete(op, group);
+	return true;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- waiting --- */
 
 static bool under_way(const void *data)
 {
-	return contd__load_acquire(&((const struct contd_mpi_op *)data)->state) == UNDER_WAY;
+	return contd__load_acquire(&((const struct contd_mpi_op *)data)->state) != COMPLETE;
 }
 
 static void yield(const struct contd_mpi_op *op)
@@ -194,6 +314,14 @@ static void yield(const struct contd_mpi_op *op)
 static bool others_look(const struct contd_mode_attr *how)
 {
 	return how->requests || (contd__load_seq(&contd__dispatch.daemon_mode) && contd__mpi_source.where & WHERE_DAEMON);
+}
+
+static void sleep_until_woken(struct contd_mpi_op *op)
+{
+	uint32_t now = UNDER_WAY;
+
+	if (contd__cas(&op->state, &now, ASLEEP) || now == ASLEEP)
+		syscall(SYS_futex, &op->state, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
 }
 
 /*
@@ -212,7 +340,7 @@ static void sleep_through(struct contd_mpi_op *op)
 		else if (!under_way(op))
 			break;
 		else if (!contd__self.executor && others_look(op->how))
-			syscall(SYS_futex, &op->state, FUTEX_WAIT_PRIVATE, UNDER_WAY, NULL, NULL, 0);
+			sleep_until_woken(op);
 		else if (contd__drive(NULL, UINT32_MAX, false, true))
 			contd__idle_over(&idling);
 		else if (under_way(op))
@@ -230,6 +358,8 @@ static int wait_for(struct contd_mpi_op *op)
 		op->how->suspend(op->task);
 	else
 		sleep_through(op);
+	if (op->hooked != MPI_REQUEST_NULL)
+		contd__mpi->quick_release(op->hooked, op->status);
 	return finish(op, op->status == MPI_SUCCESS ? MPI_SUCCESS : contd__mpi_error_class(op->status));
 }
 
@@ -242,7 +372,7 @@ static void issue_there(int status, void *data)
 	int rc = issue(op);
 
 	(void)status;
-	if (rc == MPI_SUCCESS && attach(op) == MPI_SUCCESS)
+	if (rc == MPI_SUCCESS && (attach_quick(op) || attach(op) == MPI_SUCCESS))
 		return;
 	completed(op, rc == MPI_SUCCESS ? wait_here(op) : rc);
 }
@@ -269,7 +399,7 @@ static int here(struct contd_mpi_op *op)
 	}
 	if (how->mode == CONTD_MODE_SUSPEND && test(op, &rc))
 		return finish(op, rc);
-	rc = attach(op);
+	rc = attach_quick(op) ? MPI_SUCCESS : attach(op);
 	if (rc != MPI_SUCCESS)
 		return finish(op, wait_here(op));
 	return returns_at_completion(how) ? wait_for(op) : MPI_SUCCESS;
@@ -303,6 +433,7 @@ int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how)
 		return contd__mpi_error(rc);
 	op->how = how;
 	op->state = UNDER_WAY;
+	op->hooked = MPI_REQUEST_NULL;
 	return how->requests ? transfer(op) : here(op);
 }
 

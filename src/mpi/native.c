@@ -641,6 +641,88 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 	return done;
 }
 
+/* ------------------------------------------------------------------------------------------------- the short way --- */
+
+/*
+ * Operations of contd_mpi_op_run(), where threads do not meet in MPI (`alone`): what one looks at nobody changes then, so no callback is
+ * missed, and no set is needed that who looks again could find. Requests are given back by whoever has run what is to be
+ * done; where that thread must not call MPI they are linked by complete_cb_data, and the next progress gives them back.
+ */
+static struct contd__ompi_request *given_back;
+static bool alone;
+
+static enum contd__seen quick_look(struct contd_mpi_op *op)
+{
+	struct contd__ompi_request *r = inside(op->requests[0]);
+
+	if (!alone || !r || r->free == cr_free || r->persistent || r->type == OMPI_TYPE_GEN ||
+	    r->state != OMPI_ACTIVE || r->complete_cb)
+		return SEEN_NOTHING;
+	if (r->complete == OMPI_COMPLETED) {
+		op->status = finish_complete(op->requests, op->statuses == MPI_STATUSES_IGNORE ? NULL : op->statuses);
+		return SEEN_COMPLETE;
+	}
+	return r->complete == OMPI_PENDING ? SEEN_PENDING : SEEN_NOTHING;
+}
+
+static int on_quick(struct contd__ompi_request *request)
+{
+	struct contd_mpi_op *op = request->complete_cb_data;
+
+	if (contd__load(&stopped))
+		return 0;
+	status_mend(request);
+	if (op->statuses != MPI_STATUSES_IGNORE)
+		op->statuses[0] = request->status;
+	op->status = request->status.MPI_ERROR;
+	request->complete_cb = NULL;
+	request->complete = OMPI_COMPLETED;
+	contd__sub(&ops_hooked, 1);
+	contd__quick_done(op);
+	return 1;
+}
+
+static void quick_hook(struct contd_mpi_op *op)
+{
+	struct contd__ompi_request *r = inside(op->requests[0]);
+
+	if (contd__add(&ops_hooked, 1) == 0)
+		contd__pending_sig();
+	op->hooked = op->requests[0];
+	op->requests[0] = MPI_REQUEST_NULL;
+	r->complete_cb_data = op;
+	r->complete_cb = on_quick;
+}
+
+static void quick_release(MPI_Request request, int code)
+{
+	struct contd__ompi_request *r = inside(request);
+
+	if (contd__mpi_thread_may()) {
+		if (code != MPI_SUCCESS)
+			tell(r, &r->status);
+		r->free(&request);
+		return;
+	}
+	r->complete_cb_data = contd__load(&given_back);
+	while (!contd__cas(&given_back, (struct contd__ompi_request **)&r->complete_cb_data, r))
+		;
+}
+
+static void quick_drain(void)
+{
+	struct contd__ompi_request *r = contd__xchg(&given_back, NULL), *next;
+
+	for (; r; r = next) {
+		MPI_Request request = (MPI_Request)(void *)r;
+
+		next = r->complete_cb_data;
+		if (r->status.MPI_ERROR != MPI_SUCCESS)
+			tell(r, &r->status);
+		r->free(&request);
+	}
+}
+
 /* --------------------------------------------------------------------------------------------------------- life --- */
 
 /* Called by opal_progress, that is, in every MPI call that makes progress. */
@@ -657,6 +739,8 @@ static int in_progress(void)
 	}
 	if (!call && contd__load(&stale.head))
 		stale_sync();
+	if (__builtin_expect(contd__load(&given_back) != NULL, 0))
+		quick_drain();
 	if (!(call && call->runs_itself))
 		contd__instances_look();
 	if (contd__general_any() && !contd__in_handler())
@@ -684,7 +768,7 @@ static const char *refuses(void)
 
 static int start(int thread_level)
 {
-	(void)thread_level;
+	alone = thread_level < MPI_THREAD_MULTIPLE && !contd__ompi_progress_thread();
 	contd__intercept_native();
 	stopped = 0;
 	__cds_lfs_init(&stale);
@@ -729,6 +813,9 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.finish = finish,
 	.finish_at_once = finish_at_once,
 	.hook = hook,
+	.quick_look = quick_look,
+	.quick_hook = quick_hook,
+	.quick_release = quick_release,
 	.ops_tell = ops_tell,
 	.ops_release = ops_release,
 };

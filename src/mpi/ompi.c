@@ -137,3 +137,21 @@ void contd__ompi_forget(void)
 	if (contd__ompi.quiet != MPI_COMM_NULL)
 		PMPI_Comm_free(&contd__ompi.quiet);
 }
+
+bool contd__ompi_progress_thread(void)
+{
+	MPI_T_cvar_handle handle;
+	int level, at, count, value = 1;
+
+	if (MPI_T_init_thread(MPI_THREAD_SINGLE, &level))
+		return true;
+	if (MPI_T_cvar_get_index("btl_tcp_progress_thread", &at)) {
+		value = 0; /* there is no such transport */
+	} else if (MPI_T_cvar_handle_alloc(at, NULL, &handle, &count) == MPI_SUCCESS) {
+		if (count != 1 || MPI_T_cvar_read(handle, &value))
+			value = 1;
+		MPI_T_cvar_handle_free(&handle);
+	}
+	MPI_T_finalize();
+	return value != 0;
+}

@@ -68,4 +68,7 @@ extern struct contd__ompi contd__ompi;
 const char *contd__ompi_find(void);
 void contd__ompi_forget(void);
 
+/* Has MPI a thread of its own that completes operations (the MCA parameter btl_tcp_progress_thread)? Also where it does not say. */
+bool contd__ompi_progress_thread(void);
+
 #endif
