@@ -12,7 +12,7 @@
 #include "fiber.h"
 #include "taskrt.h"
 
-enum { PRIORITIES = 3, BATCH = 16, IDLE_MOST = 100 };
+enum { PRIORITIES = 3, BATCH = 16, IDLE_MOST = 1000 };
 
 /*
  * Where a stack was left, for the compiler's own setjmp, which saves three pointers and no signal mask, and makes no call: a switch
