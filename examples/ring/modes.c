@@ -283,8 +283,8 @@ static MPI_Request make_cr(const struct options *o)
 
 void modes_begin(struct ring *r)
 {
-	static const int modes[] = {CONTD_MODE_YIELD_WHILE, CONTD_MODE_SUSPEND, CONTD_MODE_NEW_TASK, CONTD_MODE_CONTINUATION,
-				    CONTD_MODE_MPIX};
+	static const int modes[] = {CONTD_MODE_YIELD_WHILE, CONTD_MODE_SUSPEND, CONTD_MODE_NEW_TASK,
+				    CONTD_MODE_CONTINUATION, CONTD_MODE_MPIX};
 	const struct options *o = &r->options;
 
 	if (contd_init(NULL))
@@ -296,8 +296,8 @@ void modes_begin(struct ring *r)
 
 		if (!waits(o) && !o->no_cr)
 			w->cr = make_cr(o);
-		w->how = (struct contd_mode_attr){.size = sizeof(w->how), .mode = modes[o->mode], .priority = priority_of(o),
-						  .cont_req = w->cr};
+		w->how = (struct contd_mode_attr){
+			.size = sizeof(w->how), .mode = modes[o->mode], .priority = priority_of(o), .cont_req = w->cr};
 		w->how.requests = o->requests_transfer ? requests_pool : NULL;
 		w->how.completions = o->completions_transfer ? completions_pool : NULL;
 		if (has_fibers(o)) {

@@ -15,15 +15,20 @@ static const char *const tasks[] = {"fiber", "thread", NULL};
 
 static const char usage[] =
 	"usage: ring [OPTION...]\n"
-	"Every rank starts R rounds in each of I iterations, at most W of these at a time; each message travels through all\n"
+	"Every rank starts R rounds in each of I iterations, at most W of these at a time; each message travels "
+	"through all\n"
 	"ranks and home. Prints: mode,requests,completions,executor,priority,size,W,messages,seconds,messages/s,\n"
 	"ranks,threads,testsome/s,ratio; the last two with --beside only.\n"
-	"  --mode MODE            yield, suspend, task, continuation, mpix: how completion is learned of; testsome: a loop of\n"
+	"  --mode MODE            yield, suspend, task, continuation, mpix: how completion is learned of; testsome: a "
+	"loop of\n"
 	"                         MPI_Testsome, without contd\n"
-	"  --requests WHERE       inline (as is, else): the MPI calls are made where they come to be; transfer: by the executor\n"
+	"  --requests WHERE       inline (as is, else): the MPI calls are made where they come to be; transfer: by the "
+	"executor\n"
 	"  --completions WHERE    inline, transfer: who goes on after a step\n"
-	"  --executor POOL        none; pull: the threads that drive the ring; comm: these for completions, and a thread that is\n"
-	"                         the only one to call MPI for requests; taskrt: tasks of examples/taskrt; glib: a GThreadPool\n"
+	"  --executor POOL        none; pull: the threads that drive the ring; comm: these for completions, and a "
+	"thread that is\n"
+	"                         the only one to call MPI for requests; taskrt: tasks of examples/taskrt; glib: a "
+	"GThreadPool\n"
 	"  --priority PRIORITY    normal, high\n"
 	"  --size BYTES[-BYTES]   of a message, 16 at least; a range: each message has another; 64\n"
 	"  --iterations I         10000\n"
@@ -80,25 +85,44 @@ static long number(const char *option, const char *text, char **end, long least,
 void ring_options(struct options *o, int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"mode", 1, NULL, 'm'},      {"requests", 1, NULL, 'r'},  {"completions", 1, NULL, 'c'}, {"executor", 1, NULL, 'e'},
-		{"priority", 1, NULL, 'p'},  {"size", 1, NULL, 's'},      {"iterations", 1, NULL, 'I'},  {"rounds", 1, NULL, 'R'},
-		{"in-flight", 1, NULL, 'W'}, {"threads", 1, NULL, 'T'},   {"tasks", 1, NULL, 't'},       {"together", 0, NULL, '2'},
-		{"no-cr", 0, NULL, 'n'},     {"cancel", 1, NULL, 'C'},    {"warmup", 1, NULL, 'w'},      {"repeat", 1, NULL, 'N'},
-		{"beside", 0, NULL, 'b'},    {"all", 0, NULL, 'a'},       {"help", 0, NULL, 'h'},      {NULL, 0, NULL, 0}};
+		{"mode", 1, NULL, 'm'},       {"requests", 1, NULL, 'r'}, {"completions", 1, NULL, 'c'},
+		{"executor", 1, NULL, 'e'},   {"priority", 1, NULL, 'p'}, {"size", 1, NULL, 's'},
+		{"iterations", 1, NULL, 'I'}, {"rounds", 1, NULL, 'R'},   {"in-flight", 1, NULL, 'W'},
+		{"threads", 1, NULL, 'T'},    {"tasks", 1, NULL, 't'},    {"together", 0, NULL, '2'},
+		{"no-cr", 0, NULL, 'n'},      {"cancel", 1, NULL, 'C'},   {"warmup", 1, NULL, 'w'},
+		{"repeat", 1, NULL, 'N'},     {"beside", 0, NULL, 'b'},   {"all", 0, NULL, 'a'},
+		{"help", 0, NULL, 'h'},       {NULL, 0, NULL, 0}};
 	int c, i = 0;
 	char *end;
 
-	*o = (struct options){.mode = MODE_CONTINUATION, .size_least = 64, .size_most = 64, .iterations = 10000, .rounds = 1,
-			      .in_flight = 1, .warmup = -1, .threads = 1, .repeat = 1};
+	*o = (struct options){.mode = MODE_CONTINUATION,
+			      .size_least = 64,
+			      .size_most = 64,
+			      .iterations = 10000,
+			      .rounds = 1,
+			      .in_flight = 1,
+			      .warmup = -1,
+			      .threads = 1,
+			      .repeat = 1};
 	while ((c = getopt_long(argc, argv, "", names, &i)) != -1) {
 		const char *name = names[i].name;
 
 		switch (c) {
-		case 'm': o->mode = one_of(ring_modes, name, optarg); break;
-		case 'r': o->requests_transfer = one_of(where, name, optarg); break;
-		case 'c': o->completions_transfer = one_of(where, name, optarg); break;
-		case 'e': o->pool = one_of(ring_pools, name, optarg); break;
-		case 'p': o->high = one_of(priorities, name, optarg); break;
+		case 'm':
+			o->mode = one_of(ring_modes, name, optarg);
+			break;
+		case 'r':
+			o->requests_transfer = one_of(where, name, optarg);
+			break;
+		case 'c':
+			o->completions_transfer = one_of(where, name, optarg);
+			break;
+		case 'e':
+			o->pool = one_of(ring_pools, name, optarg);
+			break;
+		case 'p':
+			o->high = one_of(priorities, name, optarg);
+			break;
 		case 's':
 			o->size_least = o->size_most = (size_t)number(name, optarg, &end, 16, 1 << 30);
 			if (*end == '-')
@@ -106,22 +130,47 @@ void ring_options(struct options *o, int argc, char **argv)
 			else if (*end)
 				ring_die("--size %s: a number or two are needed", optarg);
 			break;
-		case 'I': o->iterations = number(name, optarg, NULL, 1, 1L << 32); break;
-		case 'R': o->rounds = number(name, optarg, NULL, 1, 100000); break;
-		case 'W': o->in_flight = number(name, optarg, NULL, 1, 100000); break;
-		case 'T': o->threads = (int)number(name, optarg, NULL, 1, 256); break;
-		case 't': o->thread_tasks = one_of(tasks, name, optarg); break;
-		case '2': o->together = true; break;
-		case 'n': o->no_cr = true; break;
-		case 'C': o->cancel = (int)number(name, optarg, NULL, 0, 100); break;
-		case 'w': o->warmup = number(name, optarg, NULL, 0, 1L << 32); break;
-		case 'N': o->repeat = (int)number(name, optarg, NULL, 1, 99); break;
-		case 'b': o->beside = true; break;
-		case 'a': o->all = true; break;
+		case 'I':
+			o->iterations = number(name, optarg, NULL, 1, 1L << 32);
+			break;
+		case 'R':
+			o->rounds = number(name, optarg, NULL, 1, 100000);
+			break;
+		case 'W':
+			o->in_flight = number(name, optarg, NULL, 1, 100000);
+			break;
+		case 'T':
+			o->threads = (int)number(name, optarg, NULL, 1, 256);
+			break;
+		case 't':
+			o->thread_tasks = one_of(tasks, name, optarg);
+			break;
+		case '2':
+			o->together = true;
+			break;
+		case 'n':
+			o->no_cr = true;
+			break;
+		case 'C':
+			o->cancel = (int)number(name, optarg, NULL, 0, 100);
+			break;
+		case 'w':
+			o->warmup = number(name, optarg, NULL, 0, 1L << 32);
+			break;
+		case 'N':
+			o->repeat = (int)number(name, optarg, NULL, 1, 99);
+			break;
+		case 'b':
+			o->beside = true;
+			break;
+		case 'a':
+			o->all = true;
+			break;
 		case 'h':
 			fputs(usage, stdout);
 			exit(0);
-		default: ring_die("see --help");
+		default:
+			ring_die("see --help");
 		}
 	}
 	if (optind < argc)

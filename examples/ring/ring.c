@@ -38,7 +38,8 @@ static uint64_t word_at(uint64_t seed, size_t i)
 static void start_message(struct slot *s, long number)
 {
 	const struct ring *r = s->worker->ring;
-	struct header h = {.origin = (uint32_t)r->rank, .round = (uint32_t)(number % r->options.rounds),
+	struct header h = {.origin = (uint32_t)r->rank,
+			   .round = (uint32_t)(number % r->options.rounds),
 			   .iteration = (uint64_t)(number / r->options.rounds)};
 	uint64_t seed = seed_of(&h), *words = (uint64_t *)(void *)s->buffers[s->at];
 	size_t n;
@@ -62,7 +63,8 @@ static struct header verify(struct slot *s)
 	size_t n;
 
 	memcpy(&h, words, sizeof(h));
-	if (h.origin >= (uint32_t)r->ranks || h.round >= (uint32_t)r->options.rounds || h.iteration >= (uint64_t)r->iterations)
+	if (h.origin >= (uint32_t)r->ranks || h.round >= (uint32_t)r->options.rounds ||
+	    h.iteration >= (uint64_t)r->iterations)
 		ring_die("rank %d: a message of origin %u, iteration %llu, round %u", r->rank, h.origin,
 			 (unsigned long long)h.iteration, h.round);
 	seed = seed_of(&h);
@@ -74,8 +76,8 @@ static struct header verify(struct slot *s)
 	for (size_t i = n * 8; i < s->bytes; i++)
 		wrong |= s->buffers[s->at][i] ^ (unsigned char)(seed + i);
 	if (wrong)
-		ring_die("rank %d: message of origin %u, iteration %llu, round %u is not what was sent", r->rank, h.origin,
-			 (unsigned long long)h.iteration, h.round);
+		ring_die("rank %d: message of origin %u, iteration %llu, round %u is not what was sent", r->rank,
+			 h.origin, (unsigned long long)h.iteration, h.round);
 	return h;
 }
 
@@ -174,8 +176,8 @@ int ring_issue(struct slot *s, MPI_Request requests[])
 		rc = MPI_Irecv(s->buffers[s->sends ? !s->at : s->at], (int)r->options.size_most, MPI_BYTE,
 			       (r->rank + r->ranks - 1) % r->ranks, TAG_MESSAGE, r->comm, &requests[n++]);
 	if (s->sends && rc == MPI_SUCCESS)
-		rc = MPI_Isend(s->buffers[s->at], (int)s->bytes, MPI_BYTE, (r->rank + 1) % r->ranks, TAG_MESSAGE, r->comm,
-			       &requests[n]);
+		rc = MPI_Isend(s->buffers[s->at], (int)s->bytes, MPI_BYTE, (r->rank + 1) % r->ranks, TAG_MESSAGE,
+			       r->comm, &requests[n]);
 	return rc;
 }
 
@@ -273,7 +275,8 @@ static double pass(struct ring *r, int mode, long iterations)
 		sum += r->slots[i].sum;
 	for (int origin = 0; origin < r->ranks; origin++) {
 		for (long i = 0; i < all; i++)
-			expected += seed_of(&(struct header){.origin = (uint32_t)origin, .round = (uint32_t)(i % o->rounds),
+			expected += seed_of(&(struct header){.origin = (uint32_t)origin,
+							     .round = (uint32_t)(i % o->rounds),
 							     .iteration = (uint64_t)(i / o->rounds)});
 	}
 	if (!r->over || r->to_receive > 0 || r->started != all || sum != expected)
@@ -320,9 +323,9 @@ static void measure(struct ring *r)
 	t = median(times, o->repeat);
 	snprintf(size, sizeof(size), o->size_most > o->size_least ? "%zu-%zu" : "%zu", o->size_least, o->size_most);
 	printf("%s%s%s,%s,%s,%s,%s,%s,%ld,%.0f,%.6f,%.0f,%d,%d", ring_modes[o->mode], o->thread_tasks ? "+threads" : "",
-	       o->together ? "+together" : "",
-	       o->requests_transfer ? "transfer" : "inline", o->completions_transfer ? "transfer" : "inline", ring_pools[o->pool],
-	       o->high ? "high" : "normal", size, o->in_flight, messages, t, messages / t, r->ranks, o->threads);
+	       o->together ? "+together" : "", o->requests_transfer ? "transfer" : "inline",
+	       o->completions_transfer ? "transfer" : "inline", ring_pools[o->pool], o->high ? "high" : "normal", size,
+	       o->in_flight, messages, t, messages / t, r->ranks, o->threads);
 	if (o->beside)
 		printf(",%.0f,%.3f", messages / median(plain, o->repeat), median(ratios, o->repeat));
 	putchar('\n');

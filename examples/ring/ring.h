@@ -42,10 +42,10 @@ struct options {
 	bool thread_tasks; /* tasks that wait are threads, not taskrt's */
 	bool together;     /* a step sends one message and receives the next */
 	bool no_cr;
-	bool all;          /* that there are, one after the other */
-	int cancel;        /* percent of the steps before which a receive is cancelled */
+	bool all;   /* that there are, one after the other */
+	int cancel; /* percent of the steps before which a receive is cancelled */
 	int repeat;
-	bool beside;       /* each time Testsome first */
+	bool beside; /* each time Testsome first */
 };
 
 extern const char *const ring_modes[], *const ring_pools[];
@@ -59,20 +59,20 @@ struct header {
 struct slot {
 #ifndef RING_PLAIN
 	struct contd_mpi_op op;
-	sem_t done;        /* of tasks that are threads, where completions are transferred */
+	sem_t done; /* of tasks that are threads, where completions are transferred */
 	bool cancel_at_once;
 #endif
 	MPI_Request requests[2];
 	MPI_Status statuses[2];
 	struct worker *worker;
 	unsigned char *buffers[2];
-	size_t bytes;    /* of the message in buffers[at] */
+	size_t bytes; /* of the message in buffers[at] */
 	int at;
-	bool holds;      /* a message in buffers[at] is to be passed on */
+	bool holds; /* a message in buffers[at] is to be passed on */
 	bool sends, receives, cancels;
-	bool cancelled;  /* before this step a receive was */
+	bool cancelled; /* before this step a receive was */
 	MPI_Request nobody;
-	uint64_t sum;    /* of what all messages that were received are to look like */
+	uint64_t sum; /* of what all messages that were received are to look like */
 	uint32_t random;
 };
 
@@ -97,11 +97,11 @@ struct ring {
 	struct worker *workers;
 	/* Of one pass. */
 	long iterations;
-	long allowed;       /* messages of this rank that may start: with whole iterations */
+	long allowed; /* messages of this rank that may start: with whole iterations */
 	long started;
-	long to_receive;    /* receives that nobody has begun */
-	uint32_t *home;     /* by iteration: messages that came home */
-	long ending;        /* slots that still have something to do */
+	long to_receive; /* receives that nobody has begun */
+	uint32_t *home;  /* by iteration: messages that came home */
+	long ending;     /* slots that still have something to do */
 	bool over;
 	void (*ended)(struct ring *ring); /* called when the last slot has ended */
 };
@@ -130,7 +130,8 @@ void ring_finished(struct slot *s);
 
 static inline bool ring_is_over(struct ring *r)
 {
-	return __atomic_load_n(&r->over, __ATOMIC_ACQUIRE); /* with all that the slots have done; partner: ring_next() */
+	return __atomic_load_n(&r->over,
+			       __ATOMIC_ACQUIRE); /* with all that the slots have done; partner: ring_next() */
 }
 
 void testsome_work(struct worker *w);

@@ -18,12 +18,12 @@ static int rank, peer;
 static int left; /* tasks that have not ended */
 static int ended[2 * TASKS], ended_count;
 
-#define CHECK(condition)                                                                                                       \
-	do {                                                                                                                   \
-		if (!(condition)) {                                                                                            \
-			fprintf(stderr, "taskrt: rank %d: line %d: not %s\n", rank, __LINE__, #condition);                     \
-			MPI_Abort(MPI_COMM_WORLD, 1);                                                                          \
-		}                                                                                                              \
+#define CHECK(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "taskrt: rank %d: line %d: not %s\n", rank, __LINE__, #condition); \
+			MPI_Abort(MPI_COMM_WORLD, 1); \
+		} \
 	} while (0)
 
 static void one_less(void)
@@ -211,8 +211,12 @@ static void exchange_by(int mode, int transferred)
 {
 	int task_waits = mode == CONTD_MODE_YIELD_WHILE || mode == CONTD_MODE_SUSPEND;
 
-	how = (struct contd_mode_attr){.size = sizeof(how), .mode = mode, .yield = taskrt_yield, .suspend = taskrt_suspend,
-				       .resume = taskrt_resume, .cont_req = MPI_REQUEST_NULL};
+	how = (struct contd_mode_attr){.size = sizeof(how),
+				       .mode = mode,
+				       .yield = taskrt_yield,
+				       .suspend = taskrt_suspend,
+				       .resume = taskrt_resume,
+				       .cont_req = MPI_REQUEST_NULL};
 	how.requests = transferred ? taskrt_executor(rt) : NULL;
 	how.completions = mode == CONTD_MODE_NEW_TASK || (transferred && !task_waits) ? taskrt_executor(rt) : NULL;
 	left = TASKS;
@@ -225,7 +229,8 @@ static void exchange_by(int mode, int transferred)
 
 int main(int argc, char **argv)
 {
-	static const int modes[] = {CONTD_MODE_YIELD_WHILE, CONTD_MODE_SUSPEND, CONTD_MODE_NEW_TASK, CONTD_MODE_CONTINUATION};
+	static const int modes[] = {CONTD_MODE_YIELD_WHILE, CONTD_MODE_SUSPEND, CONTD_MODE_NEW_TASK,
+				    CONTD_MODE_CONTINUATION};
 	int level, ranks;
 
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);

@@ -21,7 +21,7 @@ struct fiber {
 	void *fake;         /* AddressSanitizer's own stack */
 	const void *bottom; /* of the real one; NULL: a thread's, which is found when it is left */
 	size_t bytes;
-	void *context;      /* ThreadSanitizer's */
+	void *context; /* ThreadSanitizer's */
 	struct fiber *came_from;
 };
 

@@ -161,7 +161,8 @@ __attribute__((noinline)) static void enter(struct thread *thread, struct taskrt
 		getcontext(&start);
 		start.uc_stack.ss_sp = (char *)t + sizeof(*t) - t->rt->stack_bytes;
 		start.uc_stack.ss_size = t->rt->stack_bytes - sizeof(*t);
-		makecontext(&start, (void (*)(void))first_entry, 2, (unsigned)((uintptr_t)t >> 16 >> 16), (unsigned)(uintptr_t)t);
+		makecontext(&start, (void (*)(void))first_entry, 2, (unsigned)((uintptr_t)t >> 16 >> 16),
+			    (unsigned)(uintptr_t)t);
 		setcontext(&start);
 	}
 	fiber_arrived(&thread->fiber);
@@ -244,7 +245,8 @@ void taskrt_run(struct taskrt *rt)
 
 void taskrt_stop(struct taskrt *rt, int stopped)
 {
-	__atomic_store_n(&rt->stopped, stopped, __ATOMIC_RELEASE); /* with all that was done before; partner: taskrt_run() */
+	__atomic_store_n(&rt->stopped, stopped,
+			 __ATOMIC_RELEASE); /* with all that was done before; partner: taskrt_run() */
 }
 
 /* ------------------------------------------------------------------------------------------- tasks and the executor --- */
@@ -252,7 +254,8 @@ void taskrt_stop(struct taskrt *rt, int stopped)
 /* A stack without a task. */
 static struct taskrt_task *make_stack(struct taskrt *rt)
 {
-	char *memory = mmap(NULL, rt->page + rt->stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	char *memory = mmap(NULL, rt->page + rt->stack_bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	struct taskrt_task *t;
 
 	if (memory == MAP_FAILED)
