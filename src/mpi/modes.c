@@ -439,6 +439,14 @@ static int transfer(struct contd_mpi_op *op)
 	return waits ? wait_for(op) : MPI_SUCCESS;
 }
 
+/* What contd_mpi_op_run() returns when nothing is under way any more. */
+static int over(struct contd_mpi_op *op, int status, bool waits)
+{
+	int rc = finish(op, status);
+
+	return waits ? rc : MPI_SUCCESS;
+}
+
 static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 {
 	const struct contd_mode_attr *how = op->how;
@@ -446,7 +454,7 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 	int rc = issue(op);
 
 	if (rc != MPI_SUCCESS)
-		return waits ? finish(op, rc) : (finish(op, rc), MPI_SUCCESS);
+		return over(op, rc, waits);
 	if (how->mode == CONTD_MODE_YIELD_WHILE) {
 		while (!test(op, &rc))
 			yield(op);
@@ -456,7 +464,7 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 		return finish(op, rc);
 	rc = attach_quick(op, cr) ? MPI_SUCCESS : attach(op, cr);
 	if (rc != MPI_SUCCESS)
-		return finish(op, wait_here(op));
+		return over(op, wait_here(op), waits);
 	return waits ? wait_for(op) : MPI_SUCCESS;
 }
 
