@@ -277,7 +277,8 @@ static void sleep_on(struct contd_executor *ex, int64_t ns)
 static uint32_t lend(struct contd_executor *ex, uint32_t most, int64_t timeout_ns)
 {
 	bool progress = ex->flags & CONTD_EXECUTOR_PROGRESS;
-	struct contd__idling idling;
+	/* What a thread that calls MPI for others has completed, and what it is to issue next, is theirs. */
+	struct contd__idling idling = {.gives_way = ex->flags & CONTD_EXECUTOR_MPI};
 	int64_t left = timeout_ns, since = 0;
 	uint32_t ran = 0, n;
 
@@ -409,7 +410,7 @@ static bool in_hand(const void *executor)
 int contd_executor_drain(struct contd_executor *ex)
 {
 	struct contd_executor *outer = contd__self.executor;
-	struct contd__idling idling;
+	struct contd__idling idling = {0};
 	int rc = contd__check_live();
 
 	if (rc)

@@ -174,7 +174,8 @@ static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool
 
 void contd__idle_over(struct contd__idling *idling)
 {
-	*idling = (struct contd__idling){.nap = NAP_MIN_NS};
+	idling->since = 0;
+	idling->nap = NAP_MIN_NS;
 }
 
 void contd__idle(struct contd__idling *idling, bool (*still)(const void *), const void *what, int64_t left)
@@ -186,7 +187,7 @@ void contd__idle(struct contd__idling *idling, bool (*still)(const void *), cons
 		 * that gives it away comes back milliseconds later. */
 		if (!idling->since)
 			idling->since = contd__ticks();
-		if (contd__ticks() - idling->since < (uint64_t)(SPIN_NS * D.ticks_per_ns))
+		if (!idling->gives_way && contd__ticks() - idling->since < (uint64_t)(SPIN_NS * D.ticks_per_ns))
 			CONTD_RELAX();
 		else
 			sched_yield();
@@ -209,7 +210,7 @@ static bool waits(const void *group)
 /* The caller holds a pin: a callback may give the handle back. */
 static int wait_for(struct contd_group *group, int64_t timeout_ns)
 {
-	struct contd__idling idling;
+	struct contd__idling idling = {0};
 	int64_t until = 0, left = -1;
 
 	if (timeout_ns >= 0 && __builtin_add_overflow(contd__now_ns(), timeout_ns, &until))

@@ -385,7 +385,7 @@ static void sleep_until_woken(struct contd_mpi_op *op)
  */
 static void sleep_through(struct contd_mpi_op *op)
 {
-	struct contd__idling idling;
+	struct contd__idling idling = {0};
 	int64_t nap = contd__self.executor ? LENT_NAP_NS : -1;
 
 	contd__idle_over(&idling);
