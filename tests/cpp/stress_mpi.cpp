@@ -8,6 +8,7 @@
  */
 #include <contd/mpi.hpp>
 
+#include <cstring>
 #include <stdexcept>
 #include <vector>
 
@@ -19,6 +20,7 @@ using contd::task;
 static int rank, ranks;
 static MPI_Comm comm; /* MPI_ERRORS_RETURN */
 static contd::executor *pool;
+static bool truncates = true;
 
 enum { TAG_NOBODY = 20000 };
 
@@ -44,7 +46,7 @@ struct plan {
 		uint64_t most = chance % 10 < 6 ? 64 : chance % 10 < 9 ? 8192 : 200000;
 
 		bytes = 2 + static_cast<std::size_t>((chance >> 8) % most);
-		how = (chance >> 32) % 8 == 0 ? truncated : (chance >> 32) % 8 == 1 ? race : plain;
+		how = (chance >> 32) % 8 == 0 && truncates ? truncated : (chance >> 32) % 8 == 1 ? race : plain;
 	}
 	bool bit(int n) const
 	{
@@ -332,6 +334,14 @@ int main(int argc, char **argv)
 	int steps = argc > 1 ? std::atoi(argv[1]) : 200, workers = argc > 2 ? std::atoi(argv[2]) : 6,
 	    threads = argc > 3 ? std::atoi(argv[3]) : 2, level;
 
+#ifdef OPEN_MPI
+	/*
+	 * Of Open MPI 4.1, whose MPI_Testsome, when one of its requests has failed, drops sends that are pending as well: what their error
+	 * will be is not initialized.
+	 */
+	const char *backend = std::getenv("CONTD_MPI_BACKEND");
+	truncates = !backend || std::strcmp(backend, "portable") != 0;
+#endif
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -729,17 +729,32 @@ static void link_end(struct link *l)
 	CHECK_EQ(l->deepest, 1); /* never one inside another */
 }
 
+/* Resident, from proc(5). */
+static long kilobytes(void)
+{
+	long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	CHECK(f && fscanf(f, "%*s %ld", &pages) == 1);
+	if (f)
+		fclose(f);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 static void chains(void)
 {
 	MPI_Request cr = check_plain_cr();
 	struct link l;
 
 	for (int pending = 0; pending < 2; pending++) {
+		long before = kilobytes();
+
 		check_begin("a chain");
 		link_begin(&l, (MPI_Request)0, CONTD_MODE_CONTINUATION, NULL, pending);
 		while (l.left)
 			contd_poll(0);
 		link_end(&l);
+		CHECK(kilobytes() - before < 16384); /* requests go back to MPI */
 		check_begin("a chain of a CR's");
 		link_begin(&l, cr, CONTD_MODE_CONTINUATION, NULL, pending);
 		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
