@@ -19,7 +19,7 @@ static struct contd_executor_glib glib;
 #endif
 
 static struct taskrt *runtime;
-static struct contd_executor *requests_pool, *completions_pool;
+static struct contd_executor *requests_pool, *completions_pool, *runtime_pool;
 static pthread_t comm_thread;
 
 static int priority_of(const struct options *o)
@@ -131,12 +131,6 @@ static void ended(struct ring *r)
 		contd_executor_stop(requests_pool, 1);
 		contd_executor_stop(completions_pool, 1);
 	}
-}
-
-static int lend_shortly(void *unused)
-{
-	(void)unused;
-	return contd_executor_run(completions_pool, 0, 0);
 }
 
 static void *communicate(void *unused)
@@ -251,12 +245,13 @@ static void make_pools(const struct options *o)
 		requests_pool = completions_pool = lent_threads(CONTD_EXECUTOR_PROGRESS);
 	}
 	if (has_fibers(o) || o->pool == POOL_TASKRT) {
-		runtime = taskrt_create(64 * 1024, lent ? lend_shortly : NULL, NULL);
+		runtime_pool = lent ? completions_pool : lent_threads(CONTD_EXECUTOR_PROGRESS);
+		runtime = taskrt_create(64 * 1024, runtime_pool);
 		if (!runtime)
-			ring_die("taskrt_create: %s", contd_error_text());
+			ring_die("out of memory");
 	}
 	if (o->pool == POOL_TASKRT)
-		requests_pool = completions_pool = taskrt_executor(runtime);
+		requests_pool = completions_pool = runtime_pool;
 #ifdef RING_GLIB
 	if (o->pool == POOL_GLIB) {
 		if (contd_executor_glib_init(&glib, o->threads, FALSE))
@@ -358,7 +353,9 @@ void modes_end(struct ring *r)
 		sem_destroy(&r->slots[i].done);
 	if (runtime)
 		taskrt_destroy(runtime);
-	if (o->pool == POOL_PULL || o->pool == POOL_COMM)
+	if (runtime_pool && runtime_pool != completions_pool)
+		give_back(runtime_pool);
+	if (o->pool == POOL_PULL || o->pool == POOL_COMM || o->pool == POOL_TASKRT)
 		give_back(completions_pool);
 	if (o->pool == POOL_COMM)
 		give_back(requests_pool);
@@ -367,6 +364,6 @@ void modes_end(struct ring *r)
 		ring_die("contd_executor_glib_fini: %s", contd_error_text());
 #endif
 	runtime = NULL;
-	requests_pool = completions_pool = NULL;
+	requests_pool = completions_pool = runtime_pool = NULL;
 	contd_fini();
 }

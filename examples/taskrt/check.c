@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What taskrt promises, and how a task waits for MPI by each mode that a runtime has a part in: an even number of ranks, two
- * threads each. Exits with 0 when all is right.
+ * threads each. Exits with 0 when all is right. With CHECK_ALONE the runtime alone, one process without MPI.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifndef CHECK_ALONE
 #include <contd/modes.h>
+#endif
 
 #include "taskrt.h"
 
 enum { TASKS = 40, TURNS = 25, VALUES = 100 };
 
 static struct taskrt *rt;
-static int rank, peer;
-static int left; /* tasks that have not ended */
+static struct contd_executor *pool;
+static struct contd_group *group;
+static int registered; /* events with a continuation */
+static int left;       /* tasks that have not ended */
 static int ended[2 * TASKS], ended_count;
 
 #define CHECK(condition) \
 	do { \
 		if (!(condition)) { \
-			fprintf(stderr, "taskrt: rank %d: line %d: not %s\n", rank, __LINE__, #condition); \
-			MPI_Abort(MPI_COMM_WORLD, 1); \
+			fprintf(stderr, "taskrt: line %d: not %s\n", __LINE__, #condition); \
+			abort(); \
 		} \
 	} while (0)
 
@@ -129,7 +134,67 @@ static void on_two_threads(void)
 	run_all();
 }
 
+/* What a thread other than the runtime's completes: continuations run on those that are lent, and resume a task. */
+static struct contd_event events[TASKS];
+static struct taskrt_task *asleep[TASKS];
+
+static void react(int status, void *number)
+{
+	CHECK(status == (int)(intptr_t)number);
+	taskrt_resume(asleep[status]);
+}
+
+static void waits_for_event(struct taskrt_task *self, void *number)
+{
+	int i = (int)(intptr_t)number;
+	struct contd_task work;
+	struct contd_event *event = &events[i];
+
+	asleep[i] = self;
+	contd_task_init(&work, pool, CONTD_PRIORITY_HIGH, react, number);
+	contd_event_init(event);
+	CHECK(contd_event_continue(1, &event, contd_task_continue, &work, group, NULL) == 0);
+	__atomic_add_fetch(&registered, 1, __ATOMIC_RELEASE);
+	taskrt_suspend(self);
+	one_less();
+}
+
+static void *complete_all(void *unused)
+{
+	(void)unused;
+	while (__atomic_load_n(&registered, __ATOMIC_ACQUIRE) < TASKS)
+		sched_yield();
+	for (int i = 0; i < TASKS; i++)
+		contd_event_complete(&events[i], i);
+	return NULL;
+}
+
+static void continuations_resume(void)
+{
+	pthread_t thread;
+
+	CHECK(contd_group_create(NULL, &group) == 0);
+	left = TASKS;
+	for (intptr_t i = 0; i < TASKS; i++)
+		CHECK(taskrt_spawn(rt, CONTD_PRIORITY_NORMAL, waits_for_event, (void *)i) == 0);
+	CHECK(pthread_create(&thread, NULL, complete_all, NULL) == 0);
+	run_all();
+	CHECK(pthread_join(thread, NULL) == 0);
+	CHECK(contd_group_wait(group, -1) == 0);
+	CHECK(contd_group_destroy(group) == 0);
+}
+
+static void runtime_alone(void)
+{
+	high_before_normal();
+	on_two_threads();
+	continuations_resume();
+}
+
+#ifndef CHECK_ALONE
 /* ---------------------------------------------------------------------------------------------------------- with MPI --- */
+
+static int rank, peer;
 
 static struct exchange {
 	struct contd_mpi_op op;
@@ -217,8 +282,8 @@ static void exchange_by(int mode, int transferred)
 				       .suspend = taskrt_suspend,
 				       .resume = taskrt_resume,
 				       .cont_req = MPI_REQUEST_NULL};
-	how.requests = transferred ? taskrt_executor(rt) : NULL;
-	how.completions = mode == CONTD_MODE_NEW_TASK || (transferred && !task_waits) ? taskrt_executor(rt) : NULL;
+	how.requests = transferred ? pool : NULL;
+	how.completions = mode == CONTD_MODE_NEW_TASK || (transferred && !task_waits) ? pool : NULL;
 	left = TASKS;
 	for (int i = 0; i < TASKS; i++)
 		CHECK(taskrt_spawn(rt, CONTD_PRIORITY_NORMAL, task_waits ? waits : goes_on, &exchanges[i]) == 0);
@@ -227,34 +292,60 @@ static void exchange_by(int mode, int transferred)
 		CHECK(exchanges[i].turn == TURNS);
 }
 
-int main(int argc, char **argv)
+static void by_all_modes(void)
 {
 	static const int modes[] = {CONTD_MODE_YIELD_WHILE, CONTD_MODE_SUSPEND, CONTD_MODE_NEW_TASK,
 				    CONTD_MODE_CONTINUATION};
-	int level, ranks;
 
-	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-	if (level < MPI_THREAD_MULTIPLE) {
-		fprintf(stderr, "taskrt: this MPI has no MPI_THREAD_MULTIPLE\n");
-		MPI_Finalize();
-		return 77;
-	}
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	peer = rank ^ 1;
-	CHECK(ranks % 2 == 0);
-	CHECK(contd_init(NULL) == 0);
-	rt = taskrt_create(64 * 1024, NULL, NULL);
-	CHECK(rt);
-	high_before_normal();
-	on_two_threads();
 	for (int i = 0; i < 4; i++) {
 		exchange_by(modes[i], 0);
 		exchange_by(modes[i], 1);
 	}
-	taskrt_destroy(rt);
-	CHECK(contd_fini() == 0);
 	if (rank == 0)
 		printf("taskrt: %d tasks, by %d modes\n", TASKS, 4);
-	return MPI_Finalize();
+}
+
+/* Returns whether there is MPI_THREAD_MULTIPLE. */
+static int begin_mpi(int *argc, char ***argv)
+{
+	int level, ranks;
+
+	MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	peer = rank ^ 1;
+	CHECK(ranks % 2 == 0);
+	return level == MPI_THREAD_MULTIPLE;
+}
+#endif
+
+int main(int argc, char **argv)
+{
+	struct contd_executor_attr attr = {.size = sizeof(attr), .flags = CONTD_EXECUTOR_PROGRESS};
+
+#ifndef CHECK_ALONE
+	if (!begin_mpi(&argc, &argv)) {
+		fprintf(stderr, "taskrt: this MPI has no MPI_THREAD_MULTIPLE\n");
+		MPI_Finalize();
+		return 77;
+	}
+#else
+	(void)argc;
+	(void)argv;
+#endif
+	CHECK(contd_init(NULL) == 0);
+	CHECK(contd_executor_create(&attr, &pool) == 0);
+	rt = taskrt_create(64 * 1024, pool);
+	CHECK(rt);
+	runtime_alone();
+#ifndef CHECK_ALONE
+	by_all_modes();
+#endif
+	taskrt_destroy(rt);
+	CHECK(contd_executor_destroy(pool) == 0);
+	CHECK(contd_fini() == 0);
+#ifndef CHECK_ALONE
+	MPI_Finalize();
+#endif
+	return 0;
 }

@@ -1,171 +1,92 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <ucontext.h>
-#include <unistd.h>
 
 #include "fiber.h"
 #include "taskrt.h"
 
-enum { PRIORITIES = 3, BATCH = 16, IDLE_MOST = 1000 };
-
-/*
- * Where a stack was left, for the compiler's own setjmp, which saves three pointers and no signal mask, and makes no call: a switch
- * costs a few nanoseconds.
- */
-typedef void *context[5];
+enum { PRIORITIES = 3, WORK_MOST = 128, IDLE_MOST = 1000, PAGES = 64 * 1024, COLOURS = 8, COLOUR_BYTES = 512 };
 
 /* What a task wants when it goes back to its thread, which sees to it: only then others may run the task. */
-enum wish { ENDED, YIELDS, SUSPENDS };
-
-/* RESUMED: taskrt_resume() was called, taskrt_suspend() was not, or is at work. */
-enum state { RUNS, RESUMED, SLEEPS };
-
-struct thread {
-	context context;
-	struct fiber fiber;
-};
+enum wish { YIELDS, SUSPENDS, ENDED };
 
 /* At the top of its stack. A stack whose task has ended is kept for the next one. */
 struct taskrt_task {
+	struct fiber fiber, *thread; /* its own, and that of the thread that runs it */
 	struct taskrt_task *next;
-	struct taskrt_task *next_made;
 	struct taskrt *rt;
-	struct thread *thread; /* that runs it */
 	taskrt_function *function;
-	void *data;
-	int priority;
-	int state;
+	void *data, *memory;
 	enum wish wish;
-	int started;
-	context context;
-	struct fiber fiber;
-};
-
-struct queue {
-	struct taskrt_task *first, **last;
+	int priority, permits; /* calls of taskrt_resume() that no taskrt_suspend() has used; -1: asleep */
 };
 
 struct taskrt {
-	pthread_mutex_t lock;
-	struct queue queues[PRIORITIES];
-	unsigned queued, threads;
-	struct taskrt_task *idle, *made; /* stacks without a task, and all */
-	size_t stack_bytes, page;
-	int stopped;
-	taskrt_progress *progress;
-	void *data;
 	struct contd_executor *executor;
+	size_t bytes;             /* of a stack's memory, with all */
+	struct taskrt_task *idle; /* stacks without a task */
+	struct taskrt_task *first[PRIORITIES], **last[PRIORITIES];
+	unsigned queued, made;
+	int locked, stopped;
 };
 
 /* ------------------------------------------------------------------------------------------------------- the queue --- */
 
-static void append(struct queue *q, struct taskrt_task *t)
+/* Held for a few instructions, which take less time than a mutex; or while a stack is made. */
+static void lock(struct taskrt *rt)
 {
-	t->next = NULL;
-	*q->last = t;
-	q->last = &t->next;
+	while (__atomic_exchange_n(&rt->locked, 1, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void unlock(struct taskrt *rt)
+{
+	__atomic_store_n(&rt->locked, 0, __ATOMIC_RELEASE);
 }
 
 static void put_locked(struct taskrt *rt, struct taskrt_task *t)
 {
-	append(&rt->queues[CONTD_PRIORITY_HIGH - t->priority], t);
+	int i = CONTD_PRIORITY_HIGH - t->priority;
+
+	t->next = NULL;
+	*rt->last[i] = t;
+	rt->last[i] = &t->next;
 	rt->queued++;
 }
 
-static void put(struct taskrt *rt, struct taskrt_task *t)
+/* Give back the task that was run, if any, and take another, if there is one. */
+static struct taskrt_task *exchange(struct taskrt *rt, struct taskrt_task *back, unsigned *queued)
 {
-	pthread_mutex_lock(&rt->lock);
-	put_locked(rt, t);
-	pthread_mutex_unlock(&rt->lock);
-}
+	struct taskrt_task *t = NULL;
 
-/* Give back the tasks that have yielded or ended, and take some, not more than this thread's share. Returns how many. */
-static unsigned exchange(struct taskrt *rt, struct queue *mine, unsigned *queued)
-{
-	struct taskrt_task *t, *next;
-	unsigned share, n = 0;
-
-	pthread_mutex_lock(&rt->lock);
-	for (t = mine->first; t; t = next) {
-		next = t->next;
-		if (t->wish == YIELDS) {
-			put_locked(rt, t);
-		} else {
-			t->next = rt->idle;
-			rt->idle = t;
-		}
+	lock(rt);
+	if (back && back->wish == ENDED) {
+		back->next = rt->idle;
+		rt->idle = back;
+	} else if (back) {
+		put_locked(rt, back);
 	}
-	mine->last = &mine->first;
-	*mine->last = NULL;
 	*queued = rt->queued;
-	share = rt->queued / rt->threads + 1 < BATCH ? rt->queued / rt->threads + 1 : BATCH;
-	for (int i = 0; i < PRIORITIES; i++) {
-		struct queue *q = &rt->queues[i];
-
-		for (; n < share && (t = q->first); n++) {
-			if (!(q->first = t->next))
-				q->last = &q->first;
-			append(mine, t);
-		}
+	for (int i = 0; i < PRIORITIES && !t; i++) {
+		t = rt->first[i];
+		if (t && !(rt->first[i] = t->next))
+			rt->last[i] = &rt->first[i];
 	}
-	rt->queued -= n;
-	pthread_mutex_unlock(&rt->lock);
-	return n;
+	rt->queued -= t != NULL;
+	if (t && t->next)
+		__builtin_prefetch(t->next->fiber.context[2]); /* the stack that is next */
+	unlock(rt);
+	return t;
 }
 
 /* --------------------------------------------------------------------------------------------------------- switches --- */
 
-/* The compiler's longjmp must not stand in a function that has its setjmp. */
-__attribute__((noinline, noreturn)) static void jump(void **to)
-{
-	__builtin_longjmp(to, 1);
-}
-
-/* To the thread, which sees to the wish. */
-__attribute__((noinline)) static void leave(struct taskrt_task *t, enum wish wish)
+static void leave(struct taskrt_task *t, enum wish wish)
 {
 	t->wish = wish;
-	if (__builtin_setjmp(t->context) == 0) {
-		fiber_leaving(&t->fiber, &t->thread->fiber);
-		jump(t->thread->context);
-	}
-	fiber_arrived(&t->fiber); /* perhaps on another thread */
-}
-
-static void first_entry(unsigned high, unsigned low)
-{
-	struct taskrt_task *t = (struct taskrt_task *)((uintptr_t)high << 16 << 16 | low);
-
-	fiber_arrived(&t->fiber);
-	for (;;) {
-		t->function(t, t->data);
-		leave(t, ENDED);
-	}
-}
-
-__attribute__((noinline)) static void enter(struct thread *thread, struct taskrt_task *t)
-{
-	t->thread = thread;
-	if (__builtin_setjmp(thread->context) == 0) {
-		fiber_leaving(&thread->fiber, &t->fiber);
-		if (t->started)
-			jump(t->context);
-		t->started = 1;
-		ucontext_t start;
-		getcontext(&start);
-		start.uc_stack.ss_sp = (char *)t + sizeof(*t) - t->rt->stack_bytes;
-		start.uc_stack.ss_size = t->rt->stack_bytes - sizeof(*t);
-		makecontext(&start, (void (*)(void))first_entry, 2, (unsigned)((uintptr_t)t >> 16 >> 16),
-			    (unsigned)(uintptr_t)t);
-		setcontext(&start);
-	}
-	fiber_arrived(&thread->fiber);
+	fiber_switch(&t->fiber, t->thread, NULL);
 }
 
 void taskrt_yield(void *task)
@@ -176,174 +97,130 @@ void taskrt_yield(void *task)
 void taskrt_suspend(void *task)
 {
 	struct taskrt_task *t = task;
-	int state = RESUMED;
 
-	/* Acquire: what was done before taskrt_resume(). */
-	if (!__atomic_compare_exchange_n(&t->state, &state, RUNS, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&t->permits, __ATOMIC_ACQUIRE) == 0) /* what was done before taskrt_resume() */
 		leave(t, SUSPENDS);
+	else
+		__atomic_fetch_sub(&t->permits, 1, __ATOMIC_RELAXED);
 }
 
 void taskrt_resume(void *task)
 {
 	struct taskrt_task *t = task;
-	int state = RUNS;
+	struct taskrt *rt = t->rt;
 
 	/* Release: what was done before is seen by the task. Acquire: the task has left its stack, where it sleeps. */
-	if (__atomic_compare_exchange_n(&t->state, &state, RESUMED, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return;
-	__atomic_store_n(&t->state, RUNS, __ATOMIC_RELAXED);
-	put(t->rt, t);
-}
-
-/* It sleeps from here on, unless it has been resumed meanwhile. Release and acquire as in taskrt_resume(). */
-static int falls_asleep(struct taskrt_task *t)
-{
-	int state = RUNS;
-
-	if (__atomic_compare_exchange_n(&t->state, &state, SLEEPS, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return 1;
-	__atomic_store_n(&t->state, RUNS, __ATOMIC_RELAXED);
-	t->wish = YIELDS;
-	return 0;
+	if (__atomic_fetch_add(&t->permits, 1, __ATOMIC_ACQ_REL) < 0) {
+		lock(rt);
+		put_locked(rt, t);
+		unlock(rt);
+	}
 }
 
 void taskrt_run(struct taskrt *rt)
 {
-	struct thread thread;
-	struct queue mine = {NULL, &mine.first};
-	unsigned n, queued, turns = 0, idle = 0;
+	struct fiber here = {.stack.thread = STACK_HERE()};
+	struct taskrt_task *t = NULL;
+	unsigned queued, turns = 0, idle = 0;
 
-	fiber_init(&thread.fiber, NULL, 0);
-	__atomic_fetch_add(&rt->threads, 1, __ATOMIC_RELAXED);
 	for (;;) {
-		struct taskrt_task *t, *next;
+		t = exchange(rt, t, &queued);
+		if (!t || turns-- == 0) { /* a round is over */
+			/* Continuations run on this stack: they return, and have no task with which they could wait. */
+			int n = contd_executor_run(rt->executor, WORK_MOST, 0);
 
-		n = exchange(rt, &mine, &queued);
-		if (n == 0 || turns <= n) { /* a round is over */
 			turns = queued;
-			idle = rt->progress(rt->data) > 0 ? 0 : idle + 1;
-			if (n == 0 && idle && __atomic_load_n(&rt->stopped, __ATOMIC_ACQUIRE))
-				break;
+			idle = n > 0 ? 0 : idle + 1;
+			if (!t && idle && __atomic_load_n(&rt->stopped, __ATOMIC_ACQUIRE))
+				return;
 			if (idle && idle % IDLE_MOST == 0)
 				sched_yield(); /* there may be more threads than processors */
-		} else {
-			turns -= n;
 		}
-		t = mine.first;
-		mine.last = &mine.first;
-		for (mine.first = NULL; t; t = next) {
-			next = t->next;
-			enter(&thread, t);
-			if (t->wish != YIELDS)
-				idle = 0;
-			if (t->wish != SUSPENDS || !falls_asleep(t))
-				append(&mine, t);
-		}
+		if (!t)
+			continue;
+		t->thread = &here;
+		fiber_switch(&here, &t->fiber, NULL);
+		if (t->wish != YIELDS)
+			idle = 0;
+		/* It sleeps from here on, unless it has been resumed meanwhile. Release and acquire as in taskrt_resume(). */
+		if (t->wish == SUSPENDS && __atomic_fetch_sub(&t->permits, 1, __ATOMIC_ACQ_REL) == 0)
+			t = NULL;
 	}
-	__atomic_fetch_sub(&rt->threads, 1, __ATOMIC_RELAXED);
 }
 
 void taskrt_stop(struct taskrt *rt, int stopped)
 {
-	__atomic_store_n(&rt->stopped, stopped,
-			 __ATOMIC_RELEASE); /* with all that was done before; partner: taskrt_run() */
+	/* Release: all that was done before. Partner: taskrt_run(). */
+	__atomic_store_n(&rt->stopped, stopped, __ATOMIC_RELEASE);
 }
 
 /* ------------------------------------------------------------------------------------------- tasks and the executor --- */
 
-/* A stack without a task. */
-static struct taskrt_task *make_stack(struct taskrt *rt)
+static __thread struct taskrt_task *made;
+
+static void body(void)
 {
-	char *memory = mmap(NULL, rt->page + rt->stack_bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	struct taskrt_task *t;
+	struct taskrt_task *t = made;
+
+	STACK_ARRIVED(&t->fiber.stack, &t->fiber.came_from->stack);
+	for (;; t->function(t, t->data))
+		leave(t, ENDED);
+}
+
+static struct taskrt_task *make_locked(struct taskrt *rt)
+{
+	struct fiber here = {.stack.thread = STACK_HERE()};
+	char *memory = mmap(NULL, rt->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return NULL;
-	mprotect(memory, rt->page, PROT_NONE); /* running over ends here, not in the next stack */
-	t = (struct taskrt_task *)(memory + rt->page + rt->stack_bytes - sizeof(*t));
-	t->rt = rt;
-	fiber_init(&t->fiber, memory + rt->page, rt->stack_bytes - sizeof(*t));
-	return t;
+	mprotect(memory, PAGES, PROT_NONE); /* running over ends here, not in the next stack */
+	/* Colours: where all stacks begin at one place of their page they are in each other's way in caches. */
+	made = (struct taskrt_task *)(memory + rt->bytes - rt->made++ % COLOURS * COLOUR_BYTES) - 1;
+	*made = (struct taskrt_task){.rt = rt, .memory = memory, .thread = &here};
+	fiber_make(&here, &made->fiber, memory + PAGES, (size_t)((char *)made - memory) - PAGES, body);
+	return made;
 }
 
 int taskrt_spawn(struct taskrt *rt, int priority, taskrt_function *function, void *data)
 {
 	struct taskrt_task *t;
 
-	pthread_mutex_lock(&rt->lock);
-	t = rt->idle;
-	if (t) {
+	lock(rt);
+	if ((t = rt->idle))
 		rt->idle = t->next;
-	} else if ((t = make_stack(rt))) {
-		t->next_made = rt->made;
-		rt->made = t;
-	} else {
-		pthread_mutex_unlock(&rt->lock);
-		return -ENOMEM;
+	else
+		t = make_locked(rt);
+	if (t) {
+		t->function = function;
+		t->data = data;
+		t->priority = priority;
+		t->permits = 0;
+		put_locked(rt, t);
 	}
-	t->function = function;
-	t->data = data;
-	t->priority = priority;
-	t->state = RUNS;
-	put_locked(rt, t);
-	pthread_mutex_unlock(&rt->lock);
-	return 0;
+	unlock(rt);
+	return t ? 0 : -ENOMEM;
 }
 
-static void run_work(struct taskrt_task *self, void *work)
+struct taskrt *taskrt_create(size_t stack_bytes, struct contd_executor *executor)
 {
-	(void)self;
-	contd_work_run(work);
-}
-
-static int submit(void *rt, struct contd_work *work, int priority)
-{
-	return taskrt_spawn(rt, priority, run_work, work);
-}
-
-static int poll_contd(void *data)
-{
-	(void)data;
-	return contd_poll(0);
-}
-
-struct taskrt *taskrt_create(size_t stack_bytes, taskrt_progress *progress, void *data)
-{
-	struct contd_executor_ops ops = {.size = sizeof(ops), .submit = submit};
-	struct contd_executor_attr attr = {.size = sizeof(attr), .ops = &ops};
 	struct taskrt *rt = calloc(1, sizeof(*rt));
 
 	if (!rt)
 		return NULL;
-	pthread_mutex_init(&rt->lock, NULL);
 	for (int i = 0; i < PRIORITIES; i++)
-		rt->queues[i].last = &rt->queues[i].first;
-	rt->page = (size_t)sysconf(_SC_PAGESIZE);
-	rt->stack_bytes = (stack_bytes + rt->page - 1) / rt->page * rt->page;
-	rt->progress = progress ? progress : poll_contd;
-	rt->data = data;
-	attr.pool = rt;
-	if (contd_executor_create(&attr, &rt->executor)) {
-		free(rt);
-		return NULL;
-	}
+		rt->last[i] = &rt->first[i];
+	rt->bytes = (stack_bytes / PAGES + 2) * PAGES; /* rounded up, and a page to keep others out */
+	rt->executor = executor;
 	return rt;
 }
 
 void taskrt_destroy(struct taskrt *rt)
 {
-	contd_executor_destroy(rt->executor);
-	for (struct taskrt_task *t = rt->made, *next; t; t = next) {
-		next = t->next_made;
-		fiber_fini(&t->fiber);
-		munmap((char *)t + sizeof(*t) - rt->stack_bytes - rt->page, rt->page + rt->stack_bytes);
+	for (struct taskrt_task *t = rt->idle, *next; t; t = next) {
+		next = t->next;
+		STACK_GONE(&t->fiber.stack);
+		munmap(t->memory, rt->bytes);
 	}
-	pthread_mutex_destroy(&rt->lock);
 	free(rt);
-}
-
-struct contd_executor *taskrt_executor(struct taskrt *rt)
-{
-	return rt->executor;
 }

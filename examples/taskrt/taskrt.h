@@ -5,9 +5,8 @@
  *
  *   for contd_mpi_op_run()     taskrt_yield, taskrt_suspend, taskrt_resume are what struct contd_mode_attr asks for; the
  *                              task that waits goes into op.task
- *   executor                   taskrt_executor(): continuations become tasks
- *   progress                   each thread calls the runtime's progress function once a round of the queue, and when it has
- *                              nothing to do
+ *   executor                   the threads are lent to a pull executor of contd's, once a round of the queue and while it is
+ *                              empty: they run continuations, and with CONTD_EXECUTOR_PROGRESS they drive MPI
  */
 #ifndef TASKRT_H
 #define TASKRT_H
@@ -21,11 +20,8 @@ struct taskrt_task;
 
 typedef void taskrt_function(struct taskrt_task *self, void *data);
 
-/* Returns how much it has found to do. contd_poll() will do; or contd_executor_run(), where the program lends its threads. */
-typedef int taskrt_progress(void *data);
-
-/* progress may be NULL: contd_poll(0). NULL is returned where memory, or contd, refuses. */
-struct taskrt *taskrt_create(size_t stack_bytes, taskrt_progress *progress, void *data);
+/* executor: a pull executor, which outlives it. NULL is returned where there is no memory. */
+struct taskrt *taskrt_create(size_t stack_bytes, struct contd_executor *executor);
 
 /* No thread is in taskrt_run() any more, and no task is left. */
 void taskrt_destroy(struct taskrt *rt);
@@ -47,7 +43,5 @@ void taskrt_suspend(void *task);
 
 /* Once for each taskrt_suspend(). Any thread, in a continuation. */
 void taskrt_resume(void *task);
-
-struct contd_executor *taskrt_executor(struct taskrt *rt);
 
 #endif

@@ -12,7 +12,13 @@
  *
  * What is run is either a continuation of a group that has been given an executor (contd_group_set_executor()), or a task
  * (struct contd_task), which the program submits itself, or which a single continuation becomes. Of each executor work of
- * high priority is taken before work of normal priority, and that before low.
+ * high priority is taken before work of normal priority, and that before low; of a pull executor every eighth look begins
+ * with one piece of the lowest, so that none waits for ever.
+ *
+ * Work runs on its thread from beginning to end: on the same stack, and contd keeps what belongs to the thread while it is
+ * inside contd_work_run(), contd_executor_run() or a callback. A runtime whose tasks may move to another thread, or be put aside for
+ * another task, switches only where contd asks it to (yield(), suspend() of contd/modes.h), or makes a task of its own
+ * in the callback.
  *
  * The tags of contexts are those of contd/contd.h. Adapters for pools of GLib, libuv, OpenMP and TBB stand in headers of their
  * own beside this one.
@@ -43,7 +49,9 @@ struct contd_executor_ops {
 	 * is a thread of the program's; contd's daemon keeps it and offers it again, a millisecond later at the earliest.
 	 * Called on any thread of the program's that contd works on, on contd's daemon, and in the handler that has
 	 * interrupted a compute region, as if the thread had called it; never in a handler elsewhere. It must not call
-	 * contd's waiting functions. NULL: a pull executor.
+	 * contd's waiting functions. A thread that it creates is a child of the calling thread: from contd's daemon it inherits a
+	 * mask that blocks all signals, the daemon's name, processors and scheduling policy; pools should have their
+	 * threads before. NULL: a pull executor.
 	 */
 	int (*submit)(void *pool, struct contd_work *work, int priority);
 	/*
@@ -92,9 +100,11 @@ struct contd_executor_attr {
 CONTD_API int contd_executor_create(const struct contd_executor_attr *attr, struct contd_executor **executorp) CONTD_NOEXCEPT;
 
 /*
+ * The last continuation of a group is counted down a moment before the pool's thread is through with it: contd_executor_drain()
+ * comes between contd_group_wait() and this.
  * Context: any thread, not in its own work; may block. Errors: -EINVAL (NULL); -EBUSY: a group names it that is not given
  * back or has continuations outstanding, something is queued or runs, or a thread is in contd_executor_run(): stop it,
- * wait for the groups and destroy them first. -EPERM (in a handler).
+ * wait for the groups and destroy them, and drain it, first. -EPERM (in a handler).
  */
 CONTD_API int contd_executor_destroy(struct contd_executor *executor) CONTD_NOEXCEPT;
 

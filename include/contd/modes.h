@@ -72,14 +72,14 @@ struct contd_mpi_op {
 	contd_mpi_done *done;   /* NULL: there is nothing to be done; for modes that return at completion */
 	void *data;
 	void *task;             /* for yield(), suspend(), resume() */
-	/* contd's. */
+	/* contd's, what is used most first. */
 	const struct contd_mode_attr *how;
-	struct contd_task work;
-	MPI_Status own;
 	struct contd_carried carried;
 	MPI_Request hooked;
 	uint32_t state;
 	int status;
+	struct contd_task work;
+	MPI_Status own;
 };
 
 /*

@@ -138,11 +138,6 @@ void contd__carried_release_all_sig(void)
 
 /* --------------------------------------------------------------------------------------------------- without a slot --- */
 
-static bool may_be_taken(const struct contd_group *g)
-{
-	return g->max_poll < 0 && !(contd__load_seq(&g->flags) & (CONTD_POLL_ONLY | GROUP_EXECUTOR));
-}
-
 /* At once the whole of it: or what comes later would run before what came first. */
 static bool take(struct contd_carried *const c[], uint32_t n)
 {
@@ -150,13 +145,13 @@ static bool take(struct contd_carried *const c[], uint32_t n)
 	struct contd_group *last = NULL;
 	uint32_t count;
 
-	if (!t || n > t->room - t->count || contd__self.context != CONTEXT_THREAD || contd__marked_sig(CLASSES_ALL))
+	if (!contd__may_take_sig(t, n))
 		return false;
 	count = t->count;
 	for (uint32_t i = 0; i < n; i++) {
 		struct contd_group *g = c[i]->group;
 
-		if (g != last && !may_be_taken(g))
+		if (g != last && !contd__may_be_taken_sig(g))
 			return false;
 		last = g;
 		t->carried[count + i] = c[i];
@@ -179,21 +174,23 @@ void contd__carried_at_once(struct contd_carried *c)
 		contd__taking_init(&mine, UINT32_MAX);
 		mine.carried[mine.count++] = c;
 		CONTD_COUNT(run_inline, 1);
-		contd__taken_run(&mine);
+		contd__taken_run(&mine, UINT32_MAX);
 		if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
 			contd__guard_pickup();
 		return;
 	}
-	/* Behind those that run just now, as many as there is room for: then others, and sources, have their turn. */
-	if (t && t->count < t->room && contd__self.context == CONTEXT_THREAD && !contd__marked_sig(CLASSES_ALL) &&
-	    may_be_taken(c->group) && !(c->group->flags & CONTD_ENQUEUE_COMPLETE))
-		t->carried[t->count++] = c;
-	else
+	/* So many: then others, and sources, have their turn. */
+	if (contd__may_take_sig(t, 1) && t->next > 0 && t->chained < TAKEN_MOST && contd__may_be_taken_sig(c->group) &&
+	    !(c->group->flags & CONTD_ENQUEUE_COMPLETE)) {
+		t->carried[--t->next] = c;
+		t->chained++;
+	} else {
 		make_all_ready(&c, 1);
+	}
 }
 
 /* The next ones of one group; a frame for all of them, where the watchdog does not tell them apart. */
-static uint32_t run_some(struct contd__taking *t)
+static uint32_t run_some(struct contd__taking *t, uint32_t most)
 {
 	struct contd_carried *c = t->carried[t->next];
 	struct contd_group *g = c->group;
@@ -201,6 +198,7 @@ static uint32_t run_some(struct contd__taking *t)
 	struct contd__frame f;
 	uint32_t ran = 0;
 
+	t->group = g;
 	contd__group_pin_sig(g); /* until here it is kept by the continuations */
 	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)c->cb);
 	do {
@@ -209,19 +207,23 @@ static uint32_t run_some(struct contd__taking *t)
 		int status = c->status;
 
 		t->next++;
+		t->left--;
 		carried_over(c);
 		CONTD_TESTPOINT("carried_runs");
 		cb(status, data);
 		ran++;
-	} while (t->next < t->count && (c = t->carried[t->next])->group == g && !watched);
+		t->spare++; /* contd__carried_begin_in_turn() takes from these */
+	} while (t->next < t->count && (c = t->carried[t->next])->group == g && !watched && ran < most);
 	contd__frame_leave_sig(&f, ran);
 	CONTD_COUNT(latency[0], ran);
-	contd__group_count_down_sig(g, ran);
+	if (t->spare)
+		contd__group_count_down_sig(g, t->spare);
+	t->spare = 0;
 	contd__group_unpin_sig(g);
 	return ran;
 }
 
-uint32_t contd__taken_run(struct contd__taking *t)
+uint32_t contd__taken_run(struct contd__taking *t, uint32_t most)
 {
 	uint32_t ran = 0;
 
@@ -230,11 +232,14 @@ uint32_t contd__taken_run(struct contd__taking *t)
 	t->outer = contd__self.running;
 	contd__self.running = t;
 	if (t->slot) {
-		contd__slot_run_taken(t->slot);
+		struct contd__slot *s = t->slot;
+
+		t->slot = NULL;
+		contd__slot_run_taken(s);
 		ran = 1;
 	}
-	while (t->next < t->count)
-		ran += run_some(t);
+	while (t->next < t->count && ran < most)
+		ran += run_some(t, most - ran);
 	contd__self.running = t->outer;
 	return ran;
 }

@@ -19,11 +19,18 @@
 
 #include "dispatch/group.h"
 
-/* What the sources that a thread drives have completed, and it runs afterwards, in order. On its stack. */
-#define TAKEN_MOST 64u
+/*
+ * What the sources that a thread drives have completed, and it runs afterwards, in order, but for what was complete when a
+ * callback began it: that comes right behind the callback, whose memory is warm still. On the thread's stack.
+ */
+#define TAKEN_MOST 256u
 struct contd__taking {
-	struct contd__slot *slot;   /* this one alone (contd__word_take_rcu), */
-	uint32_t next, count, room; /* and those from `next` on */
+	struct contd__slot *slot; /* this one alone (contd__word_take_rcu), */
+	uint32_t next, count;     /* and those from `next` on */
+	uint32_t left;            /* how many may run, these included */
+	uint32_t chained;         /* that were complete when callbacks began them */
+	uint32_t spare;           /* callbacks that have returned, of `group`, and still count as outstanding */
+	struct contd_group *group;
 	struct contd__taking *outer;
 	struct contd_carried *carried[TAKEN_MOST];
 };
@@ -31,18 +38,44 @@ struct contd__taking {
 static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
 {
 	t->slot = NULL;
-	t->next = t->count = 0;
-	t->room = most - 1 < TAKEN_MOST ? most - 1 : TAKEN_MOST; /* one for the slot */
+	t->next = t->count = t->chained = t->spare = 0;
+	t->left = most - 1; /* one for the slot */
 }
 
-/* Returns how many ran. */
-CONTD_INTERNAL_API uint32_t contd__taken_run(struct contd__taking *t);
+/* Not many more than `most`; returns how many ran. */
+CONTD_INTERNAL_API uint32_t contd__taken_run(struct contd__taking *t, uint32_t most);
+
+/*
+ * dispatch/wait.c: all of them, but now and then drive(t) comes in between, which may take more: callbacks send, and who waits for that should not
+ * have to wait for all of a sweep; nor do queues overflow that are shorter than a sweep is long. Ordinary threads.
+ */
+CONTD_INTERNAL_API uint32_t contd__taken_run_driving(struct contd__taking *t, void (*drive)(struct contd__taking *t));
 
 /*
  * So many and the reserve must find slots when they are complete: then nobody can be told that memory is short. 0, -ENOMEM,
  * -ENOSPC, -EAGAIN (in a handler outside regions).
  */
 CONTD_INTERNAL_API int contd__carried_room(struct contd_group *g, uint32_t outstanding);
+
+/*
+ * The same in a callback of g's that was carried: in place of one that ran before it, and need not be counted down then. false: there
+ * is none.
+ */
+static inline bool contd__carried_begin_in_turn(struct contd_carried *c, contd_callback *cb, void *data,
+						struct contd_group *g)
+{
+	struct contd__taking *t = contd__self.running;
+
+	if (!t || t->spare == 0 || t->group != g || contd__self.context != CONTEXT_THREAD)
+		return false;
+	t->spare--;
+	contd__store(&c->event.word, EVENT_CARRIED);
+	c->group = g;
+	c->cb = cb;
+	c->data = data;
+	CONTD_COUNT(registered, 1);
+	return true;
+}
 
 /* c waits, with this continuation: counted as outstanding. Errors: as above. */
 static inline int contd__carried_begin(struct contd_carried *c, contd_callback *cb, void *data, struct contd_group *g)
@@ -75,8 +108,30 @@ CONTD_INTERNAL_API void contd__carried_at_once(struct contd_carried *c);
 /* These are complete, each with its status. */
 CONTD_INTERNAL_API void contd__carried_done_sig(struct contd_carried *const c[], uint32_t n);
 
+/* May others be taken on this thread, and run here after what is being run, or when sources have been driven? */
+static inline bool contd__may_take_sig(const struct contd__taking *t, uint32_t n)
+{
+	return t && n <= TAKEN_MOST - t->count && n <= t->left - (t->count - t->next) &&
+	       contd__self.context == CONTEXT_THREAD && !contd__marked_sig(CLASSES_ALL);
+}
+
+static inline bool contd__may_be_taken_sig(const struct contd_group *g)
+{
+	return g->max_poll < 0 && !(contd__load_seq(&g->flags) & (CONTD_POLL_ONLY | GROUP_EXECUTOR));
+}
+
+static inline void contd__carried_done_one_sig(struct contd_carried *c)
+{
+	struct contd__taking *t = contd__self.take;
+
+	if (__builtin_expect(contd__may_take_sig(t, 1) && contd__may_be_taken_sig(c->group), 1))
+		t->carried[t->count++] = c;
+	else
+		contd__carried_done_sig(&c, 1);
+}
+
 /* A callback looks for others: those taken together with it become ready. */
-void contd__carried_release_all_sig(void);
+CONTD_INTERNAL_API void contd__carried_release_all_sig(void);
 static inline void contd__carried_release_sig(void)
 {
 	struct contd__taking *t = contd__self.running;

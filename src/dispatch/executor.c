@@ -16,25 +16,29 @@
 
 #define D contd__dispatch
 
-#define RUN_FEW 16u /* of one priority, before a higher one is asked after again */
-#define FAIR 8u     /* every so often the lowest priority begins */
+#define RUN_FEW 16u /* tasks of one priority, before continuations of it have their turn, and the other way round */
+#define FAIR 8u     /* every so often one of the lowest priority comes first */
 
 /* ----------------------------------------------------------------------------------------------------------- its life --- */
 
 static int attr_check(const struct contd_executor_attr *attr)
 {
 	if (attr->size != sizeof(*attr))
-		return contd__fail(-EINVAL, "contd_executor_create: set attr->size to sizeof(struct contd_executor_attr)");
+		return contd__fail(-EINVAL,
+				   "contd_executor_create: set attr->size to sizeof(struct contd_executor_attr)");
 	if (attr->ops && attr->ops->size != sizeof(*attr->ops))
-		return contd__fail(-EINVAL, "contd_executor_create: set ops->size to sizeof(struct contd_executor_ops)");
+		return contd__fail(-EINVAL,
+				   "contd_executor_create: set ops->size to sizeof(struct contd_executor_ops)");
 	if (attr->flags & ~(uint32_t)(CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI))
-		return contd__fail(-EINVAL, "contd_executor_create: attr->flags has bits that are no enum contd_executor_flags");
+		return contd__fail(-EINVAL,
+				   "contd_executor_create: attr->flags has bits that are no enum contd_executor_flags");
 	if (attr->flags && attr->ops && attr->ops->submit)
 		return contd__fail(-EINVAL, "contd_executor_create: flags are for pull executors, without submit()");
 	if (attr->ops && attr->ops->submit && attr->ops->notify)
 		return contd__fail(-EINVAL, "contd_executor_create: notify() is for pull executors, without submit()");
 	if (attr->flags & CONTD_EXECUTOR_MPI && !(attr->flags & CONTD_EXECUTOR_PROGRESS))
-		return contd__fail(-EINVAL, "contd_executor_create: CONTD_EXECUTOR_MPI goes with CONTD_EXECUTOR_PROGRESS");
+		return contd__fail(-EINVAL,
+				   "contd_executor_create: CONTD_EXECUTOR_MPI goes with CONTD_EXECUTOR_PROGRESS");
 	return 0;
 }
 
@@ -54,9 +58,8 @@ int contd_executor_create(const struct contd_executor_attr *attr, struct contd_e
 	ex = contd__memalign(64, sizeof(*ex));
 	if (!ex)
 		return contd__fail(-ENOMEM, "contd_executor_create: out of memory");
-	*ex = (struct contd_executor){.pool = attr ? attr->pool : NULL,
-				      .flags = attr ? attr->flags : 0,
-				      .lock = PTHREAD_MUTEX_INITIALIZER};
+	*ex = (struct contd_executor){
+		.pool = attr ? attr->pool : NULL, .flags = attr ? attr->flags : 0, .lock = PTHREAD_MUTEX_INITIALIZER};
 	if (attr && attr->ops)
 		ex->ops = *attr->ops;
 	for (unsigned p = 0; p < PRIORITIES; p++)
@@ -78,12 +81,16 @@ int contd_executor_destroy(struct contd_executor *ex)
 		contd__reap(true);
 	}
 	if (contd__load_seq(&ex->groups))
-		return contd__fail(-EBUSY, "contd_executor_destroy: a group names it that is not given back, or has something "
-					   "outstanding: contd_group_wait(), contd_group_destroy() or contd_group_set_executor()");
+		return contd__fail(
+			-EBUSY, "contd_executor_destroy: a group names it that is not given back, or has something "
+				"outstanding: contd_group_wait(), contd_group_destroy() or contd_group_set_executor()");
 	if (contd__load_seq(&ex->threads))
-		return contd__fail(-EBUSY, "contd_executor_destroy: threads are lent to it: contd_executor_stop(), and let them return");
+		return contd__fail(
+			-EBUSY,
+			"contd_executor_destroy: threads are lent to it: contd_executor_stop(), and let them return");
 	if (contd__load_seq(&ex->in_hand))
-		return contd__fail(-EBUSY, "contd_executor_destroy: something is queued or runs: contd_executor_drain()");
+		return contd__fail(-EBUSY,
+				   "contd_executor_destroy: something is queued or runs: contd_executor_drain()");
 	if (ex->flags & CONTD_EXECUTOR_MPI)
 		contd__sub(&D.mpi_owners, 1);
 	free(ex);
@@ -158,47 +165,57 @@ static bool has_work(const struct contd_executor *ex)
 /* The oldest one of this priority, or NULL. */
 static struct contd_task *task_take(struct contd_executor *ex, unsigned p)
 {
-	struct contd_task *task, *newest, *next, *oldest = NULL;
+	struct contd_task *task;
 
 	if (!has_tasks(ex, p))
 		return NULL;
 	pthread_mutex_lock(&ex->lock);
-	newest = contd__xchg(&ex->task[p], NULL);
-	for (task = newest; task; task = next) {
-		next = task->next;
-		task->next = oldest;
-		oldest = task;
-	}
-	if (newest && ex->first[p])
-		ex->last[p]->next = oldest;
-	else if (newest)
-		contd__store(&ex->first[p], oldest);
-	if (newest)
-		ex->last[p] = newest;
 	task = ex->first[p];
+	if (!task) {
+		/* What was submitted since, newest first. */
+		for (struct contd_task *newer = contd__xchg(&ex->task[p], NULL), *next; newer; newer = next) {
+			next = newer->next;
+			newer->next = task;
+			task = newer;
+		}
+	}
 	if (task)
 		contd__store(&ex->first[p], task->next);
 	pthread_mutex_unlock(&ex->lock);
 	return task;
 }
 
-/* Some of one priority: tasks and continuations get the same share. */
+static bool has_higher(const struct contd_executor *ex, unsigned p)
+{
+	while (++p < PRIORITIES)
+		if (has_tasks(ex, p) || contd__load_seq(&ex->root[p].top))
+			return true;
+	return false;
+}
+
+/* Some of one priority, until something of a higher one is there: tasks and continuations get the same share. */
 static uint32_t run_some(struct contd_executor *ex, unsigned p, uint32_t most)
 {
 	uint32_t few = most < RUN_FEW ? most : RUN_FEW, ran = 0;
 	struct contd_task *task;
 
-	while (ran < few && (task = task_take(ex, p)) != NULL) {
+	while (ran < few && !(ran && has_higher(ex, p)) && (task = task_take(ex, p)) != NULL) {
 		task_run(task);
 		ran++;
 	}
 	few = most - ran < RUN_FEW ? most - ran : RUN_FEW;
-	if (few && contd__load_seq(&ex->root[p].top)) {
-		struct contd__budget budget = {.count = few};
+	while (few && !(ran && has_higher(ex, p)) && contd__load_seq(&ex->root[p].top)) {
+		/* One by one where a higher priority may come in between. */
+		struct contd__budget budget = {.count = p == PRIORITIES - 1 ? few : 1};
+		uint32_t n;
 
 		contd__add(&ex->in_hand, 1);
-		ran += contd__scan_root_sig(&ex->root[p], &budget);
+		n = contd__scan_root_sig(&ex->root[p], &budget);
 		contd__executor_done_sig(ex);
+		if (!n)
+			break;
+		ran += n;
+		few -= n;
 	}
 	return ran;
 }
@@ -210,8 +227,10 @@ static uint32_t run_work(struct contd_executor *ex, uint32_t most)
 	uint32_t ran = 0;
 
 	contd__store(&ex->turn, contd__load(&ex->turn) + 1);
-	for (unsigned i = 0; i < PRIORITIES && !ran; i++)
-		ran = run_some(ex, lowest_first ? i : PRIORITIES - 1 - i, most);
+	for (unsigned p = 0; p < PRIORITIES && lowest_first && !ran; p++)
+		ran = run_some(ex, p, 1);
+	for (unsigned p = PRIORITIES; p-- > 0 && !ran;)
+		ran = run_some(ex, p, most);
 	return ran;
 }
 
@@ -292,10 +311,12 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	if (contd__self.context == CONTEXT_DAEMON)
 		return contd__fail(-EDEADLK, "contd_executor_run: contd's daemon is not to be lent");
 	contd__thread_ensure();
+	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	owns = ex->flags & CONTD_EXECUTOR_MPI;
 	if (contd__add(&ex->threads, 1) && owns && !contd__self.owns_mpi) {
 		contd__sub(&ex->threads, 1);
-		return contd__fail(-EBUSY, "contd_executor_run: it is CONTD_EXECUTOR_MPI, and another thread is lent to it");
+		return contd__fail(-EBUSY,
+				   "contd_executor_run: it is CONTD_EXECUTOR_MPI, and another thread is lent to it");
 	}
 	contd__self.owns_mpi += owns != 0;
 	contd__self.executor = ex;
@@ -380,7 +401,8 @@ int contd_executor_drain(struct contd_executor *ex)
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_executor_drain: not in a signal handler");
 	if (contd__self.context == CONTEXT_DAEMON || outer == ex)
-		return contd__fail(-EDEADLK, "contd_executor_drain: in the executor's own work it would wait for itself");
+		return contd__fail(-EDEADLK,
+				   "contd_executor_drain: in the executor's own work it would wait for itself");
 	contd__thread_ensure();
 	contd__add(&D.drainers, 1);
 	if (ex->ops.drain)

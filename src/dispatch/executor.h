@@ -41,7 +41,7 @@ struct contd_executor {
 	uint32_t threads;   /* that are lent */
 	uint32_t turn;
 	pthread_mutex_t lock; /* of: */
-	struct contd_task *first[PRIORITIES], *last[PRIORITIES]; /* tasks in order */
+	struct contd_task *first[PRIORITIES]; /* tasks in order, older than those */
 	struct contd__root root[PRIORITIES];
 };
 

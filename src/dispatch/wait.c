@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -15,9 +16,9 @@
 
 #define D contd__dispatch
 
-#define NAP_MIN_NS 10000   /* sleeping while a memory word is watched: first and longest nap */
+#define NAP_MIN_NS 10000 /* sleeping while a memory word is watched: first and longest nap */
 #define NAP_MAX_NS 1000000
-#define SPIN_NS 20000      /* looking at sources without giving the processor away, when nothing is found */
+#define SPIN_NS 20000 /* looking at sources without giving the processor away, when nothing is found */
 
 /* What a call may run on this thread: a continuation on the daemon may call test, wait and poll, too. */
 static uint32_t classes_here(void)
@@ -38,16 +39,41 @@ static enum contd__where where_here(void)
 	return contd__self.context == CONTEXT_DAEMON ? WHERE_DAEMON : WHERE_THREAD;
 }
 
+/* What runs in between, and how often. */
+#define FEW 32u
+#define TIMES 8
+
+uint32_t contd__taken_run_driving(struct contd__taking *t, void (*drive)(struct contd__taking *t))
+{
+	uint32_t ran = contd__taken_run(t, FEW);
+
+	for (int times = TIMES; t->next < t->count && times; times--) {
+		t->count -= t->next;
+		memmove(t->carried, t->carried + t->next, t->count * sizeof(t->carried[0]));
+		t->next = 0;
+		drive(t);
+		ran += contd__taken_run(t, FEW);
+	}
+	return ran + contd__taken_run(t, UINT32_MAX);
+}
+
+static void take_from_sources(struct contd__taking *t)
+{
+	struct contd__taking *outer = contd__self.take;
+
+	contd__self.take = t;
+	contd__sources_drive_sig(where_here(), NULL, false);
+	contd__self.take = outer;
+}
+
 /* Returns how many ran, of `most`, which is 1 at least. */
 static uint32_t drive_sources(uint32_t most)
 {
-	struct contd__taking taking, *outer = contd__self.take;
+	struct contd__taking taking;
 
 	contd__taking_init(&taking, most);
-	contd__self.take = &taking;
-	contd__sources_drive_sig(where_here(), NULL, false);
-	contd__self.take = outer;
-	return contd__taken_run(&taking);
+	take_from_sources(&taking);
+	return contd__taken_run_driving(&taking, take_from_sources);
 }
 
 uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources)
@@ -214,7 +240,8 @@ int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_group_wait: not in a signal handler");
 	if (contd__inside_sig(group))
-		return contd__fail(-EDEADLK, "contd_group_wait: inside one of the group's own continuations it would never end");
+		return contd__fail(-EDEADLK,
+				   "contd_group_wait: inside one of the group's own continuations it would never end");
 	contd__group_pin_sig(group);
 	rc = wait_for(group, timeout_ns);
 	contd__group_unpin_sig(group);

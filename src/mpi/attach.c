@@ -68,7 +68,7 @@ static void set_begin(struct contd__set *set, const struct contd__mpi_attach *a,
 	set->group = s->group;
 	set->flags = a->flags;
 	set->rc = MPI_SUCCESS;
-	set->data = a->data;
+	set->failure = (struct contd__failure){.data = a->data, .set = set};
 	set->references = 2; /* attaching, and the continuation */
 	/* Attaching, an inactive CR, and for good where a CR is waited for: that cannot be ended from any context. */
 	set->holds = 1 + (cr && cr->revised) + (look->crs_pending != 0);

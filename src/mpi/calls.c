@@ -24,7 +24,8 @@ __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec"
 
 bool contd__may_run(void)
 {
-	return contd__self.context == CONTEXT_THREAD && !contd__self.frame && !contd__pushing;
+	/* What is being taken runs afterwards: a callback that ran before that could wait for it. */
+	return contd__self.context == CONTEXT_THREAD && !contd__self.frame && !contd__self.take && !contd__pushing;
 }
 
 unsigned contd__run_ready(void)
@@ -72,6 +73,9 @@ static unsigned cr_run(struct contd__cr *cr)
 	struct contd__call *call = contd__call;
 	unsigned ran;
 
+	/* Of a pull executor's group its own threads run something. */
+	if (contd__load_seq(&g->table.top) == 0 || (g->flags & GROUP_PULL && contd__self.executor != g->executor))
+		return 0;
 	contd__group_pin_sig(g);
 	contd__call = NULL;
 	ran = contd__scan_group_sig(g, &budget);
@@ -80,22 +84,38 @@ static unsigned cr_run(struct contd__cr *cr)
 	return ran;
 }
 
+static void take_from_mpi(struct contd__taking *t, struct contd__call *call, struct contd_group *takes,
+			  enum contd__progress how)
+{
+	struct contd__taking *outer = contd__self.take;
+
+	contd__call = call;
+	contd__self.take = t;
+	call->takes = takes;
+	contd__mpi->progress(how);
+	call->takes = NULL;
+	contd__self.take = outer;
+	t->slot = call->taken;
+	call->taken = NULL;
+	contd__call = NULL;
+}
+
+static void take_more(struct contd__taking *t)
+{
+	struct contd__call call = {.runs_itself = true};
+
+	take_from_mpi(t, &call, NULL, PROGRESS);
+}
+
 /* MPI's progress in a test or wait of one CR. */
 static void cr_progress(struct contd__cr *cr, bool waiting)
 {
-	struct contd__taking taking, *outer = contd__self.take;
+	struct contd__taking taking;
 	struct contd__call *call = contd__call;
 
 	contd__taking_init(&taking, UINT32_MAX);
-	contd__self.take = &taking;
-	call->takes = cr->group->max_poll < 0 ? cr->group : NULL;
-	contd__mpi->progress(waiting ? PROGRESS_WAITING : PROGRESS);
-	call->takes = NULL;
-	contd__self.take = outer;
-	taking.slot = call->taken;
-	call->taken = NULL;
-	contd__call = NULL;
-	contd__taken_run(&taking);
+	take_from_mpi(&taking, call, cr->group->max_poll < 0 ? cr->group : NULL, waiting ? PROGRESS_WAITING : PROGRESS);
+	contd__taken_run_driving(&taking, take_more);
 	contd__call = call;
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
 		contd__guard_pickup();
@@ -634,7 +654,7 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 	}
 	while (mixed_begin(&m, a, specials) != MPI_SUCCESS)
 		contd__mpi->progress(PROGRESS_WAITING); /* until there is memory */
-	contd__self.testing = m.outer;      /* max_poll is for tests */
+	contd__self.testing = m.outer;                  /* max_poll is for tests */
 	own = own_cr(&m);
 	if (own) {
 		mixed_end(&m);

@@ -30,6 +30,18 @@
 
 struct contd__set;
 
+/*
+ * A continuation of the revised interface that failed, in its CR's queue: in its set; or, where it has none, in what the
+ * program has given for the operation.
+ */
+struct __attribute__((may_alias)) contd__failure {
+	struct cds_lfs_node node;
+	struct contd__failure *next;
+	void *data;
+	struct contd__set *set; /* whose reference goes with it, or NULL */
+	int class;
+};
+
 struct contd__cr {
 	struct contd_group *group;
 	MPI_Request handle;
@@ -42,9 +54,9 @@ struct contd__cr {
 	int error;                     /* class of the first failure that get_failed has not cleared, or 0 */
 	uint32_t closed;               /* freed by the program */
 	bool error_told;               /* an error handler has been called for it */
-	struct __cds_lfs_stack failed; /* sets that failed, newest first; pushed anywhere, emptied under lock */
-	struct contd__set *failed_first, *failed_last; /* and in order; under lock */
-	struct cds_list_head node;                     /* in contd__crs */
+	struct __cds_lfs_stack failed; /* failures, newest first; pushed anywhere, emptied under lock */
+	struct contd__failure *failed_first, *failed_last; /* and in order; under lock */
+	struct cds_list_head node;                         /* in contd__crs */
 };
 
 /* All of them, freed ones with something outstanding too. */
@@ -97,8 +109,8 @@ int contd__cr_start(struct contd__cr *cr);
 /* A completion call reports it complete: inactive again. False if something was registered meanwhile: it is not. */
 bool contd__cr_report(struct contd__cr *cr);
 
-/* One of its continuations failed. `told`: an error handler has heard of it. The set belongs to the queue from now on. */
-void contd__cr_fail_sig(struct contd__cr *cr, struct contd__set *set, int class, bool told);
+/* One of its continuations failed. `told`: an error handler has heard of it. f belongs to the queue from now on. */
+void contd__cr_fail_sig(struct contd__cr *cr, struct contd__failure *f, bool told);
 
 int contd__cr_get_failed(struct contd__cr *cr, int *count, void **data);
 

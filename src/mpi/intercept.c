@@ -183,9 +183,8 @@ static int plain_test_all(size_t count, MPI_Request *requests, int *flag, MPI_St
 
 static int plain_test_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
 {
-	int rc = contd__told_among(count, requests)
-			 ? contd__told_some(count, requests, outcount, indices, statuses)
-			 : NEXT.Testsome((int)count, requests, outcount, indices, statuses);
+	int rc = contd__told_among(count, requests) ? contd__told_some(count, requests, outcount, indices, statuses)
+						    : NEXT.Testsome((int)count, requests, outcount, indices, statuses);
 
 	look_around();
 	return rc;
@@ -439,23 +438,26 @@ bool contd__recently_started(MPI_Request request)
  * It is not persistent. Where its handle is known as such, that request is gone without MPI_Request_free: Open MPI (4.1)
  * frees a persistent request whose failure MPI_Wait has told.
  */
-static void started_note(MPI_Request request)
+static inline void started_note(MPI_Request request)
 {
-	struct contd__handle *h = contd__load(&mode) <= MODE_PORTABLE ? handle_of(&request) : NULL;
+	struct contd__handle *h;
 
+	if (contd__load(&mode) > MODE_PORTABLE)
+		return;
+	h = handle_of(&request);
 	if (h && !h->cr)
 		contd__handle_remove(h);
 	recent[recent_at++ % RECENT] = request;
 }
 
-#define ON_STARTED(name, parameters, arguments)                            \
-	static int on_##name parameters                                    \
-	{                                                                  \
-		int rc = NEXT.name arguments;                              \
-                                                                           \
-		if (rc == MPI_SUCCESS)                                     \
-			started_note(*request);                            \
-		return rc;                                                 \
+#define ON_STARTED(name, parameters, arguments) \
+	static int on_##name parameters \
+	{ \
+		int rc = NEXT.name arguments; \
+\
+		if (rc == MPI_SUCCESS) \
+			started_note(*request); \
+		return rc; \
 	}
 CONTD_STARTED(ON_STARTED)
 
@@ -472,14 +474,14 @@ static void made_note(const MPI_Request *request, MPI_Comm comm)
 		h->comm = comm;
 }
 
-#define ON_MADE(name, parameters, arguments)                       \
-	static int on_##name parameters                            \
-	{                                                          \
-		int rc = NEXT.name arguments;                      \
-                                                                   \
-		if (rc == MPI_SUCCESS)                             \
-			made_note(request, comm);                  \
-		return rc;                                         \
+#define ON_MADE(name, parameters, arguments) \
+	static int on_##name parameters \
+	{ \
+		int rc = NEXT.name arguments; \
+\
+		if (rc == MPI_SUCCESS) \
+			made_note(request, comm); \
+		return rc; \
 	}
 CONTD_MADE(ON_MADE)
 
@@ -690,6 +692,12 @@ static inline bool passes(const void *caller)
 	       contd__library_has(&mpi_library, caller);
 }
 
+/* What is started is noted for the portable backend alone. */
+static inline bool started_passes(const void *caller)
+{
+	return contd__load(&mode) > MODE_PORTABLE || contd__library_has(&mpi_library, caller);
+}
+
 /* The native backend's, unless something waits for progress. */
 static inline bool asked_passes(const void *caller)
 {
@@ -726,6 +734,9 @@ static inline bool general_passes(const void *caller)
 #define GENERAL_NAMES(name, parameters, arguments) \
 	NAMES_OF(name, parameters, arguments, general_passes, contd__on_##name)
 #define ASKED_NAMES(name, parameters, arguments) NAMES_OF(name, parameters, arguments, asked_passes, on_##name)
-CONTD_INTERCEPTED(NAMES)
+#define STARTED_NAMES(name, parameters, arguments) NAMES_OF(name, parameters, arguments, started_passes, on_##name)
+CONTD_STARTED(STARTED_NAMES)
+CONTD_MADE(STARTED_NAMES)
+CONTD_CALLED(NAMES)
 CONTD_ASKED(ASKED_NAMES)
 CONTD_GENERAL(GENERAL_NAMES)

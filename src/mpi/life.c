@@ -20,10 +20,12 @@ MPI_Status contd__status_empty;
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct contd_group *loose[LOOSE_GROUPS];
-static MPI_Request loose_cr[LOOSE_GROUPS] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL}; /* of those groups; nobody gets them */
-static uint32_t driving;                        /* calls of drive that are under way */
+static MPI_Request loose_cr[LOOSE_GROUPS] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL,
+					     MPI_REQUEST_NULL}; /* of those groups; nobody gets them */
+static uint32_t driving;                                        /* calls of drive that are under way */
 static int thread_level;
-static __thread int is_main __attribute__((tls_model("initial-exec"))); /* 1: asked, and it is MPI's main thread */
+enum { NOT_ASKED, MAIN, NOT_MAIN };
+static __thread int is_main __attribute__((tls_model("initial-exec"))); /* is it MPI's main thread? */
 
 int contd__mpi_error(int class)
 {
@@ -62,10 +64,23 @@ int contd__mpi_error_class(int code)
  * whether another thread is inside MPI, so only the main thread's regions drive it: MPI 4.1, 11.6; or the thread that a
  * program has lent to an executor for that, and then no other.)
  */
+static void ask_main(void)
+{
+	int main_thread = 0;
+
+	PMPI_Is_thread_main(&main_thread);
+	is_main = main_thread ? MAIN : NOT_MAIN;
+}
+
 bool contd__mpi_thread_may(void)
 {
-	return thread_level == MPI_THREAD_MULTIPLE ||
-	       (contd__load(&contd__dispatch.mpi_owners) ? contd__self.owns_mpi != 0 : is_main != 0);
+	if (thread_level == MPI_THREAD_MULTIPLE)
+		return true;
+	if (contd__load(&contd__dispatch.mpi_owners))
+		return contd__self.owns_mpi != 0;
+	if (__builtin_expect(is_main == NOT_ASKED, 0) && contd__self.context == CONTEXT_THREAD)
+		ask_main();
+	return is_main == MAIN;
 }
 
 /* ---------------------------------------------------------------------------------------- as a source of events --- */
@@ -102,8 +117,11 @@ static uint32_t pending(void)
 	return contd__mpi->pending() + contd__general_any();
 }
 
-struct contd__source contd__mpi_source = {
-	.name = "MPI", .progress = drive, .pending = pending, .here = contd__mpi_thread_may, .sleep_on = contd__mpi_sockets};
+struct contd__source contd__mpi_source = {.name = "MPI",
+					  .progress = drive,
+					  .pending = pending,
+					  .here = contd__mpi_thread_may,
+					  .sleep_on = contd__mpi_sockets};
 
 /*
  * Peers of the job can ring from now on, if they have a mind to. Nothing depends on it: where it can't be, ticks find
@@ -209,7 +227,7 @@ static void in_child(void)
 static int start_locked(void)
 {
 	const struct contd__mpi_backend *backend;
-	int rc, flag, main_thread = 0;
+	int rc, flag;
 
 	PMPI_Request_get_status(MPI_REQUEST_NULL, &flag, &contd__status_empty);
 	contd__status_empty.MPI_ERROR = MPI_SUCCESS;
@@ -217,8 +235,7 @@ static int start_locked(void)
 	if (!backend)
 		return MPI_ERR_OTHER;
 	PMPI_Query_thread(&thread_level);
-	PMPI_Is_thread_main(&main_thread);
-	is_main = main_thread;
+	ask_main();
 	rc = contd_init(NULL);
 	if (rc) {
 		fprintf(stderr, "contd: %s\n", contd_error_text());
@@ -227,7 +244,8 @@ static int start_locked(void)
 	contd__put_off_start();
 	contd__store_release(&contd__mpi, backend);
 	rc = backend->start(thread_level);
-	contd__mpi_source.where = WHERE_THREAD | WHERE_REGION | (thread_level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
+	contd__mpi_source.where =
+		WHERE_THREAD | WHERE_REGION | (thread_level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
 	if (!rc && contd__source_register(&contd__mpi_source))
 		rc = MPI_ERR_OTHER;
 	if (!rc)
@@ -247,7 +265,7 @@ static int start_locked(void)
 
 const struct contd__mpi_backend *contd__mpi_start(int *errp)
 {
-	int initialized = 0, finalized = 0, main_thread = 0;
+	int initialized = 0, finalized = 0;
 
 	PMPI_Initialized(&initialized);
 	PMPI_Finalized(&finalized);
@@ -273,12 +291,11 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp)
 			return NULL;
 		}
 	}
-	PMPI_Is_thread_main(&main_thread);
-	is_main = main_thread;
+	ask_main();
 	return contd__mpi;
 }
 
-struct contd_group *contd__mpi_loose(enum contd__loose which)
+__attribute__((noinline)) static struct contd_group *make_loose(enum contd__loose which)
 {
 	struct contd__settings s = {.attr = {.size = sizeof(s.attr)}};
 
@@ -287,14 +304,18 @@ struct contd_group *contd__mpi_loose(enum contd__loose which)
 		s.attr.flags = CONTD_THREAD_ANY | CONTD_ASYNC_SIGNAL_SAFE;
 	else if (which == LOOSE_ANY)
 		s.attr.flags = CONTD_THREAD_ANY;
-	/* Acquire: pairs with the release below. */
-	if (contd__load_acquire(&loose[which]))
-		return loose[which];
 	pthread_mutex_lock(&start_lock);
 	if (!loose[which] && contd__cr_make(&s, false, &loose_cr[which]) == MPI_SUCCESS)
 		contd__store_release(&loose[which], contd__mpi->cr_of(loose_cr[which])->group);
 	pthread_mutex_unlock(&start_lock);
 	return loose[which];
+}
+
+struct contd_group *contd__mpi_loose(enum contd__loose which)
+{
+	struct contd_group *group = contd__load_acquire(&loose[which]);
+
+	return group ? group : make_loose(which);
 }
 
 /* -------------------------------------------------------------------------------------------------------- ringing --- */

@@ -58,7 +58,7 @@ static void completed(struct contd_mpi_op *op, int status)
 {
 	const struct contd_mode_attr *how = op->how;
 	uint32_t *state = &op->state;
-	void *task = op->task;
+	void *task = op->task, (*resume)(void *) = how->mode == CONTD_MODE_SUSPEND ? how->resume : NULL;
 
 	if (!returns_at_completion(how)) {
 		if (how->completions) {
@@ -70,15 +70,15 @@ static void completed(struct contd_mpi_op *op, int status)
 		return;
 	}
 	op->status = status;
-	/* Release: pairs with the acquire in under_way. The operation may be gone after that. */
-	if (how->mode == CONTD_MODE_YIELD_WHILE || how->resume)
+	/* Release: pairs with the acquire in under_way. The operation may be gone after that, and so may `how`. */
+	if (how->mode == CONTD_MODE_YIELD_WHILE || resume)
 		contd__store_release(state, COMPLETE);
 	else if (contd__xchg(state, COMPLETE) == ASLEEP)
 		syscall(SYS_futex, state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 	else
 		contd__wake_sleepers_sig();
-	if (how->mode == CONTD_MODE_SUSPEND && how->resume)
-		how->resume(task);
+	if (resume)
+		resume(task);
 }
 
 static void completed_draft(MPI_Status *statuses, void *data)
@@ -109,11 +109,18 @@ static bool names_cr(const struct contd_mode_attr *how)
 	return how->cont_req != (MPI_Request)0 && how->cont_req != MPI_REQUEST_NULL;
 }
 
+/* The CR that is named, or NULL: to be looked for before anything is issued. */
+static struct contd__cr *named_cr(const struct contd_mode_attr *how)
+{
+	return !returns_at_completion(how) && names_cr(how) ? contd__mpi->cr_of(how->cont_req) : NULL;
+}
+
 /* MPI error class, which is not told. */
-static int attach(struct contd_mpi_op *op)
+static int attach(struct contd_mpi_op *op, struct contd__cr *cr)
 {
 	const struct contd_mode_attr *how = op->how;
-	bool ignore = op->statuses == MPI_STATUSES_IGNORE, mpix = how->mode == CONTD_MODE_MPIX, draft = op->count == 1 && !mpix;
+	bool ignore = op->statuses == MPI_STATUSES_IGNORE, mpix = how->mode == CONTD_MODE_MPIX,
+	     draft = op->count == 1 && !mpix;
 	struct contd__mpi_attach a = {.count = op->count,
 				      .requests = op->requests,
 				      .cb = draft ? (void (*)(void))completed_draft : (void (*)(void))completed_revised,
@@ -121,21 +128,12 @@ static int attach(struct contd_mpi_op *op)
 				      .statuses = draft && ignore ? &op->own : op->statuses,
 				      .ignore = ignore && !draft,
 				      .revised = !draft,
-				      .flags = draft ? 0 : mpix ? how->flags : MPIX_CONT_INVOKE_FAILED};
-	struct contd__cr *cr = NULL;
-	struct contd_group *group;
+				      .flags = draft  ? 0
+					       : mpix ? how->flags
+						      : MPIX_CONT_INVOKE_FAILED};
+	struct contd_group *group = cr ? cr->group : contd__mpi_loose(where(how));
 
-	if (!returns_at_completion(how) && names_cr(how)) {
-		cr = contd__mpi->cr_of(how->cont_req);
-		if (!cr)
-			return MPI_ERR_REQUEST;
-		group = cr->group;
-	} else {
-		group = contd__mpi_loose(where(how));
-		if (!group)
-			return MPI_ERR_NO_MEM;
-	}
-	return contd__attach(&a, cr, group);
+	return group ? contd__attach(&a, cr, group) : MPI_ERR_NO_MEM;
 }
 
 /* Without a continuation. */
@@ -159,6 +157,9 @@ static bool test(struct contd_mpi_op *op, int *statusp)
 	else
 		rc = PMPI_Testall(op->count, op->requests, &flag, op->statuses);
 	*statusp = class_of(op, rc, ignore ? NULL : op->statuses);
+	/* Test leaves MPI_ERROR as it was, Testall where all went well. */
+	for (int i = 0; i < op->count && !ignore && flag && (op->count == 1 || rc == MPI_SUCCESS); i++)
+		op->statuses[i].MPI_ERROR = rc;
 	return flag || rc != MPI_SUCCESS;
 }
 
@@ -185,17 +186,44 @@ static int issue(struct contd_mpi_op *op)
  * progress.
  */
 
+_Static_assert(sizeof(struct contd__failure) <= sizeof(struct contd_task), "a failure takes the task's place");
+
+/* As the MPIX interface has it: its CR is told instead. */
+static bool not_invoked(const struct contd_mode_attr *how, int code)
+{
+	return __builtin_expect(code != MPI_SUCCESS, 0) && how->mode == CONTD_MODE_MPIX &&
+	       !(how->flags & (MPIX_CONT_INVOKE_FAILED | MPIX_CONT_REQBUF_VOLATILE));
+}
+
+static void release(struct contd_mpi_op *op, int code)
+{
+	if (op->hooked != MPI_REQUEST_NULL)
+		contd__mpi->quick_release(op->hooked, code);
+}
+
+static void fail(struct contd_mpi_op *op, int code)
+{
+	struct contd__failure *f = (struct contd__failure *)(void *)&op->work;
+
+	release(op, code);
+	if (!names_cr(op->how))
+		return;
+	*f = (struct contd__failure){.data = op, .class = contd__mpi_error_class(code)};
+	contd__cr_fail_sig(op->carried.group->owner, f, true);
+}
+
 /* The request goes back to MPI: with an error before the callback, for its handler comes first. */
 static void quick_run(int code, void *data)
 {
 	struct contd_mpi_op *op = data;
 	MPI_Request request = op->hooked;
 
-	if (__builtin_expect(code != MPI_SUCCESS, 0) && request != MPI_REQUEST_NULL) {
-		contd__mpi->quick_release(request, code);
-		request = MPI_REQUEST_NULL;
+	if (__builtin_expect(code != MPI_SUCCESS, 0)) {
+		release(op, code);
+		op->done(op, contd__mpi_error_class(code));
+		return;
 	}
-	call_done(code, op);
+	op->done(op, code);
 	if (request != MPI_REQUEST_NULL)
 		contd__mpi->quick_release(request, code);
 }
@@ -208,10 +236,13 @@ static void quick_task(struct contd_mpi_op *op)
 static void quick_carried(int code, void *data)
 {
 	struct contd_mpi_op *op = data;
+	const struct contd_mode_attr *how = op->how;
 
-	if (returns_at_completion(op->how)) {
+	if (returns_at_completion(how)) {
 		completed(op, code); /* who waits gives the request back */
-	} else if (op->how->completions) {
+	} else if (not_invoked(how, code)) {
+		fail(op, code);
+	} else if (how->completions) {
 		quick_task(op);
 		contd_task_continue(code, &op->work);
 	} else {
@@ -227,48 +258,70 @@ static bool inside_mpi(const struct contd_mode_attr *how)
 
 void contd__quick_done(struct contd_mpi_op *op)
 {
-	struct contd_carried *c = &op->carried;
+	const struct contd_mode_attr *how = op->how;
 
-	c->status = op->status;
-	if (!inside_mpi(op->how)) {
-		contd__carried_done_sig(&c, 1);
-	} else if (returns_at_completion(op->how)) {
+	op->carried.status = op->status;
+	if (!inside_mpi(how) || not_invoked(how, op->status)) {
+		contd__carried_done_one_sig(&op->carried);
+	} else if (returns_at_completion(how)) {
 		completed(op, op->status);
 	} else {
 		quick_task(op);
-		contd__task_hand_over(&op->work, op->status, c->group);
+		contd__task_hand_over(&op->work, op->status, op->carried.group);
 	}
 }
 
 /* It is complete already; `group` is outstanding for it, or NULL: without memory for that. */
 static void quick_complete(struct contd_mpi_op *op, struct contd_group *group)
 {
-	if (returns_at_completion(op->how)) {
+	const struct contd_mode_attr *how = op->how;
+
+	if (returns_at_completion(how)) {
 		completed(op, op->status);
 		return;
 	}
-	if (op->how->completions) {
+	/* A pool may run it in submit(): not one inside the other. */
+	if (how->completions && !(group && how->completions->ops.submit) && !not_invoked(how, op->status)) {
 		quick_task(op);
 		if (contd__task_hand_over(&op->work, op->status, group) == 0)
 			return;
 	}
 	op->carried.status = op->status;
-	if (group)
-		contd__carried_at_once(&op->carried);
-	else
+	if (!group)
 		quick_run(op->status, op);
+	else if (how->mode == CONTD_MODE_MPIX && how->flags & MPIX_CONT_DEFER_COMPLETE)
+		contd__carried_done_one_sig(&op->carried);
+	else
+		contd__carried_at_once(&op->carried);
+}
+
+/* Counted as outstanding, with the CR, if there is one. */
+static bool quick_begin(struct contd_mpi_op *op, struct contd__cr *cr, struct contd_group *group)
+{
+	if (contd__carried_begin_in_turn(&op->carried, quick_carried, op, group))
+		return true; /* and the CR is as it was */
+	if (contd__carried_begin(&op->carried, quick_carried, op, group))
+		return false;
+	if (cr) {
+		contd__cr_registered(cr);
+		if (contd__mpi->cr_changed)
+			contd__mpi->cr_changed(cr);
+	}
+	return true;
 }
 
 /* false: the long way must be gone. */
-static bool attach_quick(struct contd_mpi_op *op)
+static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 {
 	const struct contd_mode_attr *how = op->how;
 	bool waits = returns_at_completion(how), inside = inside_mpi(how);
-	struct contd__cr *cr = !waits && names_cr(how) ? contd__mpi->cr_of(how->cont_req) : NULL;
 	struct contd_group *group;
 	enum contd__seen seen;
 
-	if (!contd__mpi->quick_look || op->count != 1 || how->mode == CONTD_MODE_MPIX || (cr && cr->revised))
+	if (!contd__mpi->quick_look || op->count != 1 || (cr && cr->revised && !contd__load_seq(&cr->active)))
+		return false;
+	/* What only tests of its CR run becomes a task there. */
+	if (cr && inside && (cr->group->flags & CONTD_POLL_ONLY || cr->group->max_poll >= 0))
 		return false;
 	/* A callback in a handler could not give the request back. */
 	group = cr ? cr->group : contd__mpi_loose(where(how));
@@ -277,16 +330,11 @@ static bool attach_quick(struct contd_mpi_op *op)
 	seen = contd__mpi->quick_look(op);
 	if (seen == SEEN_NOTHING)
 		return false;
-	if (waits && (inside || seen == SEEN_COMPLETE)) {
-		/* Nothing is outstanding but who waits. */
-	} else if (contd__carried_begin(&op->carried, quick_carried, op, group)) {
+	/* Of who waits nothing is outstanding. */
+	if (!(waits && (inside || seen == SEEN_COMPLETE)) && !quick_begin(op, cr, group)) {
 		if (seen == SEEN_PENDING)
 			return false;
 		group = NULL;
-	} else if (cr) {
-		contd__cr_registered(cr);
-		if (contd__mpi->cr_changed)
-			contd__mpi->cr_changed(cr);
 	}
 	if (seen == SEEN_PENDING)
 		contd__mpi->quick_hook(op);
@@ -313,7 +361,8 @@ static void yield(const struct contd_mpi_op *op)
 /* Does anybody else look after it, so that this thread may sleep until it is woken? */
 static bool others_look(const struct contd_mode_attr *how)
 {
-	return how->requests || (contd__load_seq(&contd__dispatch.daemon_mode) && contd__mpi_source.where & WHERE_DAEMON);
+	return how->requests ||
+	       (contd__load_seq(&contd__dispatch.daemon_mode) && contd__mpi_source.where & WHERE_DAEMON);
 }
 
 static void sleep_until_woken(struct contd_mpi_op *op)
@@ -334,6 +383,7 @@ static void sleep_through(struct contd_mpi_op *op)
 	int64_t nap = contd__self.executor ? LENT_NAP_NS : -1;
 
 	contd__idle_over(&idling);
+	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	while (under_way(op)) {
 		if (contd__self.executor && contd_executor_run(contd__self.executor, 1, 0) > 0)
 			contd__idle_over(&idling);
@@ -358,8 +408,7 @@ static int wait_for(struct contd_mpi_op *op)
 		op->how->suspend(op->task);
 	else
 		sleep_through(op);
-	if (op->hooked != MPI_REQUEST_NULL)
-		contd__mpi->quick_release(op->hooked, op->status);
+	release(op, op->status);
 	return finish(op, op->status == MPI_SUCCESS ? MPI_SUCCESS : contd__mpi_error_class(op->status));
 }
 
@@ -369,29 +418,43 @@ static int wait_for(struct contd_mpi_op *op)
 static void issue_there(int status, void *data)
 {
 	struct contd_mpi_op *op = data;
-	int rc = issue(op);
+	struct contd__cr *cr = named_cr(op->how);
+	int rc;
 
 	(void)status;
-	if (rc == MPI_SUCCESS && (attach_quick(op) || attach(op) == MPI_SUCCESS))
+	/* It has been freed since. */
+	rc = !cr && !returns_at_completion(op->how) && names_cr(op->how) ? MPI_ERR_REQUEST : issue(op);
+	if (rc == MPI_SUCCESS && (attach_quick(op, cr) || attach(op, cr) == MPI_SUCCESS))
 		return;
 	completed(op, rc == MPI_SUCCESS ? wait_here(op) : rc);
 }
 
 static int transfer(struct contd_mpi_op *op)
 {
+	bool waits = returns_at_completion(op->how); /* others may be gone when submit() returns */
+
 	contd_task_init(&op->work, op->how->requests, op->how->priority, issue_there, op);
 	if (contd_task_submit(&op->work, 0))
 		return contd__mpi_error(MPI_ERR_OTHER);
-	return returns_at_completion(op->how) ? wait_for(op) : MPI_SUCCESS;
+	return waits ? wait_for(op) : MPI_SUCCESS;
 }
 
-static int here(struct contd_mpi_op *op)
+/* What contd_mpi_op_run() returns when nothing is under way any more. */
+static int over(struct contd_mpi_op *op, int status, bool waits)
+{
+	int rc = finish(op, status);
+
+	return waits ? rc : MPI_SUCCESS;
+}
+
+static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 {
 	const struct contd_mode_attr *how = op->how;
+	bool waits = returns_at_completion(how); /* `how` may go with the operation */
 	int rc = issue(op);
 
 	if (rc != MPI_SUCCESS)
-		return returns_at_completion(how) ? finish(op, rc) : (finish(op, rc), MPI_SUCCESS);
+		return over(op, rc, waits);
 	if (how->mode == CONTD_MODE_YIELD_WHILE) {
 		while (!test(op, &rc))
 			yield(op);
@@ -399,42 +462,38 @@ static int here(struct contd_mpi_op *op)
 	}
 	if (how->mode == CONTD_MODE_SUSPEND && test(op, &rc))
 		return finish(op, rc);
-	rc = attach_quick(op) ? MPI_SUCCESS : attach(op);
+	rc = attach_quick(op, cr) ? MPI_SUCCESS : attach(op, cr);
 	if (rc != MPI_SUCCESS)
-		return finish(op, wait_here(op));
-	return returns_at_completion(how) ? wait_for(op) : MPI_SUCCESS;
+		return over(op, wait_here(op), waits);
+	return waits ? wait_for(op) : MPI_SUCCESS;
 }
 
-static int check(const struct contd_mpi_op *op, const struct contd_mode_attr *how)
+static bool valid(const struct contd_mpi_op *op, const struct contd_mode_attr *how)
 {
-	if (!op || !how || how->size != sizeof(*how) || how->mode < CONTD_MODE_YIELD_WHILE || how->mode > CONTD_MODE_MPIX)
-		return MPI_ERR_ARG;
-	if (op->count < 0 || (op->count && !op->requests) ||
-	    (op->count && !op->statuses && op->statuses != MPI_STATUSES_IGNORE))
-		return MPI_ERR_ARG;
-	if (how->priority < CONTD_PRIORITY_LOW || how->priority > CONTD_PRIORITY_HIGH || !how->suspend != !how->resume)
-		return MPI_ERR_ARG;
-	if ((how->mode == CONTD_MODE_NEW_TASK && !how->completions) || (how->requests && !op->issue) ||
-	    (!op->done && !returns_at_completion(how)))
-		return MPI_ERR_ARG;
-	if (!returns_at_completion(how) && names_cr(how) && !contd__mpi->cr_of(how->cont_req))
-		return MPI_ERR_REQUEST;
-	return MPI_SUCCESS;
+	return op && how && how->size == sizeof(*how) && how->mode >= CONTD_MODE_YIELD_WHILE &&
+	       how->mode <= CONTD_MODE_MPIX && how->priority >= CONTD_PRIORITY_LOW &&
+	       how->priority <= CONTD_PRIORITY_HIGH && !how->suspend == !how->resume && op->count >= 0 &&
+	       (op->count == 0 || (op->requests && (op->statuses || op->statuses == MPI_STATUSES_IGNORE))) &&
+	       (how->completions || how->mode != CONTD_MODE_NEW_TASK) && (op->issue || !how->requests) &&
+	       (op->done || returns_at_completion(how));
 }
 
 int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how)
 {
+	struct contd__cr *cr;
 	int rc;
 
 	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(&rc))
 		return rc;
-	rc = check(op, how);
-	if (__builtin_expect(rc != MPI_SUCCESS, 0))
-		return contd__mpi_error(rc);
+	if (__builtin_expect(!valid(op, how), 0))
+		return contd__mpi_error(MPI_ERR_ARG);
+	cr = named_cr(how);
+	if (__builtin_expect(!cr && !returns_at_completion(how) && names_cr(how), 0))
+		return contd__mpi_error(MPI_ERR_REQUEST);
 	op->how = how;
 	op->state = UNDER_WAY;
 	op->hooked = MPI_REQUEST_NULL;
-	return how->requests ? transfer(op) : here(op);
+	return how->requests ? transfer(op) : here(op, cr);
 }
 
 /* --------------------------------------------------------------------------------------- tasks as continuations of MPI's --- */

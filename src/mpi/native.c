@@ -318,8 +318,8 @@ static void cr_changed(struct contd__cr *cr)
 	struct contd__native_cr *n = native_of(cr);
 
 	/* Mostly it is as it should be: pending, with something outstanding. */
-	if (!cr->revised && contd__load_seq(&n->super.complete) == OMPI_PENDING &&
-	    contd__group_outstanding_sig(cr->group))
+	if (contd__load_seq(&n->super.complete) == OMPI_PENDING && contd__group_outstanding_sig(cr->group) &&
+	    (!cr->revised || (contd__load_seq(&cr->active) && contd__load(&n->super.state) == OMPI_ACTIVE)))
 		return;
 	cr_sync(n);
 }
@@ -677,7 +677,7 @@ static int on_quick(struct contd__ompi_request *request)
 	op->status = request->status.MPI_ERROR;
 	request->complete_cb = NULL;
 	request->complete = OMPI_COMPLETED;
-	contd__sub(&ops_hooked, 1);
+	contd__add_by_turns(&ops_hooked, (uint32_t)-1);
 	contd__quick_done(op);
 	return 1;
 }
@@ -686,8 +686,11 @@ static void quick_hook(struct contd_mpi_op *op)
 {
 	struct contd__ompi_request *r = inside(op->requests[0]);
 
-	if (contd__add(&ops_hooked, 1) == 0)
+	if (contd__add_by_turns(&ops_hooked, 1) == 0) {
+		/* Who is about to sleep sees it, or this thread whom to wake. Partner: doze(), and the daemon's. */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		contd__pending_sig();
+	}
 	op->hooked = op->requests[0];
 	op->requests[0] = MPI_REQUEST_NULL;
 	r->complete_cb_data = op;

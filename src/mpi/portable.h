@@ -61,9 +61,7 @@
 	  (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request), \
 	  (buf, count, type, source, tag, comm, request))
 
-#define CONTD_INTERCEPTED(X) \
-	CONTD_STARTED(X) \
-	CONTD_MADE(X) \
+#define CONTD_CALLED(X) \
 	X(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status)) \
 	X(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status), \
 	  (count, requests, index, flag, status)) \
@@ -99,6 +97,11 @@
 	  (const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, \
 	   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status), \
 	  (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status))
+
+#define CONTD_INTERCEPTED(X) \
+	CONTD_STARTED(X) \
+	CONTD_MADE(X) \
+	CONTD_CALLED(X)
 
 /* With each backend, where continuations or templates wait: Open MPI makes no progress in it for what is complete. */
 #define CONTD_ASKED(X) \

@@ -133,8 +133,8 @@ static void event_done_sig(struct contd__slot *slot, uint32_t generation)
 	struct contd__call *call = contd__call;
 	uint32_t flags = slot->group->flags;
 
-	if (!call || !call->takes || call->takes != slot->group || call->taken ||
-	    flags & GROUP_EXECUTOR || contd__self.context != CONTEXT_THREAD) {
+	if (!call || !call->takes || call->takes != slot->group || call->taken || flags & GROUP_EXECUTOR ||
+	    contd__self.context != CONTEXT_THREAD) {
 		/* What is async-signal-safe may run right here, as it might in a handler that interrupted MPI here. */
 		if (contd__slot_event_done_sig(slot, generation, 1))
 			contd__kick_sig(flags);
@@ -231,7 +231,8 @@ void contd__invoke_revised(struct contd__slot *s)
 	if (failed != MPI_SUCCESS && set->cr) {
 		if (rc == MPI_SUCCESS)
 			contd__store_seq(&set->rc, failed);
-		contd__cr_fail_sig(set->cr, set, failed, rc != MPI_SUCCESS);
+		set->failure.class = failed;
+		contd__cr_fail_sig(set->cr, &set->failure, rc != MPI_SUCCESS);
 	} else {
 		contd__set_unref_sig(set);
 	}

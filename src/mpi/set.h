@@ -37,7 +37,7 @@ struct contd__op {
 	MPI_Status *status; /* the user's, or NULL */
 	uint32_t state;     /* enum contd__op_state */
 	bool persistent;
-	bool failed; /* of an error class; its error handler is to be called */
+	bool failed;                      /* of an error class; its error handler is to be called */
 	struct contd__instance *instance; /* of a template, or NULL: its complete_fn comes after the callback */
 	/* of the portable backend */
 	struct cds_lfs_node incoming;
@@ -45,7 +45,7 @@ struct contd__op {
 };
 
 struct contd__set {
-	struct cds_lfs_node node; /* put off, or failed */
+	struct cds_lfs_node node; /* put off */
 	struct contd__slot *slot;
 	uint32_t generation;
 	uint32_t count;  /* of op; goes up while they are attached */
@@ -54,10 +54,9 @@ struct contd__set {
 	struct contd__cr *cr; /* or NULL: none */
 	struct contd_group *group;
 	uint32_t references, holds;
-	int flags, rc; /* rc: class of the first failure */
-	void *data;
+	int flags, rc;       /* rc: class of the first failure */
 	MPI_Status *results; /* of op */
-	struct contd__set *next_failed;
+	struct contd__failure failure;
 	struct contd__op op[];
 };
 

@@ -26,6 +26,21 @@
 #define contd__cas(p, expected, v) \
 	__atomic_compare_exchange_n((p), (expected), (v), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 
+/*
+ * Add n, and return what was there: one instruction where there is one without the bus locked, so that a handler on this thread
+ * comes before or after it. For counts that threads change by turns, as the program's threads call MPI below
+ * MPI_THREAD_MULTIPLE; others may look.
+ */
+#if defined(__x86_64__)
+static inline uint32_t contd__add_by_turns(uint32_t *p, uint32_t n)
+{
+	__asm__ volatile("xaddl %0, %1" : "+r"(n), "+m"(*p) : : "cc", "memory");
+	return n;
+}
+#else
+#define contd__add_by_turns(p, n) __atomic_fetch_add((p), (n), __ATOMIC_RELAXED)
+#endif
+
 /* A fast clock for histograms and budgets; contd__ticks_per_us() (dispatch/dispatcher.h) tells its unit. */
 #if defined(__x86_64__)
 static inline uint64_t contd__ticks(void)

@@ -6,7 +6,7 @@
 
 TestSuite(carried, .timeout = WATCHDOG);
 
-#define MOST 200
+#define MOST (TAKEN_MOST + 100)
 
 static struct contd_carried carried[MOST];
 static struct tally tally[MOST];
@@ -14,6 +14,12 @@ static struct contd_group *g;
 static unsigned first;    /* that has not been completed */
 static unsigned finished; /* to be completed at the next look */
 static unsigned waiting;  /* that are under way */
+static struct contd_group *inner;
+static unsigned in_turn;
+static unsigned chain_length, depth;
+static struct contd_carried *at_once[MOST]; /* to be completed at the next look, */
+static unsigned finished_at_once;           /* so many of them that are not NULL */
+static unsigned looks;
 static unsigned sequence[MOST], ran_in_all; /* of what has run: which */
 
 static void complete_some(unsigned n)
@@ -33,6 +39,14 @@ static void progress(enum contd__where where, bool last)
 
 	(void)where;
 	(void)last;
+	looks++;
+	for (unsigned i = 0; finished_at_once; i++) {
+		if (!at_once[i])
+			continue;
+		contd__sub(&waiting, 1);
+		contd__carried_done_one_sig(at_once[i]);
+		finished_at_once--;
+	}
 	for (unsigned some; n; n -= some)
 		complete_some(some = n < 16 ? n : 16);
 }
@@ -42,8 +56,10 @@ static uint32_t pending(void)
 	return contd__load(&waiting) != 0;
 }
 
-static struct contd__source source = {
-	.name = "carried", .where = WHERE_THREAD | WHERE_REGION | WHERE_DAEMON, .progress = progress, .pending = pending};
+static struct contd__source source = {.name = "carried",
+				      .where = WHERE_THREAD | WHERE_REGION | WHERE_DAEMON,
+				      .progress = progress,
+				      .pending = pending};
 
 static void cb(int status, void *data)
 {
@@ -246,7 +262,140 @@ Test(carried, start_the_next)
 	end(30);
 }
 
-static struct contd_group *inner;
+/* Begins anew, in place of one that has returned: nothing is counted twice, nor forgotten. */
+static void begin_in_turn(int status, void *data)
+{
+	struct tally *t = data;
+	unsigned i = (unsigned)(t - tally) + 50;
+
+	cb(status, t);
+	if (contd__carried_begin_in_turn(&carried[i], cb, &tally[i], g))
+		in_turn++;
+	else
+		must(contd__carried_begin(&carried[i], cb, &tally[i], g));
+	contd__add(&waiting, 1);
+}
+
+Test(carried, in_the_place_of_one_that_has_returned)
+{
+	begin(0, 0, 0);
+	for (unsigned i = 0; i < 20; i++)
+		carry(i, begin_in_turn, g);
+	finished = 20;
+	cr_assert_eq(contd_poll(0), 20);
+	cr_assert_eq(in_turn, 19); /* the first finds none */
+	cr_assert_eq(contd_group_outstanding(g), 20);
+	first = 50;
+	finished = 20;
+	must(contd_group_wait(g, -1));
+	cr_assert_eq(contd_group_outstanding(g), 0);
+	cr_assert_eq(stats_now().registered, 40);
+	cr_assert_eq(stats_now().run, 40);
+	must(contd_group_destroy(g));
+}
+
+static void begin_elsewhere(int status, void *data)
+{
+	cb(status, data);
+	cr_assert_not(contd__carried_begin_in_turn(&carried[9], cb, &tally[9], inner));
+	cr_assert_eq(contd__carried_begin_in_turn(&carried[8], cb, &tally[8], g), data != &tally[0]);
+	if (data != &tally[0])
+		contd__carried_forget(&carried[8]);
+}
+
+/* What has returned of one group is no other group's. */
+Test(carried, not_in_the_place_of_another_group_s)
+{
+	begin(0, 0, 0);
+	inner = group_new(0, 0);
+	carry(0, begin_elsewhere, g);
+	carry(1, begin_elsewhere, g);
+	carry(2, cb, inner);
+	finished = 3;
+	cr_assert_eq(contd_poll(0), 3);
+	cr_assert_eq(contd_group_outstanding(inner), 0);
+	must(contd_group_destroy(inner));
+	cr_assert_eq(contd_group_outstanding(g), 0);
+	must(contd_group_destroy(g));
+}
+
+/* Complete when it is begun: it runs right behind who begins it, and not inside. */
+static void chain(int status, void *data)
+{
+	struct tally *t = data;
+	unsigned i = (unsigned)(t - tally) + 1;
+
+	cb(status, t);
+	if (i % chain_length == 0)
+		return;
+	depth++;
+	cr_assert_eq(depth, 1);
+	carried[i].status = 0;
+	must(contd__carried_begin(&carried[i], chain, &tally[i], g));
+	contd__carried_at_once(&carried[i]);
+	depth--;
+}
+
+Test(carried, complete_at_once)
+{
+	begin(0, 0, 0);
+	chain_length = 5;
+	carry(0, chain, g);
+	first = 0;
+	contd__carried_at_once(&carried[0]); /* runs here, all five */
+	cr_assert_eq(ran_in_all, 5);
+	cr_assert_eq(contd_group_outstanding(g), 0);
+	waiting = 0;
+	for (unsigned i = 10; i < 30; i += chain_length)
+		carry(i, chain, g);
+	for (unsigned i = 10; i < 30; i += chain_length) {
+		struct contd_carried *c = &carried[i];
+
+		at_once[i / chain_length] = c;
+	}
+	finished_at_once = 4;
+	cr_assert_eq(contd_poll(0), 20);
+	for (unsigned i = 5; i < 25; i++)
+		cr_assert_eq(sequence[i], i + 5); /* one chain after the other */
+	cr_assert_eq(slots_used(g), 0);
+	cr_assert_eq(contd_group_outstanding(g), 0);
+	must(contd_group_destroy(g));
+}
+
+/* However long a chain is, others have their turn. */
+Test(carried, a_chain_is_cut)
+{
+	begin(0, 0, 0);
+	chain_length = MOST;
+	carry(0, chain, g);
+	waiting = 0;
+	contd__carried_at_once(&carried[0]);
+	cr_assert_eq(ran_in_all, TAKEN_MOST + 1);
+	cr_assert_gt(slots_used(g), 0);
+	must(contd_group_wait(g, -1));
+	end(MOST);
+}
+
+static void finish_more(int status, void *data)
+{
+	cb(status, data);
+	if (ran_in_all == 1)
+		finished = 10;
+}
+
+/* Sources are looked at again before all of a long sweep has run. */
+Test(carried, looked_at_in_between)
+{
+	begin(0, 0, 0);
+	for (unsigned i = 0; i < 110; i++)
+		carry(i, finish_more, g);
+	finished = 100;
+	cr_assert_eq(contd_poll(0), 110); /* what was finished meanwhile, too */
+	for (unsigned i = 0; i < 110; i++)
+		cr_assert_eq(sequence[i], i);
+	cr_assert_eq(looks, 2);
+	end(110);
+}
 
 static void wait_inside(int status, void *data)
 {

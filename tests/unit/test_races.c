@@ -257,7 +257,7 @@ static void carried_part(void)
 			contd__self.take = &taking;
 		contd__carried_done_sig(cs, EVENTS_TOGETHER);
 		contd__self.take = NULL;
-		contd__taken_run(&taking);
+		contd__taken_run(&taking, UINT32_MAX);
 		contd_poll(0);
 		for (unsigned i = 0; i < EVENTS_TOGETHER; i++) {
 			cr_assert(contd_event_is_complete(&c[i].event));
