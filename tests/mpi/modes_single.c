@@ -665,6 +665,97 @@ static void errors(void)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
+/* The MPIX interface's own rules: what fails does not call done() unless that is asked for; the CR is told. */
+static void mpix_fails(int count, bool late, enum kind kind, int flags)
+{
+	struct contd_mode_attr how = {.size = sizeof(how), .mode = CONTD_MODE_MPIX, .flags = flags};
+	bool invoked = flags & (MPIX_CONT_INVOKE_FAILED | MPIX_CONT_REQBUF_VOLATILE);
+	MPI_Request sends[MANY], cr = cr_of_kind(kind);
+	int two[2] = {1, 2}, number = 2, class = -1, rc;
+	void *failed[2] = {NULL, NULL};
+	struct one x;
+
+	if (late && check_size == 1)
+		return; /* as above */
+	how.cont_req = cr;
+	one_prepare(&x, count, false);
+	if (revised(kind))
+		CHECK_OK(MPI_Start(&cr));
+	told = told_class = 0;
+	meet();
+	for (int i = 0; i < count && !late; i++)
+		MPI_Isend(two, 1 + (i == count - 1), MPI_INT, partner, x.tag + i, comm, &sends[i]);
+	if (!late)
+		one_arrived(&x);
+	CHECK_OK(contd_mpi_op_run(&x.op, &how));
+	CHECK(x.requests[0] == MPI_REQUEST_NULL);
+	if (late || flags & MPIX_CONT_DEFER_COMPLETE)
+		CHECK_EQ(x.done, 0);
+	meet();
+	for (int i = 0; i < count && late; i++)
+		MPI_Isend(two, 1 + (i == count - 1), MPI_INT, partner, x.tag + i, comm, &sends[i]);
+	if (has_cr(kind)) {
+		rc = MPI_Wait(&cr, MPI_STATUS_IGNORE);
+		MPI_Error_class(rc, &class);
+		CHECK_EQ(class, invoked ? MPI_SUCCESS : MPI_ERR_TRUNCATE);
+		CHECK_OK(MPIX_Continue_get_failed(cr, &number, failed));
+		CHECK_EQ(number, invoked ? 0 : 1);
+		CHECK(failed[0] == (invoked ? NULL : (void *)&x.op));
+		number = 2;
+		CHECK_OK(MPIX_Continue_get_failed(cr, &number, failed));
+		CHECK_EQ(number, 0);
+		if (revised(kind))
+			CHECK_OK(MPI_Start(&cr));
+		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+		CHECK_OK(MPI_Request_free(&cr));
+	} else {
+		while (!(invoked ? x.done : told))
+			contd_poll(0);
+		contd_poll(0);
+	}
+	CHECK_EQ(x.done, invoked);
+	CHECK_EQ(told, 1);
+	if (invoked)
+		CHECK_EQ(x.status, MPI_ERR_TRUNCATE);
+	for (int i = 0; i < count - 1; i++)
+		CHECK_EQ(x.statuses[i].MPI_ERROR, MPI_SUCCESS);
+	MPI_Error_class(x.statuses[count - 1].MPI_ERROR, &class);
+	CHECK_EQ(class, MPI_ERR_TRUNCATE);
+	MPI_Waitall(count, sends, MPI_STATUSES_IGNORE);
+}
+
+static void mpix_rules(void)
+{
+	static const enum kind kinds[] = {NONE, PLAIN, REVISED, REVISED_POLL_ONLY};
+	static const int flags[] = {0, MPIX_CONT_INVOKE_FAILED, MPIX_CONT_REQBUF_VOLATILE, MPIX_CONT_DEFER_COMPLETE,
+				    MPIX_CONT_DEFER_COMPLETE | MPIX_CONT_INVOKE_FAILED};
+	struct contd_mode_attr how = {.size = sizeof(how), .mode = CONTD_MODE_MPIX, .flags = MPIX_CONT_DEFER_COMPLETE};
+	MPI_Errhandler own;
+	struct one x;
+
+	MPI_Comm_create_errhandler(handler, &own);
+	MPI_Comm_set_errhandler(comm, own);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, own); /* MPICH 4.0 calls that one */
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	for (int n = 0; n < 5 * 4 * 2 * 2; n++) {
+		check_begin(kind_name[kinds[n / 5 % 4]]);
+		mpix_fails(1 + n / 40, n / 20 % 2, kinds[n / 5 % 4], flags[n % 5]);
+	}
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Errhandler_free(&own);
+	check_begin("not in the call");
+	for (int count = 0; count <= MANY; count++) {
+		one_prepare(&x, count, false);
+		one_send(&x);
+		one_arrived(&x);
+		CHECK_OK(contd_mpi_op_run(&x.op, &how));
+		CHECK_EQ(x.done, 0);
+		poll_until(&x.done, 1);
+		one_check(&x);
+	}
+}
+
 /* --------------------------------------------------------------------------------------------------------- chains --- */
 
 struct link {
@@ -1575,6 +1666,7 @@ int main(int argc, char **argv)
 	alone_it_waits();
 	kinds_of_requests();
 	errors();
+	mpix_rules();
 	chains();
 	frees_all();
 	nesting();
