@@ -1089,6 +1089,120 @@ static void nesting(void)
 	CHECK_OK(MPI_Request_free(&nest.cr_inner));
 }
 
+/* ------------------------------------------------------------------------------------------------ turn by turn --- */
+
+#define BATCH 10
+
+static struct {
+	struct one first[BATCH], second[BATCH];
+	MPI_Request cr, cr_second;
+	struct contd_mode_attr how, how_second;
+} turn;
+
+static void turn_done(struct contd_mpi_op *op, int status)
+{
+	ptrdiff_t i = (struct one *)op->data - turn.first;
+
+	one_done(op, status);
+	CHECK_OK(contd_mpi_op_run(&turn.second[i].op, &turn.how_second));
+}
+
+/* Callbacks of one CR that run together register with another one, or with the same: each counts where it belongs. */
+static void turns(bool same)
+{
+	check_begin("callbacks that register");
+	turn.cr = check_plain_cr();
+	turn.cr_second = same ? turn.cr : check_plain_cr();
+	turn.how = (struct contd_mode_attr){
+		.size = sizeof(turn.how), .mode = CONTD_MODE_CONTINUATION, .cont_req = turn.cr};
+	turn.how_second = turn.how;
+	turn.how_second.cont_req = turn.cr_second;
+	for (int i = 0; i < BATCH; i++) {
+		one_prepare(&turn.first[i], 1, false);
+		one_prepare(&turn.second[i], 1, false);
+		turn.first[i].op.done = turn_done;
+		CHECK_OK(contd_mpi_op_run(&turn.first[i].op, &turn.how));
+	}
+	meet();
+	for (int i = 0; i < BATCH; i++)
+		one_send(&turn.first[i]);
+	usleep(2000); /* so that one look finds them all, mostly */
+	for (int i = 0; i < BATCH; i++)
+		poll_until(&turn.first[i].done, 1);
+	CHECK_EQ(contd_group_outstanding(contd_mpi_group(turn.cr_second)), BATCH);
+	if (!same)
+		CHECK_EQ(contd_group_outstanding(contd_mpi_group(turn.cr)), 0);
+	meet();
+	for (int i = 0; i < BATCH; i++)
+		one_send(&turn.second[i]);
+	CHECK_OK(MPI_Wait(&turn.cr_second, MPI_STATUS_IGNORE));
+	CHECK_OK(MPI_Wait(&turn.cr, MPI_STATUS_IGNORE));
+	for (int i = 0; i < BATCH; i++) {
+		one_check(&turn.first[i]);
+		one_check(&turn.second[i]);
+	}
+	CHECK_OK(MPI_Request_free(&turn.cr));
+	if (!same)
+		CHECK_OK(MPI_Request_free(&turn.cr_second));
+	meet();
+}
+
+static struct one awaited;
+
+static int endless_issue(struct contd_mpi_op *op)
+{
+	return MPI_Irecv(NULL, 0, MPI_INT, MPI_PROC_NULL, 0, comm, op->requests);
+}
+
+/* Complete at once, again and again, without progress: until something else is done. */
+static void endless_done(struct contd_mpi_op *op, int status)
+{
+	struct one *x = op->data;
+
+	CHECK_OK(status);
+	if (awaited.done)
+		x->done++;
+	else
+		CHECK_OK(contd_mpi_op_run(op, x->op.how));
+}
+
+static void others_have_their_turn(MPI_Request cr)
+{
+	struct contd_mode_attr how = {.size = sizeof(how), .mode = CONTD_MODE_CONTINUATION, .cont_req = cr};
+	struct one x;
+
+	check_begin("a chain that does not end by itself");
+	one_prepare(&awaited, 1, false);
+	CHECK_OK(contd_mpi_op_run(&awaited.op, &how));
+	meet();
+	if (check_size > 1) /* or it is complete in the call */
+		one_send(&awaited);
+	one_prepare(&x, 1, true);
+	x.op.issue = endless_issue;
+	x.op.done = endless_done;
+	CHECK_OK(contd_mpi_op_run(&x.op, &how));
+	if (check_size == 1) {
+		CHECK_EQ(x.done, 0); /* it returns nevertheless */
+		one_send(&awaited);
+	}
+	if (cr != (MPI_Request)0)
+		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+	poll_until(&x.done, 1);
+	one_check(&awaited);
+	meet();
+}
+
+static void turn_by_turn(void)
+{
+	MPI_Request cr = check_plain_cr();
+
+	for (int n = 0; n < 10; n++)
+		turns(n % 2);
+	others_have_their_turn((MPI_Request)0);
+	others_have_their_turn(cr);
+	CHECK_OK(MPI_Request_free(&cr));
+}
+
 /* ------------------------------------------------------------------------------------------------- CRs in MPI's calls --- */
 
 #define SEVERAL 10
@@ -1670,6 +1784,7 @@ int main(int argc, char **argv)
 	chains();
 	frees_all();
 	nesting();
+	turn_by_turn();
 	crs();
 	inactive();
 	CHECK_EQ(contd_executor_create(NULL, &pull), 0);
