@@ -130,11 +130,13 @@ void taskrt_run(struct taskrt *rt)
 			int n = contd_executor_run(rt->executor, WORK_MOST, 0);
 
 			turns = queued;
-			idle = n > 0 ? 0 : idle + 1;
+			idle = n > 0 ? 0 : idle + 1 + queued;
 			if (!t && idle && __atomic_load_n(&rt->stopped, __ATOMIC_ACQUIRE))
 				return;
-			if (idle && idle % IDLE_MOST == 0)
+			if (idle > IDLE_MOST) {
 				sched_yield(); /* there may be more threads than processors */
+				idle = 1;
+			}
 		}
 		if (!t)
 			continue;

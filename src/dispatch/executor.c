@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -16,7 +17,8 @@
 
 #define D contd__dispatch
 
-#define RUN_FEW 16u /* tasks of one priority, before continuations of it have their turn, and the other way round */
+#define RUN_FEW 32u /* tasks of one priority, before continuations of it have their turn, and the other way round */
+#define SPIN_NS 20000 /* before a thread sleeps */
 #define FAIR 8u     /* every so often one of the lowest priority comes first */
 
 /* ----------------------------------------------------------------------------------------------------------- its life --- */
@@ -200,9 +202,16 @@ static uint32_t run_some(struct contd_executor *ex, unsigned p, uint32_t most)
 	struct contd_task *task;
 
 	while (ran < few && !(ran && has_higher(ex, p)) && (task = task_take(ex, p)) != NULL) {
+		bool outer = contd__self.tells_later;
+
+		contd__self.tells_later = task->cb == contd__load(&D.issues);
+		if (!contd__self.tells_later)
+			contd__wake_untold_sig();
 		task_run(task);
+		contd__self.tells_later = outer;
 		ran++;
 	}
+	contd__wake_untold_sig();
 	few = most - ran < RUN_FEW ? most - ran : RUN_FEW;
 	while (few && !(ran && has_higher(ex, p)) && contd__load_seq(&ex->root[p].top)) {
 		/* One by one where a higher priority may come in between. */
@@ -242,12 +251,21 @@ static bool nothing(const void *executor)
 	return !has_work(ex) && !contd__load_seq(&ex->stopped);
 }
 
-/* Without CONTD_EXECUTOR_PROGRESS: somebody else looks, and tells. Arm, look again, sleep. */
+/*
+ * Without CONTD_EXECUTOR_PROGRESS: somebody else looks, and tells. Not at once: what comes next mostly comes soon, and to be
+ * woken costs more. Arm, look again, sleep.
+ */
 static void sleep_on(struct contd_executor *ex, int64_t ns)
 {
 	struct timespec ts = {ns / 1000000000, ns % 1000000000};
+	uint64_t since = contd__ticks();
 	uint32_t seen;
 
+	do {
+		sched_yield();
+		if (!nothing(ex))
+			return;
+	} while (contd__ticks() - since < (uint64_t)(SPIN_NS * D.ticks_per_ns));
 	contd__add(&ex->sleepers, 1);
 	seen = contd__load_seq(&ex->wake);
 	CONTD_TESTPOINT("executor_sleeps");

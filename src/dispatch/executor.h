@@ -48,6 +48,14 @@ struct contd_executor {
 /* n more are ready, of a pull executor. */
 void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n);
 
+/* Its threads that were to be woken later: now. */
+CONTD_INTERNAL_API void contd__wake_all_untold_sig(void);
+static inline void contd__wake_untold_sig(void)
+{
+	if (__builtin_expect(contd__self.untold != NULL, 0))
+		contd__wake_all_untold_sig();
+}
+
 /*
  * A continuation that has just been made RUNNING, of a group with an executor: 1: the executor has it; 0: it runs here; -1: it is
  * ready again, and nobody is to look at its group for a while.

@@ -21,13 +21,42 @@ static void wake(struct contd_executor *ex, uint32_t n)
 	errno = saved;
 }
 
+/*
+ * Who is woken may well take this thread's processor, and finds one task where there are to be dozens. ex stays: what was handed
+ * over is in hand until one of those threads has run it; one that is awake may, so a hold is counted.
+ */
+static void wake_later(struct contd_executor *ex, uint32_t n)
+{
+	if (contd__self.untold != ex) {
+		contd__wake_untold_sig();
+		contd__add(&ex->in_hand, 1);
+		contd__self.untold = ex;
+	}
+	contd__self.untold_threads += n;
+}
+
+void contd__wake_all_untold_sig(void)
+{
+	struct contd_executor *ex = contd__self.untold;
+	uint32_t n = contd__self.untold_threads;
+
+	contd__self.untold = NULL;
+	contd__self.untold_threads = 0;
+	wake(ex, n);
+	contd__executor_done_sig(ex);
+}
+
 void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
 {
 	if (ex->ops.notify && !contd__load_seq(&ex->notified) && !contd__xchg(&ex->notified, 1))
 		ex->ops.notify(ex->pool);
 	if (ex->flags & CONTD_EXECUTOR_PROGRESS)
 		contd__wake_sleepers_sig();
-	else if (contd__load_seq(&ex->sleepers))
+	else if (!contd__load_seq(&ex->sleepers))
+		return;
+	else if ((contd__self.take || contd__self.tells_later) && contd__self.context == CONTEXT_THREAD)
+		wake_later(ex, n);
+	else
 		wake(ex, n);
 }
 

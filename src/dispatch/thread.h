@@ -61,6 +61,10 @@ struct contd__self {
 	/* Where sources are driven on this thread: what is taken (carried.h); and what was, and is being run. */
 	struct contd__taking *take, *running;
 	struct contd_executor *executor; /* this thread is lent to it, innermost, or NULL */
+	/* An executor whose threads are to be woken as soon as this thread is through with what it is at; and how many. */
+	struct contd_executor *untold;
+	uint32_t untold_threads;
+	bool tells_later; /* it runs tasks that hand over other tasks, and are brief */
 	struct contd__slot **collect; /* what an executor's scan finds goes here, and is not run; or NULL */
 	uint32_t owns_mpi; /* lent so often to an executor with CONTD_EXECUTOR_MPI */
 	uint64_t work; /* what looks on this thread have spent on others' work, and not on looking; in clock ticks */

@@ -64,6 +64,7 @@ static void take_from_sources(struct contd__taking *t)
 	contd__self.take = t;
 	contd__sources_drive_sig(where_here(), NULL, false);
 	contd__self.take = outer;
+	contd__wake_untold_sig();
 }
 
 /* Returns how many ran, of `most`, which is 1 at least. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "dispatch/carried.h"
+#include "dispatch/executor.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
 #include "mpi/template.h"
@@ -95,6 +96,7 @@ static void take_from_mpi(struct contd__taking *t, struct contd__call *call, str
 	contd__mpi->progress(how);
 	call->takes = NULL;
 	contd__self.take = outer;
+	contd__wake_untold_sig();
 	t->slot = call->taken;
 	call->taken = NULL;
 	contd__call = NULL;

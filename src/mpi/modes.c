@@ -24,6 +24,12 @@ static bool returns_at_completion(const struct contd_mode_attr *how)
 	return how->mode == CONTD_MODE_YIELD_WHILE || how->mode == CONTD_MODE_SUSPEND;
 }
 
+/* Something of the program's is called when it is complete, for the task that waits. */
+static bool resumes(const struct contd_mode_attr *how)
+{
+	return how->mode == CONTD_MODE_SUSPEND && how->resume;
+}
+
 /* --------------------------------------------------------------------------------------------------------- its end --- */
 
 /* An error code has become a class by now: MPI_Error_class is no matter of a handler's. */
@@ -58,7 +64,7 @@ static void completed(struct contd_mpi_op *op, int status)
 {
 	const struct contd_mode_attr *how = op->how;
 	uint32_t *state = &op->state;
-	void *task = op->task, (*resume)(void *) = how->mode == CONTD_MODE_SUSPEND ? how->resume : NULL;
+	void *task = op->task, (*resume)(void *) = resumes(how) ? how->resume : NULL;
 
 	if (!returns_at_completion(how)) {
 		if (how->completions) {
@@ -98,7 +104,7 @@ static int completed_revised(int rc, void *data)
 static enum contd__loose where(const struct contd_mode_attr *how)
 {
 	if (returns_at_completion(how))
-		return how->resume ? LOOSE_ANY : LOOSE_EVENTS;
+		return resumes(how) ? LOOSE_ANY : LOOSE_EVENTS;
 	if (how->completions)
 		return how->completions->ops.submit ? LOOSE_ANY : LOOSE_EVENTS;
 	return LOOSE;
@@ -253,7 +259,7 @@ static void quick_carried(int code, void *data)
 /* Nothing of the program's is called for it, but what pull executors' notify() is: it may be done inside MPI. */
 static bool inside_mpi(const struct contd_mode_attr *how)
 {
-	return returns_at_completion(how) ? !how->resume : how->completions && !how->completions->ops.submit;
+	return returns_at_completion(how) ? !resumes(how) : how->completions && !how->completions->ops.submit;
 }
 
 void contd__quick_done(struct contd_mpi_op *op)
@@ -433,6 +439,8 @@ static int transfer(struct contd_mpi_op *op)
 {
 	bool waits = returns_at_completion(op->how); /* others may be gone when submit() returns */
 
+	if (!contd__load(&contd__dispatch.issues))
+		contd__store(&contd__dispatch.issues, issue_there);
 	contd_task_init(&op->work, op->how->requests, op->how->priority, issue_there, op);
 	if (contd_task_submit(&op->work, 0))
 		return contd__mpi_error(MPI_ERR_OTHER);

@@ -17,7 +17,7 @@ function(agents_test program)
       continue()
     endif()
     foreach(case IN LISTS arg_UNPARSED_ARGUMENTS)
-      contd_test(fabric.${program}.${provider}.${case} TIMEOUT 180 LABELS fabric
+      contd_test(fabric.${program}.${provider}.${case} TIMEOUT 180 SHARE 1 LABELS fabric
         COMMAND ${launcher} $<TARGET_FILE:fabric_${program}> ${provider} ${case})
     endforeach()
   endforeach()
@@ -64,11 +64,11 @@ foreach(loop IN LISTS loops)
     target_link_libraries(${loop} PRIVATE PkgConfig::LIBUV)
   endif()
   foreach(agent IN ITEMS tick block spin)
-    contd_test(fabric.${loop}.shm.${agent} TIMEOUT 60 LABELS fabric
+    contd_test(fabric.${loop}.shm.${agent} TIMEOUT 60 SHARE 1 LABELS fabric
       ENVIRONMENT CONTD_AGENT=${agent} COMMAND ${launcher} $<TARGET_FILE:${loop}> shm)
-    contd_test(fabric.${loop}.sockets.${agent} TIMEOUT 60 LABELS fabric
+    contd_test(fabric.${loop}.sockets.${agent} TIMEOUT 60 SHARE 1 LABELS fabric
       ENVIRONMENT CONTD_AGENT=${agent} COMMAND ${launcher} $<TARGET_FILE:${loop}> sockets)
-    contd_test(fabric.${loop}.rxm.${agent} TIMEOUT 60 LABELS fabric
+    contd_test(fabric.${loop}.rxm.${agent} TIMEOUT 60 SHARE 1 LABELS fabric
       ENVIRONMENT CONTD_AGENT=${agent} COMMAND ${launcher} $<TARGET_FILE:${loop}>)
   endforeach()
 endforeach()

@@ -4,7 +4,7 @@
 
 TestSuite(chain_stack, .timeout = 600);
 
-#define LENGTH (SLOW_BUILD ? 1000000u : 10000000u)
+#define LENGTH (SLOW_BUILD ? 250000u : 10000000u)
 
 static struct contd_group *g[2];
 static uint32_t made;

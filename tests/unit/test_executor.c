@@ -127,6 +127,61 @@ Test(executor, a_thread_that_looks_for_others_is_woken)
 }
 
 /* It looks at memory words, and runs what belongs to no executor. */
+/* What a look at sources hands over it tells of once, when it is through: else who is woken finds a single task. */
+#define SWEEP 40
+static struct contd_task sweep[SWEEP];
+static uint32_t swept, sweep_under_way;
+
+static void sweep_progress(enum contd__where where, bool last)
+{
+	(void)where;
+	(void)last;
+	contd__store(&sweep_under_way, 0);
+	for (unsigned i = 0; i < SWEEP; i++)
+		cr_assert_eq(contd__task_hand_over(&sweep[i], 0, NULL), 0);
+}
+
+static uint32_t sweep_pending(void)
+{
+	return contd__load(&sweep_under_way);
+}
+
+static struct contd__source sweep_source = {
+	.name = "sweep", .where = WHERE_THREAD, .progress = sweep_progress, .pending = sweep_pending};
+
+static void count_swept(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	contd__add(&swept, 1);
+}
+
+Test(executor, a_sweep_wakes_once)
+{
+	pthread_t thread;
+	uint32_t before;
+
+	begin_pull(0);
+	must(contd__source_register(&sweep_source));
+	for (unsigned i = 0; i < SWEEP; i++)
+		contd_task_init(&sweep[i], ex, CONTD_PRIORITY_NORMAL, count_swept, NULL);
+	cr_assert_eq(pthread_create(&thread, NULL, lent, NULL), 0);
+	while (contd__load(&ex->sleepers) == 0)
+		sched_yield();
+	usleep(20000); /* it sleeps */
+	before = contd__load(&ex->wake);
+	contd__store(&sweep_under_way, 1);
+	contd_poll(0);
+	cr_assert_eq(contd__self.untold, NULL);
+	while (contd__load(&swept) < SWEEP)
+		sched_yield();
+	cr_assert_leq(contd__load(&ex->wake) - before, 1);
+	must(contd_executor_stop(ex, 1));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	must(contd_executor_drain(ex));
+	end();
+}
+
 Test(executor, progress)
 {
 	static uint64_t word;
