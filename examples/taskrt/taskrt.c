@@ -7,7 +7,7 @@
 #include "fiber.h"
 #include "taskrt.h"
 
-enum { PRIORITIES = 3, WORK_MOST = 128, IDLE_MOST = 1000, PAGES = 64 * 1024, COLOURS = 8, COLOUR_BYTES = 512 };
+enum { PRIORITIES = 3, WORK_MOST = 128, IDLE_MOST = 100, PAGES = 64 * 1024, COLOURS = 8, COLOUR_BYTES = 512 };
 
 /* What a task wants when it goes back to its thread, which sees to it: only then others may run the task. */
 enum wish { YIELDS, SUSPENDS, ENDED };
@@ -37,8 +37,9 @@ struct taskrt {
 /* Held for a few instructions, which take less time than a mutex; or while a stack is made. */
 static void lock(struct taskrt *rt)
 {
-	while (__atomic_exchange_n(&rt->locked, 1, __ATOMIC_ACQUIRE))
-		sched_yield();
+	for (int tries = 1; __atomic_exchange_n(&rt->locked, 1, __ATOMIC_ACQUIRE); tries++)
+		if (tries % IDLE_MOST == 0)
+			sched_yield();
 }
 
 static void unlock(struct taskrt *rt)

@@ -278,7 +278,7 @@ static uint32_t lend(struct contd_executor *ex, uint32_t most, int64_t timeout_n
 {
 	bool progress = ex->flags & CONTD_EXECUTOR_PROGRESS;
 	/* What a thread that calls MPI for others has completed, and what it is to issue next, is theirs. */
-	struct contd__idling idling = {.gives_way = ex->flags & CONTD_EXECUTOR_MPI};
+	struct contd__idling idling = {.lent = true, .gives_way = ex->flags & CONTD_EXECUTOR_MPI};
 	int64_t left = timeout_ns, since = 0;
 	uint32_t ran = 0, n;
 

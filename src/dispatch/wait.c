@@ -181,17 +181,22 @@ void contd__idle_over(struct contd__idling *idling)
 void contd__idle(struct contd__idling *idling, bool (*still)(const void *), const void *what, int64_t left)
 {
 	int64_t nap = idling->nap;
+	bool looks = must_look(), words = contd__load_seq(&D.words_pending) || contd__load_seq(&D.put_off_carried), early = false;
 
-	if (must_look()) {
-		/* A source that nobody else drives cannot wake it. Where other programs want the processor, too, a thread
-		 * that gives it away comes back milliseconds later. */
+	if (looks || idling->lent) {
 		if (!idling->since)
 			idling->since = contd__ticks();
-		if (!idling->gives_way && contd__ticks() - idling->since < (uint64_t)(SPIN_NS * D.ticks_per_ns))
-			CONTD_RELAX();
-		else
-			sched_yield();
-	} else if (contd__load_seq(&D.words_pending) || contd__load_seq(&D.put_off_carried)) {
+		early = contd__ticks() - idling->since < (uint64_t)(SPIN_NS * D.ticks_per_ns);
+	}
+	/*
+	 * A source that nobody else drives cannot wake it. Where other programs want the processor, too, a thread that gives it
+	 * away comes back milliseconds later.
+	 */
+	if (looks && early && !idling->gives_way) {
+		CONTD_RELAX();
+	} else if (looks || early) {
+		sched_yield();
+	} else if (words) {
 		doze(still, what, left >= 0 && left < nap ? left : nap, true);
 		idling->nap = nap * 2 > NAP_MAX_NS ? NAP_MAX_NS : nap * 2;
 	} else {

@@ -11,7 +11,8 @@
 struct contd__idling {
 	uint64_t since; /* when a look found nothing for the first time, in clock ticks; 0: it did find something */
 	int64_t nap;    /* ns */
-	bool gives_way; /* at once: others must run for there to be something to be found */
+	bool lent;      /* to an executor: what comes next mostly comes soon, so it does not sleep at once */
+	bool gives_way; /* others must run for there to be something to be found */
 };
 
 CONTD_INTERNAL_API int64_t contd__now_ns(void);
