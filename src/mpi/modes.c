@@ -207,15 +207,15 @@ static void release(struct contd_mpi_op *op, int code)
 		contd__mpi->quick_release(op->hooked, code);
 }
 
-static void fail(struct contd_mpi_op *op, int code)
+static void fail(struct contd_mpi_op *op, int code, struct contd__cr *cr)
 {
 	struct contd__failure *f = (struct contd__failure *)(void *)&op->work;
 
 	release(op, code);
-	if (!names_cr(op->how))
+	if (!cr)
 		return;
 	*f = (struct contd__failure){.data = op, .class = contd__mpi_error_class(code)};
-	contd__cr_fail_sig(op->carried.group->owner, f, true);
+	contd__cr_fail_sig(cr, f, true);
 }
 
 /* The request goes back to MPI: with an error before the callback, for its handler comes first. */
@@ -247,7 +247,7 @@ static void quick_carried(int code, void *data)
 	if (returns_at_completion(how)) {
 		completed(op, code); /* who waits gives the request back */
 	} else if (not_invoked(how, code)) {
-		fail(op, code);
+		fail(op, code, names_cr(how) ? op->carried.group->owner : NULL);
 	} else if (how->completions) {
 		quick_task(op);
 		contd_task_continue(code, &op->work);
@@ -293,7 +293,9 @@ static void quick_complete(struct contd_mpi_op *op, struct contd_group *group)
 			return;
 	}
 	op->carried.status = op->status;
-	if (!group)
+	if (!group && not_invoked(how, op->status))
+		fail(op, op->status, named_cr(how));
+	else if (!group)
 		quick_run(op->status, op);
 	else if (how->mode == CONTD_MODE_MPIX && how->flags & MPIX_CONT_DEFER_COMPLETE)
 		contd__carried_done_one_sig(&op->carried);
@@ -316,7 +318,7 @@ static bool quick_begin(struct contd_mpi_op *op, struct contd__cr *cr, struct co
 	return true;
 }
 
-/* false: the long way must be gone. */
+/* false: it must go the long way. */
 static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 {
 	const struct contd_mode_attr *how = op->how;
@@ -329,9 +331,10 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 	/* What only tests of its CR run becomes a task there. */
 	if (cr && inside && (cr->group->flags & CONTD_POLL_ONLY || cr->group->max_poll >= 0))
 		return false;
-	/* A callback in a handler could not give the request back. */
+	/* A callback in a handler could not give the request back, nor ask MPI of what class an error is. */
 	group = cr ? cr->group : contd__mpi_loose(where(how));
-	if (!group || (group->flags & CONTD_ASYNC_SIGNAL_SAFE && !inside) || group->flags & GROUP_EXECUTOR)
+	if (!group || (group->flags & CONTD_ASYNC_SIGNAL_SAFE && (!inside || how->mode == CONTD_MODE_MPIX)) ||
+	    group->flags & GROUP_EXECUTOR)
 		return false;
 	seen = contd__mpi->quick_look(op);
 	if (seen == SEEN_NOTHING)
