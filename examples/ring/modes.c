@@ -121,6 +121,27 @@ static void done(struct contd_mpi_op *op, int status)
 	}
 }
 
+/* The same, where nobody waits and nothing is cancelled: nothing then but what the loop of MPI_Testsome does as well. */
+static int issue_plainly(struct contd_mpi_op *op)
+{
+	return ring_issue(op->data, op->requests);
+}
+
+static void done_plainly(struct contd_mpi_op *op, int status)
+{
+	struct slot *s = op->data;
+
+	if (status != MPI_SUCCESS)
+		ring_die("a step has failed: %d", status);
+	ring_finished(s);
+	if (!ring_next(s))
+		return;
+	op->count = s->sends + s->receives;
+	status = contd_mpi_op_run(op, &s->worker->how);
+	if (status != MPI_SUCCESS)
+		ring_die("contd_mpi_op_run: %d: %s", status, contd_error_text());
+}
+
 /* ---------------------------------------------------------------------------------------------------------- driving --- */
 
 static void ended(struct ring *r)
@@ -305,8 +326,10 @@ void modes_begin(struct ring *r)
 
 			s->op.requests = s->requests;
 			s->op.statuses = r->statuses ? s->statuses : MPI_STATUSES_IGNORE;
-			s->op.issue = issue;
-			s->op.done = waits(o) && !o->completions_transfer ? NULL : done;
+			s->op.issue = o->cancel ? issue : issue_plainly;
+			s->op.done = waits(o) && !o->completions_transfer ? NULL
+				     : waits(o) || o->cancel              ? done
+									  : done_plainly;
 			s->op.data = s;
 			sem_init(&s->done, 0, 0);
 		}
