@@ -7,21 +7,22 @@
 #include "fiber.h"
 #include "taskrt.h"
 
-enum { PRIORITIES = 3, WORK_MOST = 128, IDLE_MOST = 100, PAGES = 64 * 1024, COLOURS = 8, COLOUR_BYTES = 512 };
+enum { PRIORITIES = 3, WORK_MOST = 1024, IDLE_MOST = 100, PAGES = 64 * 1024, COLOURS = 8, COLOUR_BYTES = 512, PREFETCH = 8 };
 
 /* What a task wants when it goes back to its thread, which sees to it: only then others may run the task. */
 enum wish { YIELDS, SUSPENDS, ENDED };
 
 /* At the top of its stack. A stack whose task has ended is kept for the next one. */
 struct taskrt_task {
-	struct fiber fiber, *thread; /* its own, and that of the thread that runs it */
 	struct taskrt_task *next;
+	enum wish wish;
+	int permits; /* calls of taskrt_resume() that no taskrt_suspend() has used; -1: asleep */
+	struct fiber fiber, *thread; /* its own, and that of the thread that runs it */
 	struct taskrt *rt;
+	int priority;
 	taskrt_function *function;
 	void *data, *memory;
-	enum wish wish;
-	int priority, permits; /* calls of taskrt_resume() that no taskrt_suspend() has used; -1: asleep */
-};
+} __attribute__((aligned(64)));
 
 struct taskrt {
 	struct contd_executor *executor;
@@ -76,8 +77,8 @@ static struct taskrt_task *exchange(struct taskrt *rt, struct taskrt_task *back,
 			rt->last[i] = &rt->first[i];
 	}
 	rt->queued -= t != NULL;
-	if (t && t->next)
-		__builtin_prefetch(t->next->fiber.context[2]); /* the stack that is next */
+	for (int i = 0; t && t->next && i < PREFETCH; i++)
+		__builtin_prefetch((char *)t->next - 64 * i); /* the stack that is next */
 	unlock(rt);
 	return t;
 }
@@ -179,7 +180,7 @@ static struct taskrt_task *make_locked(struct taskrt *rt)
 		return NULL;
 	mprotect(memory, PAGES, PROT_NONE); /* running over ends here, not in the next stack */
 	/* Colours: where all stacks begin at one place of their page they are in each other's way in caches. */
-	made = (struct taskrt_task *)(memory + rt->bytes - rt->made++ % COLOURS * COLOUR_BYTES) - 1;
+	made = (struct taskrt_task *)(void *)(memory + rt->bytes - rt->made++ % COLOURS * COLOUR_BYTES) - 1;
 	*made = (struct taskrt_task){.rt = rt, .memory = memory, .thread = &here};
 	fiber_make(&here, &made->fiber, memory + PAGES, (size_t)((char *)made - memory) - PAGES, body);
 	return made;

@@ -35,9 +35,7 @@ void contd__carried_forget(struct contd_carried *c)
 	CONTD_COUNT(registered, -1);
 	contd_event_init(&c->event);
 	c->group = NULL;
-	contd__group_pin_sig(g);
-	contd__group_count_down_sig(g, 1);
-	contd__group_unpin_sig(g);
+	contd__group_count_down_own_sig(g, 1);
 }
 
 /* Its callback may use it anew, and so may who sees that it is complete. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,143 @@
 #define RUN_FEW 32u /* tasks of one priority, before continuations of it have their turn, and the other way round */
 #define SPIN_NS 20000 /* before a thread sleeps */
 #define FAIR 8u     /* every so often one of the lowest priority comes first */
+#define LOCK_SPINS 100u
+#define LOCK_NAP_NS 50000
+
+/* ------------------------------------------------------------------------------------------------------------ queues --- */
+
+static bool has_tasks(const struct contd_executor *ex, unsigned p)
+{
+	return contd__load_seq(&ex->task[p]) || contd__load_seq(&ex->first[p]);
+}
+
+static bool has_some(const struct contd_executor *ex, unsigned p)
+{
+	return has_tasks(ex, p) || contd__load_seq(&ex->root[p].top);
+}
+
+static bool has_work(const struct contd_executor *ex)
+{
+	for (unsigned p = 0; p < PRIORITIES; p++)
+		if (has_some(ex, p))
+			return true;
+	return false;
+}
+
+/* Nothing waits and nothing is in hand, and nothing has been taken in hand between the looks at both. */
+static bool is_idle(const struct contd_executor *ex)
+{
+	uint64_t before = contd__load_seq(&ex->in_hand);
+
+	return IN_HAND_NOW(before) == 0 && !has_work(ex) && contd__load_seq(&ex->in_hand) == before;
+}
+
+/* Who is waited for may have lost its processor to this thread, and have a lower priority: it gets it back. */
+static void rest(unsigned tries)
+{
+	static const struct timespec nap = {.tv_nsec = LOCK_NAP_NS};
+
+	if (tries < LOCK_SPINS)
+		CONTD_RELAX();
+	else if (tries < 2 * LOCK_SPINS)
+		sched_yield();
+	else
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+}
+
+/* Held for a few instructions, which take less time than a mutex does. */
+static void lock(struct contd_executor *ex)
+{
+	for (unsigned tries = 0; contd__xchg(&ex->locked, 1); tries++)
+		rest(tries);
+}
+
+static void unlock(struct contd_executor *ex)
+{
+	contd__store_release(&ex->locked, 0); /* partner: lock() */
+}
+
+/* All processors see what this one has stored, and the other way round. */
+static bool barrier_everywhere(void)
+{
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) == 0;
+}
+
+/* A region's handler has interrupted this thread inside, in contd_task_submit(). */
+static bool in_the_middle(const struct contd_executor *ex)
+{
+	return contd__load(&ex->owner) == &contd__self && contd__load(&ex->inside);
+}
+
+/*
+ * Before this thread takes anything, or sleeps because there is nothing: it is the owner, or the list is shared from now on. true:
+ * it has become the owner.
+ */
+static bool settle(struct contd_executor *ex)
+{
+	const struct contd__self *owner = contd__load_acquire(&ex->owner); /* partner: disown() */
+
+	if (contd__load_acquire(&ex->shared) == SHARED || in_the_middle(ex) ||
+	    (owner == &contd__self && contd__load(&ex->shared) == OWNED))
+		return false;
+	if (!owner && contd__cas(&ex->owner, &owner, &contd__self))
+		return true;
+	lock(ex);
+	if (contd__load(&ex->shared) == OWNED) {
+		contd__store_seq(&ex->shared, SHARING);
+		for (unsigned tries = 0; !barrier_everywhere(); tries++) /* no memory: it did work before */
+			rest(tries);
+		for (unsigned tries = 0; contd__load_acquire(&ex->inside); tries++)
+			rest(tries);
+		contd__store_release(&ex->shared, SHARED);
+	}
+	unlock(ex);
+	return false;
+}
+
+/* Another thread may become the owner. */
+static void disown(struct contd_executor *ex)
+{
+	contd__store_release(&ex->owner, NULL);
+}
+
+static struct contd_task *first_inside(struct contd_executor *ex, unsigned p)
+{
+	struct contd_task *task = ex->first[p];
+
+	if (!task) {
+		/* What was pushed since, newest first. */
+		ex->last[p] = contd__xchg(&ex->task[p], NULL);
+		for (struct contd_task *newer = ex->last[p], *next; newer; newer = next) {
+			next = newer->next;
+			newer->next = task;
+			task = newer;
+		}
+	}
+	if (task)
+		contd__store(&ex->first[p], task->next);
+	return task;
+}
+
+/* The oldest one of this priority, or NULL. Hold the executor, settled. */
+static struct contd_task *task_take(struct contd_executor *ex, unsigned p)
+{
+	struct contd_task *task;
+
+	if (!has_tasks(ex, p))
+		return NULL;
+	if (contd__executor_inside_sig(ex)) {
+		task = first_inside(ex, p);
+		contd__executor_outside_sig(ex);
+		return task;
+	}
+	if (in_the_middle(ex))
+		return NULL;
+	lock(ex);
+	task = first_inside(ex, p);
+	unlock(ex);
+	return task;
+}
 
 /* ----------------------------------------------------------------------------------------------------------- its life --- */
 
@@ -61,11 +199,13 @@ int contd_executor_create(const struct contd_executor_attr *attr, struct contd_e
 	if (!ex)
 		return contd__fail(-ENOMEM, "contd_executor_create: out of memory");
 	*ex = (struct contd_executor){
-		.pool = attr ? attr->pool : NULL, .flags = attr ? attr->flags : 0, .lock = PTHREAD_MUTEX_INITIALIZER};
+		.pool = attr ? attr->pool : NULL, .flags = attr ? attr->flags : 0};
 	if (attr && attr->ops)
 		ex->ops = *attr->ops;
 	for (unsigned p = 0; p < PRIORITIES; p++)
 		ex->root[p].executor = ex;
+	if (!barrier_everywhere())
+		ex->shared = SHARED; /* the kernel has none */
 	if (ex->flags & CONTD_EXECUTOR_MPI)
 		contd__add(&D.mpi_owners, 1);
 	*executorp = ex;
@@ -90,12 +230,15 @@ int contd_executor_destroy(struct contd_executor *ex)
 		return contd__fail(
 			-EBUSY,
 			"contd_executor_destroy: threads are lent to it: contd_executor_stop(), and let them return");
-	if (contd__load_seq(&ex->in_hand))
+	if (!is_idle(ex))
 		return contd__fail(-EBUSY,
 				   "contd_executor_destroy: something is queued or runs: contd_executor_drain()");
 	if (ex->flags & CONTD_EXECUTOR_MPI)
 		contd__sub(&D.mpi_owners, 1);
-	free(ex);
+	if (contd__is_live())
+		contd__executor_bury(ex); /* who has submitted the last task may still be in that call */
+	else
+		free(ex);
 	return 0;
 }
 
@@ -104,18 +247,13 @@ int contd_executor_destroy(struct contd_executor *ex)
 /* Its memory is the program's again before the callback begins. */
 static void task_run(struct contd_task *task)
 {
-	struct contd_executor *ex = task->executor;
 	struct contd_group *g = task->group;
 	contd_callback *cb = task->cb;
 	void *data = task->data;
 
 	cb(task->status, data);
-	if (g) {
-		contd__group_pin_sig(g); /* until here it is kept by the continuation that has become this task */
-		contd__group_count_down_sig(g, 1);
-		contd__group_unpin_sig(g);
-	}
-	contd__executor_done_sig(ex);
+	if (g)
+		contd__group_count_down_own_sig(g, 1); /* of the continuation that has become this task */
 }
 
 void contd_work_run(struct contd_work *work)
@@ -130,7 +268,10 @@ void contd_work_run(struct contd_work *work)
 		if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
 			contd__guard_pickup();
 	} else {
+		struct contd_executor *ex = ((struct contd_task *)work)->executor;
+
 		task_run((struct contd_task *)work);
+		contd__executor_done_sig(ex);
 	}
 }
 
@@ -151,52 +292,16 @@ static int check_pull(const struct contd_executor *ex, const char *text)
 	return rc ? rc : !ex || ex->ops.submit ? contd__fail(-EINVAL, text) : 0;
 }
 
-static bool has_tasks(const struct contd_executor *ex, unsigned p)
-{
-	return contd__load_seq(&ex->task[p]) || contd__load(&ex->first[p]);
-}
-
-static bool has_work(const struct contd_executor *ex)
-{
-	for (unsigned p = 0; p < PRIORITIES; p++)
-		if (has_tasks(ex, p) || contd__load_seq(&ex->root[p].top))
-			return true;
-	return false;
-}
-
-/* The oldest one of this priority, or NULL. */
-static struct contd_task *task_take(struct contd_executor *ex, unsigned p)
-{
-	struct contd_task *task;
-
-	if (!has_tasks(ex, p))
-		return NULL;
-	pthread_mutex_lock(&ex->lock);
-	task = ex->first[p];
-	if (!task) {
-		/* What was submitted since, newest first. */
-		for (struct contd_task *newer = contd__xchg(&ex->task[p], NULL), *next; newer; newer = next) {
-			next = newer->next;
-			newer->next = task;
-			task = newer;
-		}
-	}
-	if (task)
-		contd__store(&ex->first[p], task->next);
-	pthread_mutex_unlock(&ex->lock);
-	return task;
-}
-
 static bool has_higher(const struct contd_executor *ex, unsigned p)
 {
 	while (++p < PRIORITIES)
-		if (has_tasks(ex, p) || contd__load_seq(&ex->root[p].top))
+		if (has_some(ex, p))
 			return true;
 	return false;
 }
 
 /* Some of one priority, until something of a higher one is there: tasks and continuations get the same share. */
-static uint32_t run_some(struct contd_executor *ex, unsigned p, uint32_t most)
+static uint32_t run_held(struct contd_executor *ex, unsigned p, uint32_t most)
 {
 	uint32_t few = most < RUN_FEW ? most : RUN_FEW, ran = 0;
 	struct contd_task *task;
@@ -216,16 +321,25 @@ static uint32_t run_some(struct contd_executor *ex, unsigned p, uint32_t most)
 	while (few && !(ran && has_higher(ex, p)) && contd__load_seq(&ex->root[p].top)) {
 		/* One by one where a higher priority may come in between. */
 		struct contd__budget budget = {.count = p == PRIORITIES - 1 ? few : 1};
-		uint32_t n;
+		uint32_t n = contd__scan_root_sig(&ex->root[p], &budget);
 
-		contd__add(&ex->in_hand, 1);
-		n = contd__scan_root_sig(&ex->root[p], &budget);
-		contd__executor_done_sig(ex);
 		if (!n)
 			break;
 		ran += n;
 		few -= n;
 	}
+	return ran;
+}
+
+static uint32_t run_some(struct contd_executor *ex, unsigned p, uint32_t most)
+{
+	uint32_t ran;
+
+	if (!has_some(ex, p))
+		return 0;
+	contd__executor_hold_sig(ex, 1); /* before it takes anything: is_idle() */
+	ran = run_held(ex, p, most);
+	contd__executor_done_sig(ex);
 	return ran;
 }
 
@@ -319,6 +433,7 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 {
 	struct contd_executor *outer = contd__self.executor;
 	uint32_t ran, owns;
+	bool owner;
 	int rc = check_pull(ex, "contd_executor_run: a pull executor is needed");
 
 	if (rc)
@@ -339,16 +454,37 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	}
 	contd__self.owns_mpi += owns != 0;
 	contd__self.executor = ex;
+	owner = settle(ex);
 	ran = lend(ex, max ? max : UINT32_MAX, timeout_ns);
+	if (owner && timeout_ns != 0) /* else it will be back soon */
+		disown(ex);
 	contd__self.executor = outer;
 	contd__self.owns_mpi -= owns != 0;
 	contd__sub(&ex->threads, 1);
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
 
+static struct contd_work *take_some(struct contd_executor *ex, unsigned p)
+{
+	struct contd__budget budget = {.count = 1};
+	struct contd__slot *slot = NULL;
+	struct contd_task *task;
+
+	if (!has_some(ex, p))
+		return NULL;
+	contd__executor_hold_sig(ex, 1);
+	if ((task = task_take(ex, p)) != NULL)
+		return (struct contd_work *)task; /* contd_work_run() lets go */
+	contd__self.collect = &slot; /* which is held, too */
+	contd__scan_root_sig(&ex->root[p], &budget);
+	contd__self.collect = NULL;
+	contd__executor_done_sig(ex);
+	return slot ? contd__work_of_slot(slot) : NULL;
+}
+
 struct contd_work *contd_executor_take(struct contd_executor *ex)
 {
-	struct contd__slot *slot = NULL;
+	struct contd_work *work = NULL;
 
 	if (check_pull(ex, "contd_executor_take: a pull executor is needed"))
 		return NULL;
@@ -358,23 +494,12 @@ struct contd_work *contd_executor_take(struct contd_executor *ex)
 	}
 	contd__thread_ensure();
 	contd__carried_release_sig();
+	settle(ex);
 	if (contd__load(&ex->notified))
 		contd__xchg(&ex->notified, 0);
-	for (unsigned p = PRIORITIES; p-- > 0;) {
-		struct contd__budget budget = {.count = 1};
-		struct contd_task *task = task_take(ex, p);
-
-		if (task)
-			return (struct contd_work *)task;
-		if (!contd__load_seq(&ex->root[p].top))
-			continue;
-		contd__self.collect = &slot;
-		contd__scan_root_sig(&ex->root[p], &budget);
-		contd__self.collect = NULL;
-		if (slot)
-			return contd__work_of_slot(slot);
-	}
-	return NULL;
+	for (unsigned p = PRIORITIES; p-- > 0 && !work;)
+		work = take_some(ex, p);
+	return work;
 }
 
 /* All of its threads look again. */
@@ -402,9 +527,10 @@ int contd_executor_stop(struct contd_executor *ex, int stopped)
 
 /* -------------------------------------------------------------------------------------------------------- draining --- */
 
+/* Do others have something of it in hand, whose end is told? */
 static bool in_hand(const void *executor)
 {
-	return contd__load_seq(&((const struct contd_executor *)executor)->in_hand) != 0;
+	return IN_HAND_NOW(contd__load_seq(&((const struct contd_executor *)executor)->in_hand)) != 0;
 }
 
 int contd_executor_drain(struct contd_executor *ex)
@@ -427,8 +553,9 @@ int contd_executor_drain(struct contd_executor *ex)
 	if (ex->ops.drain)
 		ex->ops.drain(ex->pool);
 	contd__self.executor = ex; /* which lets what it runs wait for more of it */
+	settle(ex);
 	contd__idle_over(&idling);
-	while (in_hand(ex) || (!ex->ops.submit && has_work(ex))) {
+	while (!is_idle(ex)) {
 		uint32_t ran = ex->ops.submit || ex->ops.drain ? 0 : run_work(ex, UINT32_MAX);
 
 		/* What runs elsewhere may wait for something that this thread would find. */
@@ -441,6 +568,23 @@ int contd_executor_drain(struct contd_executor *ex)
 	contd__self.executor = outer;
 	contd__sub(&D.drainers, 1);
 	return 0;
+}
+
+/* Of a pull executor: tasks that wait. */
+static uint32_t count_queued(struct contd_executor *ex)
+{
+	uint32_t n = 0;
+
+	settle(ex);
+	lock(ex); /* only who holds it takes any out */
+	for (unsigned p = 0; p < PRIORITIES; p++) {
+		for (const struct contd_task *t = ex->first[p]; t; t = t->next)
+			n++;
+		for (const struct contd_task *t = contd__load_acquire(&ex->task[p]); t; t = t->next)
+			n++;
+	}
+	unlock(ex);
+	return n;
 }
 
 int contd_executor_describe(struct contd_executor *ex, char *text, size_t bytes)
@@ -456,6 +600,7 @@ int contd_executor_describe(struct contd_executor *ex, char *text, size_t bytes)
 		snprintf(own, sizeof(own), "a pool that does not describe itself");
 	else
 		snprintf(own, sizeof(own), "%u threads lent", contd__load(&ex->threads));
-	length = snprintf(text, bytes, "%s, %u in hand", own, contd__load(&ex->in_hand));
+	length = snprintf(text, bytes, "%s, %u in hand", own,
+			  IN_HAND_NOW(contd__load(&ex->in_hand)) + count_queued(ex));
 	return length;
 }

@@ -12,6 +12,12 @@
  *  contd_task_submit             yes     pull executors         yes          lock-free, but for notify(); push: what submit() does
  *  contd_executor_run, _take     yes     no                     yes          blocking
  *
+ * Queued tasks are in two lists: task[], pushed anywhere, and first[], in order, out of which they are taken. first[] belongs to its
+ * owner, the one thread that takes any, which does without atomic operations, and queues at its end what it submits
+ * itself; or, where several threads take, to who has the lock. The owner says that it is inside, and only then looks whether the list is
+ * shared by now; who comes to share it says so, makes all processors see that by membarrier(2), and waits until the owner is outside. A
+ * thread sees to it that it is the owner or that the list is shared before it looks for work, and so before it sleeps.
+ *
  * Who sleeps for work: arm (count as a sleeper), look again, sleep. Who makes something ready marks it first and then looks for
  * sleepers. The same with `notified`, which is cleared before a look.
  */
@@ -35,15 +41,47 @@ struct contd_executor {
 	uint32_t notified;  /* notify() was called, and nobody has looked since */
 	uint64_t rests_till; /* push: the daemon offers it nothing before that; in clock ticks */
 	struct contd_task *task[PRIORITIES]; /* submitted, newest first */
-	/* Its threads'. */
-	uint32_t in_hand __attribute__((aligned(64))); /* submitted or taken, and not over; continuations that run here as well */
+	/*
+	 * Low half: what was submitted to a pool, or taken, and is not over; and sweeps of lent threads that are under way, not what
+	 * waits for them in task[], first[] and root[]. High half: how often that has begun.
+	 */
+	uint64_t in_hand __attribute__((aligned(64)));
 	uint32_t groups;    /* that name it */
 	uint32_t threads;   /* that are lent */
+	/* Its threads'. */
 	uint32_t turn;
-	pthread_mutex_t lock; /* of: */
-	struct contd_task *first[PRIORITIES]; /* tasks in order, older than those */
+	uint32_t inside;    /* the owner is, for a few instructions */
+	uint32_t shared;    /* enum: OWNED, SHARING, SHARED */
+	const struct contd__self *owner;
+	uint32_t locked;
+	struct contd_task *first[PRIORITIES], *last[PRIORITIES]; /* tasks in order, older than those of task[] */
 	struct contd__root root[PRIORITIES];
+	struct contd_executor *dead; /* destroyed before; freed after a grace period */
 };
+
+enum { OWNED, SHARING, SHARED };
+
+/* The first list is this thread's until it says that it is outside. false: it is not. Not in handlers outside regions. */
+static inline bool contd__executor_inside_sig(struct contd_executor *ex)
+{
+	/* In a region's handler the thread may have been interrupted there. */
+	if (contd__load(&ex->owner) != &contd__self || contd__load(&ex->inside))
+		return false;
+	contd__store(&ex->inside, 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* the processor's part is done by membarrier(2), in settle() */
+	if (contd__load(&ex->shared) == OWNED)
+		return true;
+	contd__store(&ex->inside, 0);
+	return false;
+}
+
+static inline void contd__executor_outside_sig(struct contd_executor *ex)
+{
+	contd__store_release(&ex->inside, 0); /* partner: settle() */
+}
+
+#define IN_HAND_ONE (1ull << 32 | 1)
+#define IN_HAND_NOW(w) ((uint32_t)(w))
 
 /* n more are ready, of a pull executor. */
 void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n);
@@ -71,8 +109,17 @@ bool contd__executor_rests_sig(const struct contd_group *g);
  */
 CONTD_INTERNAL_API int contd__task_hand_over(struct contd_task *task, int status, struct contd_group *group);
 
-/* One less in hand; it may be gone afterwards. */
+/* n more in hand. */
+static inline void contd__executor_hold_sig(struct contd_executor *ex, uint32_t n)
+{
+	contd__add(&ex->in_hand, n * IN_HAND_ONE);
+}
+
+/* One less; it may be gone afterwards. */
 void contd__executor_done_sig(struct contd_executor *ex);
+
+/* It has been destroyed: free it when nobody can use it any more. */
+void contd__executor_bury(struct contd_executor *ex);
 
 /* Names of what a work pointer is: bit 0 is set where it is a slot's. */
 static inline struct contd_work *contd__work_of_slot(struct contd__slot *s)

@@ -188,8 +188,28 @@ static void grace_over(void)
 		sched_yield();
 }
 
+void contd__executor_bury(struct contd_executor *ex)
+{
+	contd__add(&D.dead_count, 1);
+	ex->dead = contd__load(&D.dead_executors);
+	while (!contd__cas(&D.dead_executors, &ex->dead, ex))
+		;
+	contd__reap(true);
+}
+
+static void unlist(struct cds_lfs_node *node)
+{
+	pthread_mutex_lock(&D.lock);
+	for (; node; node = node->next) {
+		contd__sub(&D.dead_count, 1);
+		group_unlist_locked(caa_container_of(node, struct contd_group, dead));
+	}
+	pthread_mutex_unlock(&D.lock);
+}
+
 void contd__reap(bool all)
 {
+	struct contd_executor *ex, *next_ex;
 	struct cds_lfs_head *head;
 	struct cds_lfs_node *node, *next;
 
@@ -197,17 +217,18 @@ void contd__reap(bool all)
 	 * would wait for. */
 	if (contd__self.context == CONTEXT_REGION || contd__load(&D.dead_count) < (all ? 1 : REAP_BATCH))
 		return;
+	ex = contd__xchg(&D.dead_executors, NULL);
 	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &D.dead});
-	if (!head)
+	if (!head && !ex)
 		return;
-	pthread_mutex_lock(&D.lock);
-	for (node = &head->node; node; node = node->next) {
-		contd__sub(&D.dead_count, 1);
-		group_unlist_locked(caa_container_of(node, struct contd_group, dead));
-	}
-	pthread_mutex_unlock(&D.lock);
+	unlist(head ? &head->node : NULL);
 	grace_over();
-	for (node = &head->node; node; node = next) {
+	for (; ex; ex = next_ex) {
+		next_ex = ex->dead;
+		contd__sub(&D.dead_count, 1);
+		free(ex);
+	}
+	for (node = head ? &head->node : NULL; node; node = next) {
 		struct contd_group *g = caa_container_of(node, struct contd_group, dead);
 
 		next = node->next;

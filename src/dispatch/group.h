@@ -149,6 +149,19 @@ void contd__group_idle_sig(struct contd_group *g);
 /* n that have no slot are outstanding no more. The caller holds a pin. */
 void contd__group_count_down_sig(struct contd_group *g, uint32_t n);
 
+/* The same where nothing but they keep the group. */
+static inline void contd__group_count_down_own_sig(struct contd_group *g, uint32_t n)
+{
+	uint64_t life = contd__load(&g->life);
+
+	while (LIFE_OUTSTANDING(life) > n) /* others keep it, and tell when it is complete */
+		if (contd__cas(&g->life, &life, life - n))
+			return;
+	contd__group_pin_sig(g);
+	contd__group_count_down_sig(g, n);
+	contd__group_unpin_sig(g);
+}
+
 /*
  * The same with one event of each of n (contd__slot_word), announced together. Returns the flags that contd__kick_sig() is to
  * be given. Between enter and leave.

@@ -22,14 +22,14 @@ static void wake(struct contd_executor *ex, uint32_t n)
 }
 
 /*
- * Who is woken may well take this thread's processor, and finds one task where there are to be dozens. ex stays: what was handed
- * over is in hand until one of those threads has run it; one that is awake may, so a hold is counted.
+ * Who is woken may well take this thread's processor, and finds one task where there are to be dozens. One that is awake may run
+ * them all meanwhile, so ex is held.
  */
 static void wake_later(struct contd_executor *ex, uint32_t n)
 {
 	if (contd__self.untold != ex) {
 		contd__wake_untold_sig();
-		contd__add(&ex->in_hand, 1);
+		contd__executor_hold_sig(ex, 1);
 		contd__self.untold = ex;
 	}
 	contd__self.untold_threads += n;
@@ -88,11 +88,11 @@ int contd__executor_takes_sig(struct contd_group *g, struct contd__slot *s)
 	if (g->flags & GROUP_PULL) {
 		if (!contd__self.collect)
 			return 0;
-		contd__add(&ex->in_hand, 1);
+		contd__executor_hold_sig(ex, 1);
 		*contd__self.collect = s;
 		return 1;
 	}
-	contd__add(&ex->in_hand, 2); /* one for this call: who waits for the work may destroy the pool when it is over */
+	contd__executor_hold_sig(ex, 2); /* one for this call: who waits for the work may destroy the pool when it is over */
 	rc = ex->ops.submit(ex->pool, contd__work_of_slot(s), g->priority);
 	contd__executor_done_sig(ex);
 	if (rc == 0)
@@ -104,40 +104,68 @@ int contd__executor_takes_sig(struct contd_group *g, struct contd__slot *s)
 void contd__executor_done_sig(struct contd_executor *ex)
 {
 	/* Dekker with contd_executor_drain(): counted down, then looked. */
-	if (contd__sub(&ex->in_hand, 1) == 1 && contd__load_seq(&D.drainers))
+	if (IN_HAND_NOW(contd__sub(&ex->in_hand, 1)) == 1 && contd__load_seq(&D.drainers))
 		contd__wake_sleepers_sig();
 }
 
 /* ---------------------------------------------------------------------------------------------------------- tasks --- */
 
-static int submit(struct contd_task *task)
+static int submit_to_pool(struct contd_executor *ex, struct contd_task *task)
 {
-	struct contd_executor *ex = task->executor;
-	struct contd_task **at;
-	int rc = 0;
+	int rc;
 
-	contd__add(&ex->in_hand, 2); /* as above */
-	if (ex->ops.submit) {
-		rc = ex->ops.submit(ex->pool, (struct contd_work *)task, task->priority);
-	} else {
-		at = &ex->task[task->priority - CONTD_PRIORITY_LOW];
-		task->next = contd__load(at);
-		while (!contd__cas(at, &task->next, task))
-			;
-		CONTD_TESTPOINT("task_pushed");
-		contd__executor_tell_sig(ex, 1);
-	}
+	contd__executor_hold_sig(ex, 2); /* as above */
+	rc = ex->ops.submit(ex->pool, (struct contd_work *)task, task->priority);
 	if (rc)
 		contd__executor_done_sig(ex);
 	contd__executor_done_sig(ex);
 	return rc;
 }
 
+/* Behind those that it would be taken after: not where another thread has pushed some since. */
+static bool queue_inside(struct contd_executor *ex, struct contd_task *task, unsigned p)
+{
+	bool empty;
+
+	if (contd__in_handler() || !contd__executor_inside_sig(ex))
+		return false;
+	empty = !contd__load(&ex->task[p]);
+	if (empty) {
+		task->next = NULL;
+		if (ex->first[p])
+			ex->last[p]->next = task;
+		else
+			contd__store(&ex->first[p], task);
+		ex->last[p] = task;
+	}
+	contd__executor_outside_sig(ex);
+	return empty;
+}
+
+static void push(struct contd_executor *ex, struct contd_task *task, unsigned p)
+{
+	task->next = contd__load(&ex->task[p]);
+	while (!contd__cas(&ex->task[p], &task->next, task))
+		;
+	CONTD_TESTPOINT("task_pushed");
+}
+
 int contd__task_hand_over(struct contd_task *task, int status, struct contd_group *group)
 {
+	struct contd_executor *ex = task->executor;
+	unsigned p = (unsigned)(task->priority - CONTD_PRIORITY_LOW);
+	bool reader;
+
 	task->status = status;
 	task->group = group;
-	return submit(task);
+	if (ex->ops.submit)
+		return submit_to_pool(ex, task);
+	reader = contd__enter_sig(); /* as soon as it is queued it may have run, and the executor be destroyed */
+	if (!queue_inside(ex, task, p))
+		push(ex, task, p);
+	contd__executor_tell_sig(ex, 1);
+	contd__leave_sig(reader);
+	return 0;
 }
 
 int contd_task_submit(struct contd_task *task, int status)

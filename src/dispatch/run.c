@@ -468,7 +468,7 @@ void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s)
 {
 	contd__slot_free_sig(&g->table, s);
 	CONTD_TESTPOINT("finish_freed");
-	contd__group_count_down_sig(g, 1);
+	contd__group_count_down_own_sig(g, 1);
 }
 
 static void count_latency(const struct contd__slot *s)
@@ -479,7 +479,7 @@ static void count_latency(const struct contd__slot *s)
 	CONTD_COUNT(latency[b], 1);
 }
 
-/* A slot that the caller has made RUNNING; it holds a pin. */
+/* A slot that the caller has made RUNNING, and which keeps the group. */
 static void run(struct contd_group *g, struct contd__slot *s)
 {
 	struct contd__frame f;
@@ -497,21 +497,13 @@ int contd__slot_take_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
 
 void contd__slot_run_here(struct contd__slot *s)
 {
-	struct contd_group *g = s->group;
-
-	contd__group_pin_sig(g); /* until here it is kept by the continuation */
-	run(g, s);
-	contd__group_unpin_sig(g);
+	run(s->group, s);
 }
 
 void contd__slot_run_taken(struct contd__slot *s)
 {
-	struct contd_group *g = s->group;
-
-	contd__group_pin_sig(g); /* until here it is kept by the continuation */
 	CONTD_COUNT(latency[0], 1);
-	run(g, s);
-	contd__group_unpin_sig(g);
+	run(s->group, s);
 }
 
 int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t n)

@@ -386,7 +386,7 @@ static void sleep_until_woken(struct contd_mpi_op *op)
  * A thread sleeps. One that is lent to an executor takes other work of it meanwhile: it may be the only one that could, and the
  * operation wait for it.
  */
-static void sleep_through(struct contd_mpi_op *op)
+__attribute__((noinline)) static void sleep_through(struct contd_mpi_op *op) /* else a task that sleeps has its frame, too */
 {
 	struct contd__idling idling = {0};
 	int64_t nap = contd__self.executor ? LENT_NAP_NS : -1;
