@@ -105,6 +105,7 @@ static bool settle(struct contd_executor *ex)
 	lock(ex);
 	if (contd__load(&ex->shared) == OWNED) {
 		contd__store_seq(&ex->shared, SHARING);
+		CONTD_TESTPOINT("executor_sharing");
 		for (unsigned tries = 0; !barrier_everywhere(); tries++) /* no memory: it did work before */
 			rest(tries);
 		for (unsigned tries = 0; contd__load_acquire(&ex->inside); tries++)
@@ -134,6 +135,7 @@ static struct contd_task *first_inside(struct contd_executor *ex, unsigned p)
 			task = newer;
 		}
 	}
+	CONTD_TESTPOINT("task_found");
 	if (task)
 		contd__store(&ex->first[p], task->next);
 	return task;

@@ -132,6 +132,7 @@ static bool queue_inside(struct contd_executor *ex, struct contd_task *task, uns
 	empty = !contd__load(&ex->task[p]);
 	if (empty) {
 		task->next = NULL;
+		CONTD_TESTPOINT("task_inside");
 		if (ex->first[p])
 			ex->last[p]->next = task;
 		else

@@ -49,7 +49,7 @@ static int finish(struct contd_mpi_op *op, int status)
 		return status;
 	if (how->completions) {
 		contd_task_init(&op->work, how->completions, how->priority, call_done, op);
-		if (contd_task_submit(&op->work, status) == 0)
+		if (contd__task_hand_over(&op->work, status, NULL) == 0)
 			return status;
 	}
 	op->done(op, status);
@@ -441,12 +441,15 @@ static void issue_there(int status, void *data)
 static int transfer(struct contd_mpi_op *op)
 {
 	bool waits = returns_at_completion(op->how); /* others may be gone when submit() returns */
+	int rc;
 
 	if (!contd__load(&contd__dispatch.issues))
 		contd__store(&contd__dispatch.issues, issue_there);
 	contd_task_init(&op->work, op->how->requests, op->how->priority, issue_there, op);
-	if (contd_task_submit(&op->work, 0))
+	if ((rc = contd__task_hand_over(&op->work, 0, NULL)) != 0) {
+		contd__fail(rc, "contd_mpi_op_run: the submit() of the executor for requests refuses it");
 		return contd__mpi_error(MPI_ERR_OTHER);
+	}
 	return waits ? wait_for(op) : MPI_SUCCESS;
 }
 

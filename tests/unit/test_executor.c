@@ -272,6 +272,188 @@ Test(executor, tasks_in_order)
 	end();
 }
 
+static struct contd_task in_order[60];
+
+static void submit_some(uintptr_t from, uintptr_t to)
+{
+	for (uintptr_t i = from; i < to; i++) {
+		contd_task_init(&in_order[i], ex, 0, note_order, (void *)i);
+		must(contd_task_submit(&in_order[i], 0));
+	}
+}
+
+static void *submit_from_elsewhere(void *unused)
+{
+	submit_some(20, 40);
+	return unused;
+}
+
+/* The thread that takes them submits as well, before and after another one. */
+Test(executor, tasks_in_order_whoever_submits)
+{
+	pthread_t thread;
+
+	begin_pull(0);
+	for (unsigned round = 0; round < 3; round++) {
+		ordered = 0;
+		submit_some(0, 20);
+		cr_assert_eq(pthread_create(&thread, NULL, submit_from_elsewhere, NULL), 0);
+		cr_assert_eq(pthread_join(thread, NULL), 0);
+		submit_some(40, 60);
+		cr_assert_eq(contd_executor_run(ex, 0, 0), 60);
+		for (unsigned i = 0; i < 60; i++)
+			cr_assert_eq(order[i], i);
+	}
+	end();
+}
+
+/* ------------------------------------------------------------------------------------ one thread, and then several --- */
+
+enum { CIRCULATE = 16, GENERATIONS = 60, SHARINGS = 60 };
+
+static struct circulating {
+	struct contd_task task;
+	uint32_t generation, running;
+} circulating[CIRCULATE];
+static uint32_t circulated, not_alone;
+
+/* Each task queues itself again, and never runs twice at a time. */
+static void circulate(int status, void *data)
+{
+	struct circulating *c = data;
+
+	(void)status;
+	if (contd__xchg(&c->running, 1))
+		contd__add(&not_alone, 1);
+	c->generation++;
+	contd__add(&circulated, 1);
+	contd__store_release(&c->running, 0);
+	if (c->generation < GENERATIONS)
+		contd_task_submit(&c->task, 0);
+}
+
+static bool takes = false, lends = true;
+
+static void *come_and_go(void *how)
+{
+	bool lend = *(bool *)how;
+
+	for (unsigned i = 0; contd__load(&circulated) < CIRCULATE * GENERATIONS; i++) {
+		struct contd_work *work;
+
+		if (!lend && (work = contd_executor_take(ex)) != NULL)
+			contd_work_run(work);
+		else if (lend)
+			contd_executor_run(ex, 1 + i % 7, i % 5 ? 0 : 10000);
+		sched_yield();
+	}
+	return NULL;
+}
+
+Test(executor, its_only_thread_gets_company)
+{
+	char text[80];
+
+	begin_pull(0);
+	for (unsigned round = 0; round < SHARINGS; round++) {
+		struct contd_executor *before = ex;
+		pthread_t thread[2];
+
+		must(contd_executor_create(NULL, &ex));
+		contd__store(&circulated, 0);
+		contd_executor_run(ex, 0, 0);
+		for (unsigned i = 0; i < CIRCULATE; i++) {
+			circulating[i].generation = 0;
+			contd_task_init(&circulating[i].task, ex, (int)(i % 3) - 1, circulate, &circulating[i]);
+			must(contd_task_submit(&circulating[i].task, 0));
+		}
+		contd_executor_run(ex, 1 + round * 7, 0);
+		cr_assert_eq(pthread_create(&thread[0], NULL, come_and_go, round % 2 ? &lends : &takes), 0);
+		contd_executor_run(ex, 50, 1000000);
+		cr_assert_eq(pthread_create(&thread[1], NULL, come_and_go, round % 3 ? &lends : &takes), 0);
+		contd_executor_run(ex, 100, 1000000);
+		cr_assert_gt(contd_executor_describe(ex, text, sizeof(text)), 0);
+		must(contd_executor_drain(ex));
+		for (unsigned i = 0; i < 2; i++)
+			cr_assert_eq(pthread_join(thread[i], NULL), 0);
+		for (unsigned i = 0; i < CIRCULATE; i++)
+			cr_assert_eq(circulating[i].generation, GENERATIONS, "task %u", i);
+		cr_assert_eq(contd__load(&circulated), CIRCULATE * GENERATIONS);
+		cr_assert_eq(contd__load(&not_alone), 0);
+		must(contd_executor_destroy(ex));
+		ex = before;
+	}
+	end();
+}
+
+static void lend_for_a_while(void *rc)
+{
+	*(int *)rc = contd_executor_run(ex, 0, 1000);
+}
+
+Test(executor, threads_that_come_one_after_the_other)
+{
+	struct helper helper[3];
+
+	begin_pull(0);
+	for (unsigned i = 0; i < 3; i++)
+		helper_create(&helper[i], false);
+	contd_task_init(&in_order[0], ex, 0, tally_cb, &t[0]);
+	for (unsigned i = 0; i < 6; i++) {
+		int rc = -1;
+
+		must(contd_task_submit(&in_order[0], 0));
+		helper_do(&helper[i % 3], lend_for_a_while, &rc);
+		cr_assert_eq(rc, 1);
+		cr_assert_eq(contd__load(&ex->shared), OWNED, "each was the only one in its time");
+	}
+	cr_assert_eq(runs(&t[0]), 6);
+	for (unsigned i = 0; i < 3; i++)
+		helper_join(&helper[i]);
+	end();
+}
+
+static uint32_t it_runs, it_may_end, drained;
+
+static void run_for_long(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	contd__store_release(&it_runs, 1);
+	await(contd__load_acquire(&it_may_end));
+}
+
+static void drain_it(void *unused)
+{
+	(void)unused;
+	must(contd_executor_drain(ex));
+	contd__store_release(&drained, 1);
+}
+
+/* Nothing is queued any more; but something runs. */
+Test(executor, drained_when_the_last_task_has_run)
+{
+	struct helper lent, drainer;
+	int rc;
+
+	begin_pull(0);
+	helper_create(&lent, false);
+	helper_create(&drainer, false);
+	contd_task_init(&in_order[0], ex, 0, run_for_long, NULL);
+	must(contd_task_submit(&in_order[0], 0));
+	helper_start(&lent, lend_for_a_while, &rc);
+	await(contd__load_acquire(&it_runs));
+	helper_start(&drainer, drain_it, NULL);
+	usleep(20000);
+	cr_assert_eq(contd__load_acquire(&drained), 0);
+	contd__store_release(&it_may_end, 1);
+	helper_finish(&drainer);
+	cr_assert_eq(contd__load_acquire(&drained), 1);
+	helper_join(&lent);
+	helper_join(&drainer);
+	end();
+}
+
 Test(executor, a_continuation_that_becomes_a_task)
 {
 	static struct contd_task task;

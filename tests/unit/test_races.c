@@ -8,6 +8,7 @@
 #include <contd/executor.h>
 
 #include "source.h"
+#include "dispatch/executor.h"
 #include "unit.h"
 
 #include "dispatch/carried.h"
@@ -104,6 +105,9 @@ static struct point points[] = {
 	{"daemon_polls"},
 	{"daemon_rests"},
 	{"task_pushed"},
+	{"task_inside"},
+	{"task_found"},
+	{"executor_sharing"},
 	{"executor_sleeps"},
 };
 #define POINTS (sizeof(points) / sizeof(points[0]))
@@ -318,11 +322,19 @@ static void daemon_part(const char *point)
 	}
 }
 
-/* A task and a continuation of an executor's, which this thread is lent to; and it sleeps there for a moment. */
-static void executor_part(void)
+static void run_all_of(void *executor)
 {
-	static struct contd_task task;
-	static struct tally tally[2];
+	cr_assert_geq(contd_executor_run(executor, 0, 0), 0);
+}
+
+/*
+ * Tasks and a continuation of an executor's, which this thread is lent to; and it sleeps there for a moment. What it submits after that
+ * is queued without atomic operations, until another thread comes.
+ */
+static void executor_part(struct helper *helper)
+{
+	static struct contd_task task, more[3];
+	static struct tally tally[2], more_tally[3];
 	struct contd_executor *executor;
 	struct contd_group *group = group_new(0, 0);
 
@@ -334,6 +346,15 @@ static void executor_part(void)
 	cr_assert_eq(contd_executor_run(executor, 0, 1000000), 2);
 	cr_assert_eq(runs(&tally[0]), 1);
 	cr_assert_eq(runs(&tally[1]), 1);
+	cr_assert_eq(contd_executor_run(executor, 0, 0), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		contd_task_init(&more[i], executor, 0, tally_cb, &more_tally[i]);
+		must(contd_task_submit(&more[i], 0));
+	}
+	cr_assert_eq(contd_executor_run(executor, 1, 0), 1);
+	helper_do(helper, run_all_of, executor);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(runs(&more_tally[i]), 1);
 	must(contd_group_destroy(group));
 	must(contd_executor_destroy(executor));
 }
@@ -382,7 +403,7 @@ ParameterizedTest(struct point *point, races, interrupted)
 	chain_part();
 	together_part();
 	carried_part();
-	executor_part();
+	executor_part(&helper);
 	if (bells)
 		bells_part(point->name);
 	if (on_daemon && strcmp(point->name, "daemon_sleeps") != 0)
@@ -1603,6 +1624,51 @@ Test(races, run_before_it_is_told_of)
 	helper_join(&other);
 	must(contd_executor_destroy(pull));
 	end(1, 0, 0);
+}
+
+static void let_other_begin(void)
+{
+	helper_start(&other, run_it_all, NULL);
+	usleep(20000);
+	cr_assert_eq(contd__load(&pull->shared), SHARING, "it waits until this thread is outside");
+}
+
+static void other_comes_at(const char *name)
+{
+	static struct contd_task tasks[3];
+
+	begin();
+	must(contd_executor_create(NULL, &pull));
+	helper_create(&other, false);
+	cr_assert_eq(contd_executor_run(pull, 0, 0), 0); /* from here on it is the owner */
+	for (unsigned i = 0; i < 3; i++)
+		contd_task_init(&tasks[i], pull, 0, tally_cb, &t1);
+	must(contd_task_submit(&tasks[0], 0));
+	act_rc = 0;
+	hook_at(name, let_other_begin, 1);
+	must(contd_task_submit(&tasks[1], 0));
+	if (strcmp(name, "task_found") == 0) {
+		cr_assert_geq(contd_executor_run(pull, 1, 0), 0);
+		cr_assert_leq(runs(&t1), 2);
+	}
+	must(contd_task_submit(&tasks[2], 0));
+	helper_finish(&other);
+	hook_off();
+	cr_assert_eq(contd__load(&pull->shared), SHARED);
+	cr_assert_geq(contd_executor_run(pull, 0, 0), 0);
+	helper_join(&other);
+	must(contd_executor_destroy(pull));
+	end(3, 0, 0);
+}
+
+/* Another thread comes to take tasks while the only one that did is at it. */
+Test(races, another_thread_comes_while_the_owner_queues)
+{
+	other_comes_at("task_inside");
+}
+Test(races, another_thread_comes_while_the_owner_takes)
+{
+	other_comes_at("task_found");
 }
 
 /* ------------------------------------------------------------------------------------- notifications that are put off --- */
