@@ -16,10 +16,9 @@ enum wish { YIELDS, SUSPENDS, ENDED };
 struct taskrt_task {
 	struct taskrt_task *next;
 	enum wish wish;
-	int permits; /* calls of taskrt_resume() that no taskrt_suspend() has used; -1: asleep */
+	int priority, permits; /* calls of taskrt_resume() that no taskrt_suspend() has used; -1: asleep */
 	struct fiber fiber, *thread; /* its own, and that of the thread that runs it */
 	struct taskrt *rt;
-	int priority;
 	taskrt_function *function;
 	void *data, *memory;
 } __attribute__((aligned(64)));
