@@ -82,15 +82,18 @@ CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests
 	return MPI_SUCCESS;
 }
 
-/* Where a search begins, of so many: elsewhere each time, so that no entry is always named before another one. (That
- * threads may count the same call once does no harm.) */
+/*
+ * Where a search begins, of so many: elsewhere each time, so that no entry is always named before another one. Multiples of the
+ * golden ratio's fraction: they come everywhere soon, and so does every second or third of them, where a program asks for
+ * several arrays in turn. (That threads may take the same one does no harm.)
+ */
 static int turn(int count)
 {
-	static uint32_t turns;
-	uint32_t n = contd__load(&turns);
+	static uint32_t place; /* in units of 2^-32 */
+	uint32_t now = contd__load(&place);
 
-	contd__store(&turns, n + 1);
-	return count ? (int)(n % (uint32_t)count) : 0;
+	contd__store(&place, now + 0x9e3779b9u);
+	return (int)((uint64_t)now * (uint32_t)count >> 32);
 }
 
 CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,

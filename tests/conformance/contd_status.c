@@ -135,6 +135,37 @@ CONFORMANCE_TEST(s7_2_any, 1, single,
 	CHECK_OK(MPI_Request_free(&r[0]));
 }
 
+/* All are complete, all the time. */
+CONFORMANCE_TEST(s7_2_any_in_turn, 1, single, "any: each entry has its turn, also where several arrays are asked in turn")
+{
+	enum { ARRAYS = 4, N = 6 };
+	MPI_Request r[ARRAYS][N];
+
+	for (int a = 0; a < ARRAYS; a++)
+		for (int i = 0; i < N; i++) {
+			r[a][i] = pending(TAG + N * a + i);
+			complete_pending(TAG + N * a + i);
+			until_complete(r[a][i]);
+		}
+	for (int arrays = 1; arrays <= ARRAYS; arrays++)
+		for (int n = 1; n <= N; n++) {
+			int named[ARRAYS][N] = {{0}}, index, flag;
+
+			step(arrays > 1 ? "several arrays" : "one array");
+			for (int k = 0; k < 20 * N; k++)
+				for (int a = 0; a < arrays; a++) {
+					CHECK_OK(MPIX_Request_get_status_any(n, r[a], &index, &flag, MPI_STATUS_IGNORE));
+					CHECK(flag && index >= 0 && index < n);
+					if (index >= 0 && index < n)
+						named[a][index]++;
+				}
+			for (int a = 0; a < arrays; a++)
+				for (int i = 0; i < n; i++)
+					CHECK(named[a][i] > 0);
+		}
+	CHECK_OK(MPI_Waitall(ARRAYS * N, r[0], MPI_STATUSES_IGNORE));
+}
+
 CONFORMANCE_TEST(s7_3_all, 1, single, "all: true when all are complete, and for inactive ones at once")
 {
 	MPI_Request r[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
