@@ -4,7 +4,8 @@
  * through rounds that differ in
  *   one continuation for each request of the round, or one for all of them
  *   statuses, or none
- *   attached at once; attached while one of the ranks holds back and begins later; attached after completion
+ *   attached at once; attached while one of the ranks holds back and begins later; attached after completion, which the
+ *   status queries of several requests have told before, more than once
  *   CRs of three sorts: plain, poll_only, enqueue_complete
  * and then all of them together, in one set. Public calls only: the programs are the same for each MPI and each backend.
  */
@@ -91,6 +92,37 @@ CHECK_HELPER void kinds_complete(const struct kind *k, MPI_Request r)
 	CHECK_OK(rc);
 }
 
+/* Asked as often as one likes, and together: nothing is completed by that, no handle changes, and the answer is the same. */
+CHECK_HELPER void kinds_ask(const struct kind *k, const MPI_Request same[])
+{
+	MPI_Request r[KIND_REQUESTS];
+	MPI_Status all[KIND_REQUESTS], again[KIND_REQUESTS], some[KIND_REQUESTS];
+	int indices[KIND_REQUESTS], count = 0, flag = 0, index = -1;
+
+	memcpy(r, same, sizeof(r));
+	CHECK_OK(MPIX_Request_get_status_all(k->count, r, &flag, all));
+	CHECK(flag || k->unseen);
+	if (!flag)
+		return;
+	CHECK_OK(MPIX_Request_get_status_all(k->count, r, &flag, again));
+	CHECK(flag);
+	CHECK_OK(MPIX_Request_get_status_some(k->count, r, &count, indices, some));
+	CHECK_OK(MPIX_Request_get_status_any(k->count, r, &index, &flag, MPI_STATUS_IGNORE));
+	CHECK(flag);
+	CHECK_EQ(index == MPI_UNDEFINED, count == MPI_UNDEFINED);
+	for (int i = 0; i < k->count; i++) {
+		CHECK(r[i] == same[i]);
+		CHECK_EQ(all[i].MPI_SOURCE, again[i].MPI_SOURCE);
+		CHECK_EQ(all[i].MPI_TAG, again[i].MPI_TAG);
+		CHECK_EQ(all[i].MPI_ERROR, MPI_SUCCESS);
+	}
+	for (int i = 0; count != MPI_UNDEFINED && i < count; i++) {
+		CHECK_EQ(some[i].MPI_SOURCE, all[indices[i]].MPI_SOURCE);
+		CHECK_EQ(some[i].MPI_TAG, all[indices[i]].MPI_TAG);
+		CHECK_EQ(some[i].MPI_ERROR, MPI_SUCCESS);
+	}
+}
+
 /* What is attached to n requests; each of them, or all of them, get a continuation. */
 CHECK_HELPER void kinds_attach(int n, const struct kind_set *of, MPI_Request r[], const MPI_Request same[],
 			       MPI_Status status[], bool ignore, bool all, struct kind_attached a[], MPI_Request cr)
@@ -147,6 +179,8 @@ CHECK_HELPER void kinds_round(const struct kind *k, int round, MPI_Request r[], 
 		if (when == COMPLETE)
 			kinds_complete(k, r[i]);
 	}
+	if (when == COMPLETE)
+		kinds_ask(k, r);
 	kinds_attach(k->count, of, r, same, status, ignore, all, a, cr);
 	if (when == HELD_BACK && !late) {
 		int flag = 1;
