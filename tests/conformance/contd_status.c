@@ -485,3 +485,24 @@ CONFORMANCE_TEST(s7_bad_input, 1, single, "A negative count, null pointers: an e
 	complete_pending(TAG);
 	CHECK_OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
 }
+
+static void outside(void)
+{
+	MPI_Request r[1] = {MPI_REQUEST_NULL};
+	int flag = 42, index = 42;
+
+	CHECK_EQ(MPIX_Request_get_status_all(1, r, &flag, MPI_STATUSES_IGNORE), MPI_ERR_OTHER);
+	CHECK_EQ(MPIX_Request_get_status_any(1, r, &index, &flag, MPI_STATUS_IGNORE), MPI_ERR_OTHER);
+	CHECK_EQ(MPIX_Request_get_status_some(1, r, &flag, &index, MPI_STATUSES_IGNORE), MPI_ERR_OTHER);
+	CHECK_EQ(MPI_Request_get_status_all(-1, NULL, &flag, NULL), MPI_ERR_OTHER);
+	CHECK(flag == 42 && index == 42);
+	CHECK(r[0] == MPI_REQUEST_NULL);
+}
+
+CONFORMANCE_TEST(s7_outside, 1, none, "Queries before MPI_Init and after MPI_Finalize: MPI_ERR_OTHER, and nothing changes")
+{
+	outside();
+	MPI_Init(NULL, NULL);
+	MPI_Finalize();
+	outside();
+}

@@ -64,6 +64,8 @@ program f08_errors
   call sets(2)
   call sets(40)
   call truncated
+  call queries(2)
+  call queries(40)
   call MPI_Request_free(cr)
   call check_equal(errors, 0, 'errors that nobody expected')
   call MPI_Finalize()
@@ -147,6 +149,40 @@ contains
     end do
     call MPI_Request_free(requests(n))
   end subroutine sets
+
+  ! What was given stays as it was; the requests are good afterwards.
+  subroutine queries(n)
+    integer, intent(in) :: n
+    type(MPI_Request) :: requests(n)
+    type(MPI_Status) :: statuses(n)
+    integer :: values(n), indices(n), outcount, i, ierror
+    logical :: flag
+
+    call check_name('queries')
+    do i = 1, n
+      call MPI_Irecv(values(i), 1, MPI_INTEGER, 0, i, MPI_COMM_SELF, requests(i))
+    end do
+    statuses%MPI_TAG = -77
+    indices = -77
+    call MPI_Request_get_status_all(-1, requests, flag, statuses, ierror)
+    call check_error(MPI_ERR_COUNT, ierror)
+    call MPIX_Request_get_status_any(-1, requests, outcount, flag, statuses(1), ierror)
+    call check_error(MPI_ERR_COUNT, ierror)
+    call PMPI_Request_get_status_some(-1, requests, outcount, indices, MPI_STATUSES_IGNORE) ! no ierror
+    call check_error(MPI_ERR_COUNT, MPI_ERR_COUNT)
+    call check_equal(indices(n), -77, 'the indices stay')
+    call check_equal(statuses(1)%MPI_TAG, -77, 'the statuses stay')
+    do i = 1, n
+      call MPI_Send(rank, 1, MPI_INTEGER, 0, i, MPI_COMM_SELF)
+    end do
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Request_get_status_all(n, requests, flag, statuses, ierror)
+    end do
+    call check_equal(statuses(n)%MPI_TAG, n, 'the tag of the last')
+    call MPI_Waitall(n, requests, MPI_STATUSES_IGNORE)
+    call check_equal(values(n), rank, 'what came')
+  end subroutine queries
 
   subroutine truncated
     type(MPI_Request) :: request

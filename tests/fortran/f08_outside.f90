@@ -51,7 +51,30 @@ contains
     call check_equal(ierror, MPI_ERR_OTHER, 'attach')
     call check_equal(request%MPI_VAL, 12345, 'the handle')
     call check_equal(status%MPI_TAG, -77, 'the status')
+    call queries(1)
+    call queries(50)
   end subroutine refused
+
+  subroutine queries(n)
+    integer, intent(in) :: n
+    type(MPI_Request) :: requests(n)
+    type(MPI_Status) :: statuses(n)
+    integer :: ierror, outcount, indices(n)
+    logical :: flag
+
+    requests%MPI_VAL = 12345
+    statuses%MPI_TAG = -77
+    ierror = MPI_SUCCESS
+    call MPI_Request_get_status_all(n, requests, flag, statuses, ierror)
+    call check_equal(ierror, MPI_ERR_OTHER, 'all')
+    ierror = MPI_SUCCESS
+    call MPI_Request_get_status_any(n, requests, outcount, flag, statuses(1), ierror)
+    call check_equal(ierror, MPI_ERR_OTHER, 'any')
+    ierror = MPI_SUCCESS
+    call MPI_Request_get_status_some(n, requests, outcount, indices, MPI_STATUSES_IGNORE, ierror)
+    call check_equal(ierror, MPI_ERR_OTHER, 'some')
+    call check_equal(statuses(n)%MPI_TAG, -77, 'the statuses')
+  end subroutine queries
 
   subroutine accepted
     type(MPI_Request) :: cr, request
