@@ -40,6 +40,14 @@ def load(path):
         return None
 
 
+def signal_name(number):
+    """Python names the first and the last of the real-time signals only; contd's own is one between."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "SIGRTMAX-%d" % (signal.SIGRTMAX - number) if number > signal.SIGRTMIN else "unknown"
+
+
 class Engine:
     def __init__(self, folder, run, launcher, options):
         self.folder = folder
@@ -267,11 +275,12 @@ class Engine:
             if done.returncode == 0 and not those("not started"):
                 return told("passed", "")
             if done.returncode != test.skip:
-                return told("failed", done.stdout.decode(errors="replace").strip().splitlines()[-1],
+                words = done.stdout.decode(errors="replace").strip().splitlines()
+                return told("failed", words[-1] if words else "status %d, and no word why" % done.returncode,
                             (own + absent + ranks)[0])
         if own:
             first = own[0]
-            reason = first.get("note") or ("signal %d (%s)" % (first["signal"], signal.Signals(first["signal"]).name)
+            reason = first.get("note") or ("signal %d (%s)" % (first["signal"], signal_name(first["signal"]))
                                            if first["status"] == "signal" else "exit status %d" % first["code"])
             return told("failed", "%s %s: %s" % (where % first["rank"] if "%" in where else where, first["host"],
                                                  reason), first)

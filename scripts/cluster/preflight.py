@@ -153,8 +153,9 @@ def hosts(launcher, build, folder, flavours, options, notes):
             yield ("The libfabric provider %s is not on %s: %s. Install it there, or choose another one with "
                    "--provider (fi_info lists them)." % (options.provider, names[i], more.get("provider")))
         elif options.provider and not more and found[i].get("python") == "yes" and found[i].get("nonce") == secret:
-            yield ("Whether the libfabric provider %s is on %s can't be told, as the program that looks for it fails: try "
-                   "python3 %s --probe %s there." % (options.provider, names[i], launch.RANK, shlex.quote(options.provider)))
+            yield ("Whether the libfabric provider %s is on %s can't be told, as the program that looks for it fails: "
+                   "try python3 %s --probe %s there." % (options.provider, names[i], launch.RANK,
+                                                         shlex.quote(options.provider)))
         if launcher.hosts[i].slots is None:
             launcher.hosts[i].slots = max(1, int(found[i].get("cpus") or 1))
         said = found[i].get("name", "")
