@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shlex
+import signal
 import socket
 import subprocess
 import threading
@@ -77,10 +78,16 @@ def probe(launcher, build, folder, flavours, options):
 
     def ask(indices, argv, environment):
         try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  timeout=PROBE_SECONDS, env=dict(os.environ, **environment))
-            said, error = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace").strip()
-            error = error or "it ended with status %d" % done.returncode
+            # A session of its own: an agent may be a script, and what it has started must end with it.
+            with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  start_new_session=True, env=dict(os.environ, **environment)) as process:
+                try:
+                    said, error = process.communicate(timeout=PROBE_SECONDS)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    raise
+            said, error = said.decode(errors="replace"), error.decode(errors="replace").strip()
+            error = error or "it ended with status %d" % process.returncode
         except subprocess.TimeoutExpired:
             said, error = "", "no answer within %d s" % PROBE_SECONDS
         except OSError as failure:
