@@ -36,6 +36,7 @@ struct contd__general {
 	MPI_Request request;
 	uint32_t left;
 	uint32_t completed; /* somebody has said so, once */
+	uint32_t freed;     /* the program's free_fn was called for a continuation */
 	MPI_Grequest_query_function *query;
 	MPI_Grequest_free_function *free;
 	MPI_Grequest_cancel_function *cancel;
@@ -127,10 +128,15 @@ static int query(void *extra, MPI_Status *status)
 	return g->query(g->extra, status);
 }
 
+/*
+ * Also after a continuation has run: who has completed the request on another thread lets go of it last, in Open MPI. So what is no
+ * longer held may have been freed.
+ */
 static int free_or_keep(void *extra)
 {
 	struct contd__general *g = extra;
-	int rc = contd__load_seq(&g->left) & HELD ? MPI_SUCCESS : g->free(g->extra);
+	bool held = contd__load_seq(&g->left) & HELD;
+	int rc = held || contd__load(&g->freed) ? MPI_SUCCESS : g->free(g->extra);
 
 	happened(g, FREEING);
 	return rc;
@@ -153,6 +159,7 @@ int contd__general_release(struct contd__general *g)
 {
 	int rc = g->free(g->extra);
 
+	contd__store(&g->freed, 1); /* before it is no longer held: see free_or_keep */
 	contd__sub(&contd__general_holds, 1);
 	happened(g, HELD);
 	return rc;

@@ -195,6 +195,8 @@ static void ops_release(struct contd__set *set)
 			ops_tell(set);
 		if (!op->persistent)
 			inside(op->request)->free(&op->request);
+		if (op->backend)
+			contd__general_release(op->backend); /* Open MPI does not notice errors of a free_fn either */
 	}
 }
 
@@ -591,8 +593,13 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 	struct contd__ompi_request *r = inside(request);
 
 	*op = (struct contd__op){.request = request, .set = set, .status = status, .persistent = r->persistent};
-	if (r->type == OMPI_TYPE_GEN)
+	if (r->type == OMPI_TYPE_GEN) {
 		op->instance = contd__instance_hook(request);
+		/* Who completes it on another thread lets go of it later than this one, maybe, and then that one would free. */
+		op->backend = op->instance ? NULL : contd__general_find(request);
+		if (op->backend)
+			contd__general_hold(op->backend);
+	}
 	if (set->results)
 		contd__add(&set->references, 1);
 	if (op->persistent)

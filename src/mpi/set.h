@@ -39,9 +39,8 @@ struct contd__op {
 	bool persistent;
 	bool failed;                      /* of an error class; its error handler is to be called */
 	struct contd__instance *instance; /* of a template, or NULL: its complete_fn comes after the callback */
-	/* of the portable backend */
-	struct cds_lfs_node incoming;
-	void *backend;
+	void *backend; /* the backend's own: what keeps a generalized request's free_fn back, or a persistent one's entry */
+	struct cds_lfs_node incoming; /* of the portable backend */
 };
 
 struct contd__set {

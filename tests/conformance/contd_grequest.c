@@ -414,6 +414,57 @@ CONFORMANCE_BOTH(s8_2_contd_complete_wakes_from_outside, 1, funneled, "The same 
 	wakes();
 }
 
+#define MANY 5000
+
+static struct general many[MANY];
+static atomic_int begun, completed;
+
+/* By MPI's call and by contd's, as soon as there is one; up to so many. */
+static void *completes_many(void *data)
+{
+	(void)data;
+	for (int i = 0; i < MANY; i++) {
+		while (atomic_load(&begun) <= i)
+			sched_yield();
+		CHECK_OK(i % 2 ? contd_complete(&many[i]) : general_complete(&many[i]));
+		atomic_fetch_add(&completed, 1);
+	}
+	return NULL;
+}
+
+/* Open MPI's Grequest_complete lets go of the request after it has woken who waits, and whoever is the last frees. */
+CONFORMANCE_BOTH(s8_1_freed_before_the_cr_is_complete, 1, multiple,
+		 "Whichever thread completes it: free_fn has been called, once, when the continuation's CR is complete")
+{
+	MPI_Request cr = new_cr(NULL), r;
+	pthread_t thread;
+	int late = 0, twice = 0;
+
+	atomic_store(&begun, 0);
+	atomic_store(&completed, 0);
+	if (pthread_create(&thread, NULL, completes_many, NULL)) {
+		skip("no thread to be had");
+		return;
+	}
+	for (int i = 0; i < MANY; i++) {
+		r = begin(&many[i]);
+		CHECK_OK(attach(&r, general_ran, &many[i], &many[i].status, cr));
+		atomic_store(&begun, i + 1);
+		wait_cr(&cr);
+		late += !many[i].frees;
+	}
+	pthread_join(thread, NULL);
+	CHECK_EQ(completed, MANY);
+	for (int i = 0; i < MANY; i++) {
+		twice += many[i].frees > 1;
+		CHECK_EQ(many[i].runs, 1);
+		CHECK_EQ(many[i].frees_before, 0);
+	}
+	CHECK_EQ(late, 0);
+	CHECK_EQ(twice, 0);
+	free_cr(&cr);
+}
+
 CONFORMANCE_TEST(s8_1_contd_complete_in_a_child, 1, single, "In the child of a fork it is MPI_ERR_OTHER")
 {
 	MPI_Request r, cr;
