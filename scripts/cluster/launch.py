@@ -219,7 +219,8 @@ class Agent(Launcher):
     def on(self, host, index, command):
         if host.is_here() and not self.options.agent:
             return ["sh", "-c", command]
-        return self.agent + [host.name, "CONTD_CLUSTER_INDEX=%d sh -c %s" % (index, shlex.quote(command))]
+        # Not NAME=VALUE alone in front: the user's shell there may be csh.
+        return self.agent + [host.name, "env CONTD_CLUSTER_INDEX=%d sh -c %s" % (index, shlex.quote(command))]
 
 
 class Prte(Agent):
