@@ -124,9 +124,9 @@ CONTD_API int PMPI_Request_get_status_some(int incount, const MPI_Request reques
 /*
  * The operation completes *event, with status 0 or its MPI error class: so that one continuation, contd_event_continue(),
  * waits for MPI operations and others (events of the program's, fabric operations). *event is made pending here; *request
- * is treated as by MPI_Continue, and *status (MPI_STATUS_IGNORE is allowed) is set before the event completes. A generalized
- * request's free_fn is called after that, mostly before the event's continuation, but not where another thread or a handler runs
- * that at once: what it frees is not for the continuation, which must not rely on it either.
+ * is treated as by MPI_Continue, and *status (MPI_STATUS_IGNORE is allowed) is set before the event completes. A
+ * generalized request's free_fn is called after that, mostly before the event's continuation, but not where another thread
+ * or a handler runs that at once: what it frees is not for the continuation, which must not rely on it either.
  * Context: as MPI_Continue. Errors: MPI error classes, as there; then *event may be pending and nobody completes it.
  */
 CONTD_API int contd_mpi_event(MPI_Request *request, MPI_Status *status, struct contd_event *event);

@@ -129,8 +129,8 @@ static int query(void *extra, MPI_Status *status)
 }
 
 /*
- * Also after a continuation has run: who has completed the request on another thread lets go of it last, in Open MPI. So what is no
- * longer held may have been freed.
+ * Also after a continuation has run: who has completed the request on another thread may let go of it last, in Open MPI.
+ * So what is no longer held may have been freed.
  */
 static int free_or_keep(void *extra)
 {

@@ -37,8 +37,8 @@ extern struct __cds_lfs_stack contd__general_deferred; /* to be completed by a t
 struct contd__general *contd__general_find(MPI_Request request);
 
 /*
- * Keep free_fn back until it is released, which calls it; the code that free_fn returns. MPI may free the request before that or
- * after it.
+ * Keep free_fn back until it is released, which calls it; the code that free_fn returns. MPI may free the request before
+ * that or after it.
  */
 void contd__general_hold(struct contd__general *g);
 int contd__general_release(struct contd__general *g);

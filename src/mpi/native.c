@@ -595,7 +595,7 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 	*op = (struct contd__op){.request = request, .set = set, .status = status, .persistent = r->persistent};
 	if (r->type == OMPI_TYPE_GEN) {
 		op->instance = contd__instance_hook(request);
-		/* Who completes it on another thread lets go of it later than this one, maybe, and then that one would free. */
+		/* Who completes it on another thread may let go of it later than this one, and would call free_fn then. */
 		op->backend = op->instance ? NULL : contd__general_find(request);
 		if (op->backend)
 			contd__general_hold(op->backend);

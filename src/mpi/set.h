@@ -39,8 +39,8 @@ struct contd__op {
 	bool persistent;
 	bool failed;                      /* of an error class; its error handler is to be called */
 	struct contd__instance *instance; /* of a template, or NULL: its complete_fn comes after the callback */
-	void *backend; /* the backend's own: what keeps a generalized request's free_fn back, or a persistent one's entry */
-	struct cds_lfs_node incoming; /* of the portable backend */
+	void *backend;                    /* a generalized request whose free_fn is held; portable: a persistent one's entry */
+	struct cds_lfs_node incoming;     /* of the portable backend */
 };
 
 struct contd__set {

@@ -83,9 +83,9 @@ CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests
 }
 
 /*
- * Where a search begins, of so many: elsewhere each time, so that no entry is always named before another one. Multiples of the
- * golden ratio's fraction: they come everywhere soon, and so does every second or third of them, where a program asks for
- * several arrays in turn. (That threads may take the same one does no harm.)
+ * Where a search begins, of so many: elsewhere each time, so that no entry is always named before another one. Multiples
+ * of the golden ratio's fraction: they come everywhere soon, and so does every second or third of them, where a program
+ * asks for several arrays in turn. (That threads may take the same one does no harm.)
  */
 static int turn(int count)
 {

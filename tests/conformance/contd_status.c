@@ -136,7 +136,8 @@ CONFORMANCE_TEST(s7_2_any, 1, single,
 }
 
 /* All are complete, all the time. */
-CONFORMANCE_TEST(s7_2_any_in_turn, 1, single, "any: each entry has its turn, also where several arrays are asked in turn")
+CONFORMANCE_TEST(s7_2_any_in_turn, 1, single,
+		 "any: each entry has its turn, also where several arrays are asked in turn")
 {
 	enum { ARRAYS = 4, N = 6 };
 	MPI_Request r[ARRAYS][N];
@@ -154,7 +155,8 @@ CONFORMANCE_TEST(s7_2_any_in_turn, 1, single, "any: each entry has its turn, als
 			step(arrays > 1 ? "several arrays" : "one array");
 			for (int k = 0; k < 20 * N; k++)
 				for (int a = 0; a < arrays; a++) {
-					CHECK_OK(MPIX_Request_get_status_any(n, r[a], &index, &flag, MPI_STATUS_IGNORE));
+					CHECK_OK(MPIX_Request_get_status_any(n, r[a], &index, &flag,
+									     MPI_STATUS_IGNORE));
 					CHECK(flag && index >= 0 && index < n);
 					if (index >= 0 && index < n)
 						named[a][index]++;
@@ -499,7 +501,8 @@ static void outside(void)
 	CHECK(r[0] == MPI_REQUEST_NULL);
 }
 
-CONFORMANCE_TEST(s7_outside, 1, none, "Queries before MPI_Init and after MPI_Finalize: MPI_ERR_OTHER, and nothing changes")
+CONFORMANCE_TEST(s7_outside, 1, none,
+		 "Queries before MPI_Init and after MPI_Finalize: MPI_ERR_OTHER, and nothing changes")
 {
 	outside();
 	MPI_Init(NULL, NULL);

@@ -92,7 +92,7 @@ CHECK_HELPER void kinds_complete(const struct kind *k, MPI_Request r)
 	CHECK_OK(rc);
 }
 
-/* Asked as often as one likes, and together: nothing is completed by that, no handle changes, and the answer is the same. */
+/* Asked as often as one likes, and together: nothing is completed, no handle changes, and the answer is the same. */
 CHECK_HELPER void kinds_ask(const struct kind *k, const MPI_Request same[])
 {
 	MPI_Request r[KIND_REQUESTS];
