@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A pull executor: what is submitted is found by a thread that is lent to it and may be asleep, or by an event loop that is
- * told; and who waits for it all may destroy the executor: contd_task_submit, contd__executor_tell_sig,
- * contd__executor_done_sig (src/dispatch/handover.c), lend, sleep_on, contd_executor_stop, contd_executor_destroy
- * (src/dispatch/executor.c).
+ * told; and who drains it all may destroy the executor: contd__task_hand_over, contd__executor_tell_sig,
+ * contd__executor_done_sig (src/dispatch/handover.c), run_some, is_idle, lend, sleep_on, contd_executor_drain, contd_executor_stop,
+ * contd_executor_destroy (src/dispatch/executor.c), contd__executor_bury (src/dispatch/group.c).
  *
  * check: safety
- * mutant: NO_HOLD safety who submits has nothing in hand of its own: what it tells may be gone
+ * mutant: NO_SECTION safety who submits is in no read-side section: what it tells may be gone
+ * mutant: NO_HOLD safety a sweep does not say that it has something in hand before it takes it
+ * mutant: IDLE_ONE_LOOK safety who drains does not look again whether something has been taken in hand since
  * mutant: TELL_FIRST safety it tells before the work can be found
  * mutant: SLEEP_NO_LOOK safety a thread does not look between saying that it sleeps and sleeping
  * mutant: SLEEP_LATE safety a thread reads the futex word after it has looked
  * mutant: STOP_SILENT safety threads that sleep are not woken to end
  * mutant: NOTIFIED_LATE safety the loop says that it has looked after it has looked
- * mutant: DESTROY_BLIND safety it is destroyed with something in hand
  *
- * Two threads submit one task each. There are two lent threads, or one loop, which notify() makes ready. Who has submitted nothing waits
- * until both have run, stops the threads, and destroys. The list of tasks is a count here: pushing is one exchange, and
- * who takes holds a mutex.
+ * Two threads submit one task each. There are two lent threads, or one loop, which notify() makes ready. Another thread drains when both
+ * have been submitted, stops the threads, and destroys. The list of tasks is a count here: pushing and taking are a step (owner.pml).
  */
-byte queue, ran;
-byte in_hand, threads;
+byte queue, pushed, ran;
+byte in_hand, ever, threads; /* ever: the high half of in_hand */
+byte sections;
 bool stopped, freed;
 byte sleepers;
 bool changed[2];   /* the futex word, since this thread has read it */
 bool asleep[2];
 bool loop;         /* an event loop, and no lent threads */
 bool notified, readable;
-byte submitting = 2;
 
 inline touch()
 {
@@ -64,37 +64,41 @@ inline tell()
 
 proctype Submitter()
 {
-#ifdef MUTANT_NO_HOLD
-	in_hand++;
-#else
-	in_hand = in_hand + 2;
+#ifndef MUTANT_NO_SECTION
+	sections++;
 #endif
 #ifdef MUTANT_TELL_FIRST
 	tell();
-	queue++;
+	d_step { queue++; pushed++ }
 #else
-	queue++;
-	tell();
+	d_step { queue++; pushed++ };
+	tell()
 #endif
-#ifndef MUTANT_NO_HOLD
-	in_hand--;
+#ifndef MUTANT_NO_SECTION
+	;
+	sections--
 #endif
-	submitting--
 }
 
-/* run_work; got is 1 if there was something */
+/* run_some; got is 1 if there was something */
 inline take(got)
 {
-	d_step {
-		touch();
-		got = (queue > 0);
-		queue = queue - got
-	}
+	got = 0;
 	if
-	:: got ->
-		ran++;
+	:: d_step { queue == 0 -> touch() }
+	:: d_step { queue > 0 -> touch() }
+#ifndef MUTANT_NO_HOLD
+		d_step { touch(); in_hand++; ever++ }
+#endif
+		d_step {
+			got = (queue > 0);
+			queue = queue - got
+		}
+#ifdef MUTANT_NO_HOLD
+		d_step { touch(); in_hand++; ever++ }
+#endif
+		ran = ran + got;
 		d_step { touch(); in_hand-- }
-	:: else
 	fi
 }
 
@@ -163,6 +167,8 @@ proctype Loop()
 
 init
 {
+	byte before;
+
 	atomic {
 		if
 		:: loop = true; threads = 1; run Loop()
@@ -171,7 +177,29 @@ init
 		run Submitter();
 		run Submitter()
 	}
-	ran == 2;
+	pushed == 2;
+	if
+	:: true -> ran == 2 /* it waits for what the tasks do */
+	:: true
+	fi;
+	/* contd_executor_drain, is_idle */
+	do
+	:: in_hand > 0
+	:: atomic { in_hand == 0 -> before = ever }
+		if
+		:: queue > 0
+		:: queue == 0 ->
+#ifdef MUTANT_IDLE_ONE_LOOK
+			break
+#else
+			if
+			:: ever == before -> break
+			:: ever != before
+			fi
+#endif
+		fi
+	od;
+	assert(ran == 2);
 	if
 	:: !loop ->
 		stopped = true;
@@ -186,8 +214,6 @@ init
 	:: else
 	fi;
 	threads == 0;
-#ifndef MUTANT_DESTROY_BLIND
-	in_hand == 0;
-#endif
+	sections == 0; /* a grace period */
 	freed = true
 }
