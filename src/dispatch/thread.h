@@ -60,6 +60,7 @@ struct contd__self {
 	struct contd__testing *testing;
 	/* Where sources are driven on this thread: what is taken (carried.h); and what was, and is being run. */
 	struct contd__taking *take, *running;
+	struct contd__taking *waking; /* tasks whose operations this thread finds complete in MPI_Test, to be woken when it is over */
 	struct contd_executor *executor; /* this thread is lent to it, innermost, or NULL */
 	/* An executor whose threads are to be woken as soon as this thread is through with what it is at; and how many. */
 	struct contd_executor *untold;

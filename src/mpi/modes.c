@@ -262,12 +262,20 @@ static bool inside_mpi(const struct contd_mode_attr *how)
 	return returns_at_completion(how) ? !resumes(how) : how->completions && !how->completions->ops.submit;
 }
 
+/* Its continuation is nothing but resume(), which may be called on the stack of any task. */
+static bool is_woken(const struct contd_mode_attr *how)
+{
+	return resumes(how) && contd__self.waking->count < TAKEN_MOST && contd__self.context == CONTEXT_THREAD;
+}
+
 void contd__quick_done(struct contd_mpi_op *op)
 {
 	const struct contd_mode_attr *how = op->how;
 
 	op->carried.status = op->status;
-	if (!inside_mpi(how) || not_invoked(how, op->status)) {
+	if (__builtin_expect(contd__self.waking != NULL, 0) && is_woken(how)) {
+		contd__self.waking->carried[contd__self.waking->count++] = &op->carried;
+	} else if (!inside_mpi(how) || not_invoked(how, op->status)) {
 		contd__carried_done_one_sig(&op->carried);
 	} else if (returns_at_completion(how)) {
 		completed(op, op->status);
@@ -461,6 +469,21 @@ static int over(struct contd_mpi_op *op, int status, bool waits)
 	return waits ? rc : MPI_SUCCESS;
 }
 
+/* Of what the test finds besides, that may be run here what wakes other tasks. */
+__attribute__((noinline)) static bool test_waking(struct contd_mpi_op *op, int *statusp)
+{
+	struct contd__taking waking;
+	bool over;
+
+	contd__taking_init(&waking, UINT32_MAX);
+	contd__self.waking = &waking;
+	over = test(op, statusp);
+	contd__self.waking = NULL;
+	if (waking.count)
+		contd__taken_run(&waking, UINT32_MAX);
+	return over;
+}
+
 static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 {
 	const struct contd_mode_attr *how = op->how;
@@ -474,7 +497,7 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 			yield(op);
 		return finish(op, rc);
 	}
-	if (how->mode == CONTD_MODE_SUSPEND && test(op, &rc))
+	if (how->mode == CONTD_MODE_SUSPEND && (resumes(how) ? test_waking(op, &rc) : test(op, &rc)))
 		return finish(op, rc);
 	rc = attach_quick(op, cr) ? MPI_SUCCESS : attach(op, cr);
 	if (rc != MPI_SUCCESS)
