@@ -32,7 +32,9 @@ static void wake_later(struct contd_executor *ex, uint32_t n)
 		contd__executor_hold_sig(ex, 1);
 		contd__self.untold = ex;
 	}
-	contd__self.untold_threads += n;
+	/* More than INT32_MAX futex(2) takes for one. */
+	contd__self.untold_threads =
+		n < INT32_MAX - contd__self.untold_threads ? contd__self.untold_threads + n : INT32_MAX;
 }
 
 void contd__wake_all_untold_sig(void)

@@ -182,6 +182,54 @@ Test(executor, a_sweep_wakes_once)
 	end();
 }
 
+/* Several together, twice in one sweep: as many threads are woken as there is work. */
+#define LENT 3
+static struct contd__source events_source;
+static uint32_t together;
+
+static void events_progress(enum contd__where where, bool last)
+{
+	struct contd_event *some[] = {&e[0], &e[1], &e[2], &e[3]};
+
+	(void)where;
+	(void)last;
+	contd__store(&sweep_under_way, 0);
+	contd__events_complete_sig(some, 2);
+	contd__events_complete_sig(some + 2, 2);
+}
+
+static void wait_for_the_others(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	contd__add(&together, 1);
+	await(contd__load(&together) >= LENT);
+}
+
+Test(executor, a_sweep_wakes_all_that_it_has_work_for)
+{
+	pthread_t thread[LENT];
+
+	begin_pull(0);
+	events_source = (struct contd__source){
+		.name = "events", .where = WHERE_THREAD, .progress = events_progress, .pending = sweep_pending};
+	must(contd__source_register(&events_source));
+	for (unsigned i = 0; i < 4; i++)
+		must(contd_event_continue(1, es[i], wait_for_the_others, NULL, g, NULL));
+	for (unsigned i = 0; i < LENT; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, lent, NULL), 0);
+	await(contd__load(&ex->sleepers) == LENT);
+	usleep(20000); /* they sleep */
+	contd__store(&sweep_under_way, 1);
+	cr_assert_eq(contd_poll(0), 0);
+	must(contd_group_wait(g, LONG_NS));
+	cr_assert_eq(contd__load(&together), 4);
+	must(contd_executor_stop(ex, 1));
+	for (unsigned i = 0; i < LENT; i++)
+		cr_assert_eq(pthread_join(thread[i], NULL), 0);
+	end();
+}
+
 Test(executor, progress)
 {
 	static uint64_t word;
