@@ -535,6 +535,14 @@ static bool in_hand(const void *executor)
 	return IN_HAND_NOW(contd__load_seq(&((const struct contd_executor *)executor)->in_hand)) != 0;
 }
 
+/* Is what is left all in others' hands? */
+static bool others_work(const void *executor)
+{
+	const struct contd_executor *ex = executor;
+
+	return in_hand(ex) && (ex->ops.submit || ex->ops.drain || !has_work(ex));
+}
+
 int contd_executor_drain(struct contd_executor *ex)
 {
 	struct contd_executor *outer = contd__self.executor;
@@ -565,7 +573,7 @@ int contd_executor_drain(struct contd_executor *ex)
 		if (ran)
 			contd__idle_over(&idling);
 		else
-			contd__idle(&idling, in_hand, ex, -1);
+			contd__idle(&idling, others_work, ex, -1);
 	}
 	contd__self.executor = outer;
 	contd__sub(&D.drainers, 1);

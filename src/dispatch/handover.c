@@ -52,11 +52,14 @@ void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
 {
 	if (ex->ops.notify && !contd__load_seq(&ex->notified) && !contd__xchg(&ex->notified, 1))
 		ex->ops.notify(ex->pool);
-	if (ex->flags & CONTD_EXECUTOR_PROGRESS)
+	/* Who drains runs it, where nobody else is lent. Dekker: made ready, then looked for; others_work() is asked last. */
+	if (ex->flags & CONTD_EXECUTOR_PROGRESS || contd__load_seq(&D.drainers))
 		contd__wake_sleepers_sig();
-	else if (!contd__load_seq(&ex->sleepers))
+	if (ex->flags & CONTD_EXECUTOR_PROGRESS)
 		return;
-	else if ((contd__self.take || contd__self.tells_later) && contd__self.context == CONTEXT_THREAD)
+	if (!contd__load_seq(&ex->sleepers))
+		return;
+	if ((contd__self.take || contd__self.tells_later) && contd__self.context == CONTEXT_THREAD)
 		wake_later(ex, n);
 	else
 		wake(ex, n);

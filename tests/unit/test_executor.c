@@ -888,6 +888,44 @@ Test(executor, drained_in_its_own_work)
 	end();
 }
 
+static struct contd_task first_task, second_task;
+
+static void submit_another(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	contd__store(&together, 1);
+	await(contd__load(&contd__dispatch.sleepers)); /* who drains */
+	usleep(20000);
+	must(contd_task_submit(&second_task, 3));
+}
+
+static void *lent_for_one(void *data)
+{
+	(void)data;
+	cr_assert_eq(contd_executor_run(ex, 1, -1), 1);
+	return NULL;
+}
+
+/* Who drains sleeps, and nobody else is there to run what comes meanwhile. */
+Test(executor, drained_of_what_its_work_submits)
+{
+	pthread_t thread;
+
+	begin_pull(0);
+	contd_task_init(&first_task, ex, CONTD_PRIORITY_NORMAL, submit_another, NULL);
+	contd_task_init(&second_task, ex, CONTD_PRIORITY_NORMAL, tally_cb, &t[0]);
+	cr_assert_eq(pthread_create(&thread, NULL, lent_for_one, NULL), 0);
+	must(contd_task_submit(&first_task, 0));
+	await(contd__load(&together));
+	must(contd_executor_drain(ex));
+	cr_assert_eq(runs(&t[0]), 1);
+	cr_assert_eq(t[0].status, 3);
+	cr_assert(pthread_equal(t[0].thread, pthread_self()));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	end();
+}
+
 static void wait_for_it(int status, void *data)
 {
 	(void)status;
