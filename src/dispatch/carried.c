@@ -233,6 +233,9 @@ uint32_t contd__taken_run(struct contd__taking *t, uint32_t most)
 		struct contd__slot *s = t->slot;
 
 		t->slot = NULL;
+		/* A place for the next one, if there is any. */
+		t->slot_may = t->left > t->count - t->next;
+		t->left -= t->slot_may;
 		contd__slot_run_taken(s);
 		ran = 1;
 	}

@@ -26,6 +26,7 @@
 #define TAKEN_MOST 256u
 struct contd__taking {
 	struct contd__slot *slot; /* this one alone (contd__word_take_rcu), */
+	bool slot_may;            /* one may be taken: there is a place for it, which `left` does not count, */
 	uint32_t next, count;     /* and those from `next` on */
 	uint32_t left;            /* how many may run, these included */
 	uint32_t chained;         /* that were complete when callbacks began them */
@@ -40,6 +41,7 @@ static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
 	t->slot = NULL;
 	t->next = t->count = t->chained = t->spare = 0;
 	t->left = most - 1; /* one for the slot */
+	t->slot_may = true;
 }
 
 /* Not many more than `most`; returns how many ran. */

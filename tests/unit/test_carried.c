@@ -172,6 +172,64 @@ Test(carried, a_poll_s_limit_holds)
 	end(10);
 }
 
+#define SLOTS 8u /* of events, that each look finds one of; and others that a callback makes ready */
+static struct contd_event slot_event[2 * SLOTS];
+static unsigned slots_found;
+
+static void progress_of_both(enum contd__where where, bool last)
+{
+	struct contd_event *e = &slot_event[slots_found];
+
+	if (slots_found < SLOTS) {
+		slots_found++;
+		contd__events_complete_sig(&e, 1);
+	}
+	progress(where, last);
+}
+
+static void cb_and_others_ready(int status, void *data)
+{
+	cb(status, data);
+	for (unsigned i = SLOTS; i < 2 * SLOTS; i++)
+		must(contd_event_complete(&slot_event[i], 0));
+}
+
+static void slot_cb(int status, void *data)
+{
+	(void)status;
+	++*(unsigned *)data;
+}
+
+/* One of those with a slot may be taken at each look, between a few of those without. */
+Test(carried, a_poll_s_limit_holds_with_slots_between)
+{
+	unsigned of_slots = 0;
+
+	begin(0, 0, 38);
+	source.progress = progress_of_both;
+	carry(38, cb_and_others_ready, g);
+	for (unsigned i = 0; i < 2 * SLOTS; i++) {
+		struct contd_event *e = &slot_event[i];
+
+		contd_event_init(e);
+		must(contd_event_continue(1, &e, slot_cb, &of_slots, g, NULL));
+	}
+	finished = 39;
+	contd__add(&waiting, 1); /* so that it is looked at further on */
+	cr_assert_eq(contd_poll(40), 40);
+	cr_assert_eq(of_slots + ran_in_all, 40);
+	cr_assert_eq(contd_group_outstanding(g), 39 + 2 * SLOTS - 40);
+	while (slots_found < SLOTS)
+		contd_poll(0);
+	contd__sub(&waiting, 1);
+	contd_poll(0);
+	cr_assert_eq(of_slots, 2 * SLOTS);
+	cr_assert_eq(ran_in_all, 39);
+	cr_assert_eq(contd_group_outstanding(g), 0);
+	must(contd_group_destroy(g));
+	cr_assert_eq(contd_fini(), 0);
+}
+
 Test(carried, a_test_s_limit_holds)
 {
 	int complete;
