@@ -140,6 +140,7 @@ protected:
 	{
 		begin(next, data);
 		error_ = 0;
+		thrown_ = nullptr;
 		cancelled_ = token_.stop_requested();
 		if (cancelled_)
 			return starter_goes_on();
@@ -172,10 +173,13 @@ protected:
 			return code_of(error_);
 		return op_.status ? std::error_code(-op_.status, fabric_category()) : std::error_code();
 	}
-	[[noreturn]] void raise(const std::error_code &code) const
+	void rethrow() const
 	{
 		if (thrown_)
 			std::rethrow_exception(thrown_);
+	}
+	[[noreturn]] void raise(const std::error_code &code) const
+	{
 		if (code == cancelled_code())
 			throw cancelled();
 		if (error_)
@@ -317,6 +321,7 @@ public:
 	{
 		std::error_code code = conclude();
 
+		rethrow(); /* what the function threw, where errors are returned, too */
 		if constexpr (std::is_same_v<Mode, detail::returns>) {
 			return outcome<fabric_result>{code, outcome_of()};
 		} else {

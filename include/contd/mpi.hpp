@@ -149,10 +149,15 @@ protected:
 		       rc_	  ? std::error_code(rc_, mpi_category()) :
 				    std::error_code();
 	}
-	[[noreturn, gnu::noinline]] void raise() const
+	/* What the function threw where another thread called it: where errors are returned, too, as if it had been called here. */
+	[[gnu::noinline]] void rethrow() const
 	{
 		if (thrown_)
 			std::rethrow_exception(thrown_);
+	}
+	[[noreturn, gnu::noinline]] void raise() const
+	{
+		rethrow();
 		if (cancelled_)
 			throw cancelled();
 		if (refused_)
@@ -399,12 +404,15 @@ public:
 	auto result()
 	{
 		if constexpr (std::is_same_v<Mode, detail::returns>) {
+			rethrow();
 			return outcome<MPI_Status>{conclude(), status_};
 		} else {
-			if constexpr (std::is_same_v<Mode, detail::assigns>)
+			if constexpr (std::is_same_v<Mode, detail::assigns>) {
+				rethrow();
 				*mode_.to = conclude();
-			else if (failed())
+			} else if (failed()) {
 				raise();
+			}
 			return status_;
 		}
 	}

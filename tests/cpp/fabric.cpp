@@ -56,6 +56,19 @@ static task<> again(fabric_self &f)
 		thrown = n == 6;
 	}
 	CHECK(thrown);
+	/* Where errors are returned, too: it is none of libfabric's. */
+	int come = 0;
+	try {
+		co_await fabric(contd::nothrow, *f.queue, [&](void *) -> int { throw 7; });
+	} catch (int n) {
+		come += n == 7;
+	}
+	try {
+		co_await fabric(code, *f.queue, [&](void *) -> int { return ++calls < 9 ? -FI_EAGAIN : throw 8; });
+	} catch (int n) {
+		come += n == 8;
+	}
+	CHECK(come == 2);
 }
 
 static task<> errors(fabric_self &f)

@@ -270,6 +270,19 @@ static void executors()
 		} catch (const std::string &) {
 			thrown = true;
 		}
+		/* What the function throws is no error of MPI's: it comes through where those are returned, too. */
+		int come = 0;
+		try {
+			co_await mpi(contd::nothrow, [](MPI_Request *) -> int { throw std::string("x"); }).issued_by(x);
+		} catch (const std::string &) {
+			come++;
+		}
+		try {
+			co_await mpi(code, [](MPI_Request *) -> int { throw std::string("x"); }).issued_by(x);
+		} catch (const std::string &) {
+			come++;
+		}
+		CHECK(come == 2);
 		ran = thrown;
 	}(pull, v, here));
 	CHECK(!here);
