@@ -247,7 +247,7 @@ static void fail_all(struct contd_fabric *q, int32_t status, const char *text)
 	snprintf(e.text, sizeof(e.text), "%s", text);
 	for (uint64_t i = 0; i <= q->begun.mask; i++)
 		for (unsigned k = 0; k < BEGUN_LINE; k++) {
-			uintptr_t key = contd__load(&q->begun.line[i][k]);
+			uintptr_t key = contd__load_seq(&q->begun.line[i][k]);
 			struct contd_fabric_many *m;
 
 			if (!key || !contd__cas(&q->begun.line[i][k], &key, 0))
@@ -601,15 +601,27 @@ static void prepare_event(struct contd_fabric_op *op)
 	contd_event_init(&op->event);
 }
 
+static int refuse_stopped(void)
+{
+	return contd__fail(-EPERM, "contd_fabric_begin: contd_fabric_stop() was called for the queue");
+}
+
 static inline __attribute__((always_inline)) int begin(struct contd_fabric *q, uintptr_t key)
 {
 	if (__builtin_expect(contd__load(&q->stopped), 0))
-		return contd__fail(-EPERM, "contd_fabric_begin: contd_fabric_stop() was called for the queue");
+		return refuse_stopped();
+	CONTD_TESTPOINT("begin_checked");
 	if (contd__load(q->object.pending) < q->most) {
 		/* Counted first: whoever takes it out subtracts. */
 		bool first = contd__add(q->object.pending, 1) == 0;
 
 		if (__builtin_expect(contd__begun_add(&q->begun, key), 1)) {
+			CONTD_TESTPOINT("begin_added");
+			/* Dekker: added, then looked; contd_fabric_stop() says so first, and then ends what is there. */
+			if (__builtin_expect(contd__load_seq(&q->stopped), 0) && contd__begun_take(&q->begun, key)) {
+				contd__fabric_ended(&q->object, 1);
+				return refuse_stopped();
+			}
 			/* Of a queue that is out of order no descriptor tells. */
 			if (__builtin_expect(first || contd__load(&q->failed), 0))
 				contd__pending_sig();

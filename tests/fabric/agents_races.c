@@ -275,6 +275,49 @@ static void case_close(void)
 	end();
 }
 
+extern void (*contd__testpoint_hook)(const char *name);
+
+static const char *stops_at;
+
+static void stop_there(const char *name)
+{
+	if (!stops_at || strcmp(name, stops_at))
+		return;
+	stops_at = NULL;
+	CHECK_OK(contd_fabric_stop(fake.queue));
+}
+
+/* It is stopped while an operation begins: that is refused, or ends; nobody would tell of it later. */
+static void case_begun_late(void)
+{
+	static const char *const places[] = {"begin_checked", "begin_added"};
+
+	STORE(contd__testpoint_hook, stop_there);
+	begin(CONTD_AGENT_CALLER);
+	for (unsigned i = 0; i < 4; i++) {
+		uint32_t number = 0;
+		struct contd_fabric_op op;
+		int rc;
+
+		fake_open(&fake, i % 2, NULL);
+		stops_at = places[i % 2];
+		rc = i < 2 ? contd_fabric_begin(fake.queue, &op)
+			   : contd_fabric_start(fake.queue, &op, ran_cb, &number, plain);
+		CHECK(!stops_at);
+		if (rc == 0 && i < 2)
+			CHECK_OK(contd_fabric_continue(&op, ran_cb, &number, plain));
+		if (rc)
+			CHECK_IS(rc, -EPERM);
+		CHECK_IS(contd_fabric_pending(fake.queue), 0);
+		CHECK_OK(contd_group_wait(plain, (int64_t)PATIENCE_NS));
+		CHECK_IS(number, rc == 0);
+		CHECK(rc || op.status == -FI_ECANCELED);
+		fake_close(&fake);
+	}
+	STORE(contd__testpoint_hook, NULL);
+	end();
+}
+
 /* ---------------------------------------------------------------------------------------------- multi-receive buffers --- */
 
 struct many {
@@ -377,8 +420,6 @@ static void case_many_again(void)
 }
 
 /* Who looks stops for a while at each place where the other side may be quicker. */
-extern void (*contd__testpoint_hook)(const char *name);
-
 static void linger(const char *name)
 {
 	if (strncmp(name, "many_", 5) == 0)
@@ -587,6 +628,7 @@ static const struct agents_case cases[] = {
 	{"mutex", case_mutex},
 	{"withdraw", case_withdraw},
 	{"close", case_close},
+	{"begun_late", case_begun_late},
 	{"many", case_many},
 	{"many_again", case_many_again},
 	{"many_withdraw", case_many_withdraw},
