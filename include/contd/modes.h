@@ -39,7 +39,7 @@ struct contd_mode_attr {
 	struct contd_executor *completions;  /* done() is called by this one; NULL: inline */
 	/*
 	 * CONTD_MODE_YIELD_WHILE: let other tasks run. NULL: on a thread that is lent to an executor, some of its work, else
-	 * sched_yield(2).
+	 * sched_yield(2); and where requests are transferred and nobody else makes progress, the thread does so itself.
 	 * CONTD_MODE_SUSPEND: for user-level tasks; NULL: the thread sleeps (futex(2)), or, where nobody else makes progress or it is
 	 * lent to an executor, does so itself and takes some of its work. suspend() is called by the task and
 	 * returns when resume() has been called with the same task: once, by whoever finds the completion, also contd's daemon, and

@@ -378,8 +378,10 @@ static void yield(const struct contd_mpi_op *op)
 /* Does anybody else look after it, so that this thread may sleep until it is woken? */
 static bool others_look(const struct contd_mode_attr *how)
 {
-	return how->requests ||
-	       (contd__load_seq(&contd__dispatch.daemon_mode) && contd__mpi_source.where & WHERE_DAEMON);
+	/* A pool that issues it need not look at MPI afterwards. */
+	if (how->requests && (how->requests->flags & CONTD_EXECUTOR_PROGRESS || !contd__mpi_thread_may()))
+		return true;
+	return contd__load_seq(&contd__dispatch.daemon_mode) && contd__mpi_source.where & WHERE_DAEMON;
 }
 
 static void sleep_until_woken(struct contd_mpi_op *op)
@@ -415,12 +417,21 @@ __attribute__((noinline)) static void sleep_through(struct contd_mpi_op *op) /* 
 	}
 }
 
+/* What a task does that is told by a word in memory; somebody must drive MPI, if need be this thread. */
+static void yield_driving(const struct contd_mpi_op *op)
+{
+	if (!op->how->yield && !others_look(op->how))
+		contd__drive(NULL, UINT32_MAX, false, true);
+	if (under_way(op))
+		yield(op);
+}
+
 /* A continuation says when it is complete. */
 static int wait_for(struct contd_mpi_op *op)
 {
 	if (op->how->mode == CONTD_MODE_YIELD_WHILE)
 		while (under_way(op))
-			yield(op);
+			yield_driving(op);
 	else if (op->how->suspend)
 		op->how->suspend(op->task);
 	else

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 2 */
+/* also: caller CONTD_AGENT=caller */
 /* The five completion modes: requests and completions inline and transferred, to threads that are lent and to a queue. */
 #include <errno.h>
 
@@ -271,6 +272,23 @@ static void refused(void)
 	CHECK_EQ(atomic_load(&x.done), 0);
 }
 
+/* The pool that issues does nothing else for MPI, and nobody else is there: who waits looks after it. */
+static void issued_by_a_queue(struct contd_executor *pool)
+{
+	struct contd_mode_attr how = {.size = sizeof(how), .requests = pool};
+	struct exchange x;
+
+	check_begin("issued by a queue's thread");
+	for (int i = 0; i < 40; i++) {
+		how.mode = i % 2 ? CONTD_MODE_SUSPEND : CONTD_MODE_YIELD_WHILE;
+		if (check_rank == 0)
+			usleep(1000); /* the other one has issued, and waits */
+		exchange_prepare(&x, tag++, 1 + i % EACH, false);
+		CHECK_OK(contd_mpi_op_run(&x.op, &how));
+		exchange_check(&x);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct contd_executor_ops ops = {.size = sizeof(ops), .submit = queue_submit};
@@ -302,6 +320,11 @@ int main(int argc, char **argv)
 	pthread_create(&queue.thread, NULL, queue_thread, NULL);
 	all_of(requests, queue.thread, MPI_REQUEST_NULL);
 	refused();
+	CHECK_EQ(contd_executor_stop(requests_pool, 1), 0);
+	pthread_join(requests, NULL);
+	CHECK_EQ(contd_executor_drain(requests_pool), 0);
+	CHECK_EQ(contd_executor_destroy(requests_pool), 0);
+	issued_by_a_queue(completions_pool);
 	pthread_mutex_lock(&queue.lock);
 	queue.over = true;
 	pthread_cond_signal(&queue.changed);
@@ -309,10 +332,6 @@ int main(int argc, char **argv)
 	pthread_join(queue.thread, NULL);
 	CHECK_EQ(contd_executor_drain(completions_pool), 0);
 	CHECK_EQ(contd_executor_destroy(completions_pool), 0);
-	CHECK_EQ(contd_executor_stop(requests_pool, 1), 0);
-	pthread_join(requests, NULL);
-	CHECK_EQ(contd_executor_drain(requests_pool), 0);
-	CHECK_EQ(contd_executor_destroy(requests_pool), 0);
 	CHECK_OK(MPI_Request_free(&cr));
 	return check_fini();
 }
