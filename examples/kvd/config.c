@@ -101,6 +101,10 @@ int kvd_config_read(struct kvd_config *config, const char *path, char *error, un
 		if (rc)
 			snprintf(error, size, "%s:%d: %s", path, number, wrong);
 	}
+	if (!rc && ferror(file)) { /* a folder, say */
+		rc = -EIO;
+		snprintf(error, size, "%s: it can't be read", path);
+	}
 	fclose(file);
 	if (!rc)
 		*config = fresh;

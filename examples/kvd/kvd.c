@@ -68,6 +68,8 @@ struct server {
 	uint64_t received; /* requests, so far */
 	uint64_t drained_from;
 	const char *config_path;
+	char **set; /* those of --set, */
+	int sets;   /* so many */
 	const char *provider, *listen;
 	int signals, epoll;
 	struct counts counts;
@@ -387,25 +389,55 @@ static void compact(struct server *sv)
 
 /* ------------------------------------------------------------------------------------------------------------ signals --- */
 
+/* Defaults, the file, and --set, which goes first, at the start and at each reload. */
+static int settings(const struct server *sv, struct kvd_config *config, char *error, size_t size)
+{
+	int rc;
+
+	kvd_config_defaults(config);
+	rc = sv->config_path ? kvd_config_read(config, sv->config_path, error, size) : 0;
+	for (int i = 0; i < sv->sets && !rc; i++)
+		rc = kvd_config_set(config, sv->set[i], error, size);
+	return rc;
+}
+
+/* May values be so large? */
+static int check_segment(const struct kvd_config *config, char *error, size_t size)
+{
+	uint64_t least = 16 * kvd_record_bytes(KVD_KEY_MAX, (uint32_t)config->value_max);
+
+	if (config->segment_kb * 1024 >= least)
+		return 0;
+	snprintf(error, size, "segment_kb must be at least %lu for this value_max", (least + 1023) / 1024);
+	return -EINVAL;
+}
+
+static void take_limits(struct server *sv)
+{
+	sv->limits = (struct kvd_limits){.key_max = (uint32_t)sv->config.key_max,
+					 .value_max = (uint32_t)sv->config.value_max,
+					 .compact_percent = (uint32_t)sv->config.compact_percent};
+}
+
 static void reload(struct server *sv)
 {
-	struct kvd_config fresh = sv->config;
+	struct kvd_config fresh, taken = sv->config;
 	char text[400], error[300];
-	const char *refused;
+	const char *refused = NULL;
+	int rc;
 
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lu", kvd_now_ns() / 1000);
 	notify(sv, text);
 	if (!sv->config_path) {
 		say(sv, 1, "there is no configuration file to read again");
-	} else if (kvd_config_read(&fresh, sv->config_path, error, sizeof(error))) {
+	} else if ((rc = settings(sv, &fresh, error, sizeof(error))) != 0 ||
+		   (refused = kvd_config_take(&taken, &fresh), rc = check_segment(&taken, error, sizeof(error))) != 0) {
 		say(sv, 0, "the configuration stays as it was: %s", error);
 	} else {
-		refused = kvd_config_take(&sv->config, &fresh);
 		if (refused)
 			say(sv, 0, "%s can't be changed while kvd runs", refused);
-		sv->limits = (struct kvd_limits){.key_max = (uint32_t)sv->config.key_max,
-						 .value_max = (uint32_t)sv->config.value_max,
-						 .compact_percent = (uint32_t)sv->config.compact_percent};
+		sv->config = taken;
+		take_limits(sv);
 		sv->counts.reloads++;
 		say(sv, 1, "configuration read");
 	}
@@ -646,6 +678,7 @@ static void stop(struct server *sv)
 	kvd_store_close(&sv->store);
 	free(sv->buffer);
 	free(sv->memory);
+	free(sv->set);
 }
 
 static const char usage[] =
@@ -669,32 +702,24 @@ static int options(struct server *sv, int argc, char **argv)
 	char error[300] = "";
 	int option;
 
-	/* The file first, whatever the order. */
-	for (int pass = 0; pass < 2; pass++)
-		for (optind = 1; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-			int rc = 0;
-
-			if (option == 'l')
-				sv->listen = optarg;
-			else if (option == 'p')
-				sv->provider = optarg;
-			else if (option == 'c' && !pass)
-				rc = kvd_config_read(&sv->config, sv->config_path = optarg, error, sizeof(error));
-			else if (option == 's' && pass)
-				rc = kvd_config_set(&sv->config, optarg, error, sizeof(error));
-			else if (option == 'h')
-				return fputs(usage, stdout), 1;
-			else if (option == '?')
-				return fputs(usage, stderr), -1;
-			if (rc)
-				return say(sv, 0, "%s", error), -1;
-		}
+	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+		if (option == 'l')
+			sv->listen = optarg;
+		else if (option == 'p')
+			sv->provider = optarg;
+		else if (option == 'c')
+			sv->config_path = optarg;
+		else if (option == 's')
+			sv->set[sv->sets++] = optarg;
+		else if (option == 'h')
+			return fputs(usage, stdout), 1;
+		else
+			return fputs(usage, stderr), -1;
+	}
 	if (optind != argc)
 		return fputs(usage, stderr), -1;
-	if (sv->config.segment_kb * 1024 < 16 * kvd_record_bytes(KVD_KEY_MAX, (uint32_t)sv->config.value_max))
-		return say(sv, 0, "segment_kb must be at least %lu for this value_max",
-			   (16 * kvd_record_bytes(KVD_KEY_MAX, (uint32_t)sv->config.value_max) + 1023) / 1024),
-		       -1;
+	if (settings(sv, &sv->config, error, sizeof(error)) || check_segment(&sv->config, error, sizeof(error)))
+		return say(sv, 0, "%s", error), -1;
 	return 0;
 }
 
@@ -705,16 +730,16 @@ int main(int argc, char **argv)
 	char at[128], text[400];
 	int rc;
 
-	kvd_config_defaults(&sv->config);
+	sv->set = calloc((size_t)argc, sizeof(*sv->set));
+	if (!sv->set)
+		return 1;
 	sv->provider = KVD_PROVIDER;
 	sv->listen = KVD_LISTEN;
 	sv->last = &sv->first;
 	rc = options(sv, argc, argv);
 	if (rc)
 		return rc < 0 ? 2 : 0;
-	sv->limits = (struct kvd_limits){.key_max = (uint32_t)sv->config.key_max,
-					 .value_max = (uint32_t)sv->config.value_max,
-					 .compact_percent = (uint32_t)sv->config.compact_percent};
+	take_limits(sv);
 	if (start(sv))
 		return 1;
 	kvd_net_text(&sv->net, sv->net.address, sv->net.address_length, at, sizeof(at));

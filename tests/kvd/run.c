@@ -590,6 +590,31 @@ static void reload(void)
 	kv_close(&client);
 	CHECK(stat_of(&s, "reloads") == 1);
 	stop(&s);
+	/* --set goes first, then as before; what is in the file no more is what it is without; what can't be read changes nothing. */
+	write_config(path, "value_max = 300\nkey_max = 10\n");
+	s = start("--set", "value_max=200", "--config", path, "--set", "segment_kb=64", NULL);
+	open_client(&s, 1);
+	CHECK(client.layout.value_max == 200 && client.layout.key_max == 10);
+	write_config(path, "value_max = 400\n");
+	reload_with(&s);
+	CHECK(ask_now(KVD_PUT, "a", value, 200) == KVD_OK);
+	CHECK(ask_now(KVD_PUT, "a", value, 201) == KVD_TOO_LARGE);
+	CHECK(ask_now(KVD_PUT, "longer than ten", value, 200) == KVD_OK);
+	CHECK(unlink(path) == 0 && mkdir(path, 0700) == 0);
+	reload_with(&s);
+	CHECK(rmdir(path) == 0);
+	kv_close(&client);
+	CHECK(stat_of(&s, "reloads") == 1);
+	stop(&s);
+	/* Values that are too large for the segments there are. */
+	write_config(path, "segment_kb = 64\nvalue_max = 300\n");
+	s = start("--config", path, NULL);
+	open_client(&s, 1);
+	write_config(path, "segment_kb = 1024\nvalue_max = 16384\n");
+	reload_with(&s);
+	kv_close(&client);
+	CHECK(stat_of(&s, "reloads") == 0 && stat_of(&s, "value_max") == 300);
+	stop(&s);
 }
 
 static void notification(void)
