@@ -302,7 +302,8 @@ public:
 	}
 	/*
 	 * A pool of the program's, which outlives the executor: pool.submit(work, priority) queues contd_work_run(work), and returns 0
-	 * or a negative errno value. Where it has drain() that is called by drain().
+	 * or a negative errno value, or throws, and then has not queued it: a refusal. Where it has drain(), which must not throw, that is
+	 * called by drain().
 	 */
 	template <class Pool>
 		requires requires(Pool &p, contd_work *w) { { p.submit(w, 0) } -> std::convertible_to<int>; }
@@ -311,9 +312,15 @@ public:
 		contd_executor_ops ops = {};
 
 		ops.size = sizeof(ops);
-		ops.submit = [](void *p, contd_work *w, int priority) -> int { return static_cast<Pool *>(p)->submit(w, priority); };
+		ops.submit = [](void *p, contd_work *w, int priority) noexcept -> int {
+			try {
+				return static_cast<Pool *>(p)->submit(w, priority);
+			} catch (...) {
+				return -ENOMEM;
+			}
+		};
 		if constexpr (requires { pool.drain(); })
-			ops.drain = [](void *p) { static_cast<Pool *>(p)->drain(); };
+			ops.drain = [](void *p) noexcept { static_cast<Pool *>(p)->drain(); };
 		return executor(contd_executor_attr{sizeof(contd_executor_attr), flags, &ops, &pool});
 	}
 	executor(executor &&from) noexcept : executor_(std::exchange(from.executor_, nullptr))

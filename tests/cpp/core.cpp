@@ -297,6 +297,8 @@ public:
 	{
 		if (refuse_)
 			return -EAGAIN;
+		if (throws_)
+			throw std::bad_alloc();
 		if (here_) {
 			contd_work_run(w);
 			return 0;
@@ -314,7 +316,7 @@ public:
 	{
 		return thread_.get_id();
 	}
-	std::atomic<bool> refuse_{false}, here_{false};
+	std::atomic<bool> refuse_{false}, throws_{false}, here_{false};
 
 private:
 	void work()
@@ -395,6 +397,16 @@ static void executors()
 		s.wait();
 		CHECK(where == this_thread());
 		p.refuse_ = false;
+
+		/* What the pool throws is a refusal. */
+		p.throws_ = true;
+		late.reset();
+		where = {};
+		s.spawn(on_late(on, late, where));
+		late.complete();
+		s.wait();
+		CHECK(where == this_thread());
+		p.throws_ = false;
 
 		/* The executor's task runs inside submit(): not inside await_suspend. */
 		p.here_ = true;
