@@ -383,7 +383,8 @@ void modes_end(struct ring *r)
 	if (o->pool == POOL_COMM)
 		give_back(requests_pool);
 #ifdef RING_GLIB
-	if (o->pool == POOL_GLIB && contd_executor_glib_fini(&glib))
+	/* A thread of the pool's may just be coming out of its last piece of work. */
+	if (o->pool == POOL_GLIB && (contd_executor_drain(glib.executor) || contd_executor_glib_fini(&glib)))
 		ring_die("contd_executor_glib_fini: %s", contd_error_text());
 #endif
 	runtime = NULL;
