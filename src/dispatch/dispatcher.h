@@ -128,8 +128,7 @@ struct contd__dispatch {
 	uint64_t purse_most;
 	uint64_t late_ticks;  /* the watchdog's bound, 0: none */
 	struct __cds_lfs_stack dead; /* groups to be freed; pushed in handlers too, emptied by threads under `lock` */
-	struct contd_executor *dead_executors; /* the same */
-	uint32_t dead_count; /* of both */
+	uint32_t dead_count;
 	uint64_t notifications, notify_failed, put_off, rings_sent; /* by threads that are not in the statistics' list */
 	uint64_t handler_max; /* the longest handler, in clock ticks */
 	contd_callback *issues; /* of tasks that call MPI to start something: contd_mpi_op_run()'s */

@@ -220,6 +220,8 @@ int contd_executor_destroy(struct contd_executor *ex)
 		return contd__fail(-EINVAL, "contd_executor_destroy: executor must not be NULL");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_executor_destroy: not in a signal handler");
+	if (contd__self.context == CONTEXT_REGION) /* it may have interrupted whom it would wait for */
+		return contd__fail(-EAGAIN, "contd_executor_destroy: not in a compute region's handler: call it afterwards");
 	if (contd__is_live()) {
 		contd__thread_ensure();
 		contd__reap(true);
@@ -238,9 +240,8 @@ int contd_executor_destroy(struct contd_executor *ex)
 	if (ex->flags & CONTD_EXECUTOR_MPI)
 		contd__sub(&D.mpi_owners, 1);
 	if (contd__is_live())
-		contd__executor_bury(ex); /* who has submitted the last task may still be in that call */
-	else
-		free(ex);
+		contd__grace_over(); /* who has submitted the last task may still be telling of it */
+	free(ex);
 	return 0;
 }
 

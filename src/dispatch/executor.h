@@ -56,7 +56,6 @@ struct contd_executor {
 	uint32_t locked;
 	struct contd_task *first[PRIORITIES], *last[PRIORITIES]; /* tasks in order, older than those of task[] */
 	struct contd__root root[PRIORITIES];
-	struct contd_executor *dead; /* destroyed before; freed after a grace period */
 };
 
 enum { OWNED, SHARING, SHARED };
@@ -118,8 +117,8 @@ static inline void contd__executor_hold_sig(struct contd_executor *ex, uint32_t 
 /* One less; it may be gone afterwards. */
 void contd__executor_done_sig(struct contd_executor *ex);
 
-/* It has been destroyed: free it when nobody can use it any more. */
-void contd__executor_bury(struct contd_executor *ex);
+/* dispatch/group.c: nobody uses any more what was unlinked before. Ordinary threads; blocks. */
+void contd__grace_over(void);
 
 /* Names of what a work pointer is: bit 0 is set where it is a slot's. */
 static inline struct contd_work *contd__work_of_slot(struct contd__slot *s)

@@ -179,8 +179,7 @@ static void group_free(struct contd_group *g)
 	free(g);
 }
 
-/* Nobody uses any more what was unlinked before. */
-static void grace_over(void)
+void contd__grace_over(void)
 {
 	contd__grace_period();
 	/* Completers that RCU does not know are few and short (signal handlers of the program's, on strange threads). */
@@ -188,28 +187,8 @@ static void grace_over(void)
 		sched_yield();
 }
 
-void contd__executor_bury(struct contd_executor *ex)
-{
-	contd__add(&D.dead_count, 1);
-	ex->dead = contd__load(&D.dead_executors);
-	while (!contd__cas(&D.dead_executors, &ex->dead, ex))
-		;
-	contd__reap(true);
-}
-
-static void unlist(struct cds_lfs_node *node)
-{
-	pthread_mutex_lock(&D.lock);
-	for (; node; node = node->next) {
-		contd__sub(&D.dead_count, 1);
-		group_unlist_locked(caa_container_of(node, struct contd_group, dead));
-	}
-	pthread_mutex_unlock(&D.lock);
-}
-
 void contd__reap(bool all)
 {
-	struct contd_executor *ex, *next_ex;
 	struct cds_lfs_head *head;
 	struct cds_lfs_node *node, *next;
 
@@ -217,18 +196,17 @@ void contd__reap(bool all)
 	 * would wait for. */
 	if (contd__self.context == CONTEXT_REGION || contd__load(&D.dead_count) < (all ? 1 : REAP_BATCH))
 		return;
-	ex = contd__xchg(&D.dead_executors, NULL);
 	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &D.dead});
-	if (!head && !ex)
+	if (!head)
 		return;
-	unlist(head ? &head->node : NULL);
-	grace_over();
-	for (; ex; ex = next_ex) {
-		next_ex = ex->dead;
+	pthread_mutex_lock(&D.lock);
+	for (node = &head->node; node; node = node->next) {
 		contd__sub(&D.dead_count, 1);
-		free(ex);
+		group_unlist_locked(caa_container_of(node, struct contd_group, dead));
 	}
-	for (node = head ? &head->node : NULL; node; node = next) {
+	pthread_mutex_unlock(&D.lock);
+	contd__grace_over();
+	for (node = &head->node; node; node = next) {
 		struct contd_group *g = caa_container_of(node, struct contd_group, dead);
 
 		next = node->next;
@@ -306,10 +284,8 @@ int contd_group_set_executor(struct contd_group *group, struct contd_executor *e
 	pthread_mutex_unlock(&D.lock);
 	if (rc)
 		return contd__fail(rc, "contd_group_set_executor: 4096 groups of this kind exist; destroy some, or share");
-	if (before) {
-		grace_over(); /* completers may be about to tell it */
+	if (before) /* completers may be about to tell it: destroying it takes a grace period */
 		contd__sub(&before->groups, 1);
-	}
 	return 0;
 }
 

@@ -1014,6 +1014,46 @@ Test(races, groups_given_back_in_a_region_at_mark_leaf)
 	region_at("mark_leaf");
 }
 
+/* The same with one that gives a group another executor, which nobody may be about to tell any more when it is destroyed. */
+static struct contd_executor *given, *taken_back;
+
+static void switch_cb(int status, void *data)
+{
+	struct contd_group *made;
+
+	tally_cb(status, data);
+	cr_assert_eq(contd__self.context, CONTEXT_REGION);
+	must(contd_group_create(NULL, &made));
+	must(contd_group_set_executor(made, given));
+	must(contd_group_set_executor(made, taken_back));
+	must(contd_group_set_executor(made, NULL));
+	must(contd_group_destroy(made));
+	must_fail(contd_executor_destroy(given), EAGAIN);
+}
+
+Test(races, an_executor_taken_away_in_a_region)
+{
+#ifdef __SANITIZE_THREAD__
+	cr_skip_test("the sanitizer takes a region for unknown code, where malloc is not allowed");
+#endif
+	begin();
+	must(contd_executor_create(NULL, &given));
+	must(contd_executor_create(NULL, &taken_back));
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	must(contd_event_continue(1, es2, switch_cb, &t2, g2, NULL));
+	must(contd_event_complete(&e2, 0));
+	hook_at("event_exchanged", raise_ours, 1);
+	contd_compute_begin();
+	must(contd_event_complete(&e1, 0));
+	contd_compute_end();
+	cr_assert_eq(runs(&t2), 1);
+	must(contd_executor_destroy(given));
+	must(contd_executor_destroy(taken_back));
+	must(contd_thread_detach());
+	end(1, 1, 0);
+}
+
 /* --------------------------------------------------- the other side, on another thread --- */
 
 static struct helper other;
