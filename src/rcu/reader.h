@@ -16,6 +16,8 @@
 #ifndef CONTD_RCU_READER_H
 #define CONTD_RCU_READER_H
 
+#include <stdbool.h>
+
 #include <urcu/urcu-memb.h>
 /*
  * The read side inline: the library's own functions reach their thread-local data through __tls_get_addr, which after a
@@ -57,6 +59,12 @@ static inline void contd__read_unlock_sig(void)
 {
 	CONTD_TSAN_RELEASE();
 	CONTD_URCU(read_unlock)();
+}
+
+/* Is the thread in a read-side section: in a handler, one of what was interrupted? Registered threads. */
+static inline bool contd__reading_sig(void)
+{
+	return CONTD_URCU(read_ongoing)() != 0;
 }
 
 void contd__reader_register(void);

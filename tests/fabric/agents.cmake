@@ -42,7 +42,7 @@ agents_test(agents_faults storm PROVIDERS rxm shm sockets)
 agents_test(agents_faults killed PROVIDERS rxm sockets)
 
 agents_program(agents_races)
-agents_test(agents_races owned mutex withdraw close begun_late many many_again many_withdraw many_slow many_again_slow
+agents_test(agents_races owned mutex withdraw close begun_late region_stop many many_again many_withdraw many_slow many_again_slow
   many_withdraw_slow many_close skipped_look counter PROVIDERS fake)
 
 agents_program(agents_load)

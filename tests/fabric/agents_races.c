@@ -318,6 +318,59 @@ static void case_begun_late(void)
 	end();
 }
 
+static struct contd_event closing_event, other_event;
+static int stopped_in_region = 1;
+
+static void interrupt_there(const char *name)
+{
+	if (!stops_at || strcmp(name, stops_at))
+		return;
+	stops_at = NULL;
+	pthread_kill(pthread_self(), SIGRTMAX - 3);
+}
+
+static void stop_in_region(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	stopped_in_region = contd_fabric_stop(fake.queue);
+}
+
+/* In a region's handler, which may have interrupted contd where a queue's end would wait for it: refused, and no harm is done. */
+static void case_region_stop(void)
+{
+	struct contd_event *closes = &closing_event, *another = &other_event;
+	uint32_t number;
+
+	begin(CONTD_AGENT_CALLER);
+	STORE(contd__testpoint_hook, interrupt_there);
+	for (unsigned i = 0; i < 2; i++) {
+		fake_open(&fake, false, NULL);
+		number = 0;
+		contd_event_init(closes);
+		contd_event_init(another);
+		CHECK_OK(contd_event_continue(1, &closes, stop_in_region, NULL, plain, NULL));
+		CHECK_OK(contd_event_continue(1, &another, ran_cb, &number, plain, NULL));
+		CHECK_OK(contd_event_complete(closes, 0));
+		contd_compute_begin();
+		if (i == 0) {
+			stops_at = "event_exchanged";
+			CHECK_OK(contd_event_complete(another, 0));
+		} else {
+			pthread_kill(pthread_self(), SIGRTMAX - 3);
+		}
+		contd_compute_end();
+		if (i == 1)
+			CHECK_OK(contd_event_complete(another, 0));
+		CHECK_OK(contd_group_wait(plain, (int64_t)PATIENCE_NS));
+		CHECK_IS(stopped_in_region, i == 0 ? -EAGAIN : 0);
+		CHECK_IS(number, 1);
+		fake_close(&fake);
+	}
+	STORE(contd__testpoint_hook, NULL);
+	end();
+}
+
 /* ---------------------------------------------------------------------------------------------- multi-receive buffers --- */
 
 struct many {
@@ -629,6 +682,7 @@ static const struct agents_case cases[] = {
 	{"withdraw", case_withdraw},
 	{"close", case_close},
 	{"begun_late", case_begun_late},
+	{"region_stop", case_region_stop},
 	{"many", case_many},
 	{"many_again", case_many_again},
 	{"many_withdraw", case_many_withdraw},
