@@ -63,7 +63,10 @@ typedef int contd_mpi_issue(struct contd_mpi_op *op);
 /* status: MPI_SUCCESS, or the error class of issue() or of an operation. The memory of op is free again. */
 typedef void contd_mpi_done(struct contd_mpi_op *op, int status);
 
-/* One communication of one or several requests. The memory is the caller's until done() begins. */
+/*
+ * One communication of one or several requests. The memory is the caller's to keep until done() begins; or, of a failed one in
+ * CONTD_MODE_MPIX without MPIX_CONT_INVOKE_FAILED, until MPIX_Continue_get_failed() has named it, as `data`, or its CR is gone.
+ */
 struct contd_mpi_op {
 	int count;
 	MPI_Request *requests;  /* count of them; handles that are not persistent are null when done() is called */
