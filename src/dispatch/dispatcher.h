@@ -132,7 +132,8 @@ struct contd__dispatch {
 	uint64_t notifications, notify_failed, put_off, rings_sent; /* by threads that are not in the statistics' list */
 	uint64_t handler_max; /* the longest handler, in clock ticks */
 	contd_callback *issues; /* of tasks that call MPI to start something: contd_mpi_op_run()'s */
-	uint32_t mpi_owners; /* executors with CONTD_EXECUTOR_MPI */
+	uint32_t mpi_owners; /* executors with CONTD_EXECUTOR_MPI, */
+	uint32_t mpi_owned;  /* to one of which a thread is lent */
 	uint32_t drainers;   /* threads in contd_executor_drain() */
 	uint32_t strangers;  /* completers on threads that RCU does not know: groups are not freed while there are any */
 

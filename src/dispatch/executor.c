@@ -450,19 +450,18 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	contd__thread_ensure();
 	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	owns = ex->flags & CONTD_EXECUTOR_MPI;
-	if (contd__add(&ex->threads, 1) && owns && !contd__self.owns_mpi) {
-		contd__sub(&ex->threads, 1);
-		return contd__fail(-EBUSY,
-				   "contd_executor_run: it is CONTD_EXECUTOR_MPI, and another thread is lent to it");
-	}
+	if (owns && !contd__self.owns_mpi && contd__xchg(&D.mpi_owned, 1))
+		return contd__fail(-EBUSY, "contd_executor_run: another thread is lent to an executor with CONTD_EXECUTOR_MPI");
 	contd__self.owns_mpi += owns != 0;
+	contd__add(&ex->threads, 1);
 	contd__self.executor = ex;
 	owner = settle(ex);
 	ran = lend(ex, max ? max : UINT32_MAX, timeout_ns);
 	if (owner && timeout_ns != 0) /* else it will be back soon */
 		disown(ex);
 	contd__self.executor = outer;
-	contd__self.owns_mpi -= owns != 0;
+	if (owns && --contd__self.owns_mpi == 0)
+		contd__store_release(&D.mpi_owned, 0); /* with what it did in MPI; partner: the exchange */
 	contd__sub(&ex->threads, 1);
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }

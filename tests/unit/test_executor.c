@@ -871,6 +871,36 @@ Test(executor, bad_input)
 	end();
 }
 
+static void *lent_to(void *executor)
+{
+	cr_assert_geq(contd_executor_run(executor, 0, -1), 0);
+	return NULL;
+}
+
+/* One thread at a time calls MPI for others, however many executors there are for that. */
+Test(executor, one_thread_owns_mpi)
+{
+	struct contd_executor_attr attr = {.size = sizeof(attr), .flags = CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI};
+	struct contd_executor *mpi[2];
+	pthread_t thread;
+
+	begin_pull(0);
+	for (int i = 0; i < 2; i++)
+		must(contd_executor_create(&attr, &mpi[i]));
+	cr_assert_eq(contd_executor_run(mpi[0], 0, 0), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, lent_to, mpi[0]), 0);
+	await(contd__load(&mpi[0]->threads));
+	for (int i = 0; i < 2; i++)
+		must_fail(contd_executor_run(mpi[i], 0, 0), EBUSY);
+	must(contd_executor_stop(mpi[0], 1));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(contd_executor_run(mpi[i], 0, 0), 0);
+		must(contd_executor_destroy(mpi[i]));
+	}
+	end();
+}
+
 static int code;
 
 static void deadly(int status, void *data)
