@@ -55,7 +55,8 @@ struct contd_mode_attr {
 
 /*
  * Makes the MPI calls: puts `count` requests into op->requests. Returns MPI_SUCCESS or an error class or code, and
- * then no request is under way.
+ * then no request is under way. Called by an executor it waits for none of the work that it, or an issue() before it, has
+ * submitted to others: their threads are told when it has returned.
  */
 struct contd_mpi_op;
 typedef int contd_mpi_issue(struct contd_mpi_op *op);

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "dispatch/carried.h"
+#include "dispatch/executor.h"
 
 #define D contd__dispatch
 
@@ -169,6 +170,7 @@ void contd__carried_at_once(struct contd_carried *c)
 	struct contd__taking *t = contd__self.running, mine;
 
 	if (contd__may_run_inline(c->group)) {
+		contd__wake_untold_sig();
 		contd__taking_init(&mine, UINT32_MAX);
 		mine.carried[mine.count++] = c;
 		CONTD_COUNT(run_inline, 1);

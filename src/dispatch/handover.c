@@ -59,7 +59,8 @@ void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
 		return;
 	if (!contd__load_seq(&ex->sleepers))
 		return;
-	if ((contd__self.take || contd__self.tells_later) && contd__self.context == CONTEXT_THREAD)
+	/* A callback that runs in a brief task may wait for what it hands over. */
+	if ((contd__self.take || (contd__self.tells_later && !contd__self.frame)) && contd__self.context == CONTEXT_THREAD)
 		wake_later(ex, n);
 	else
 		wake(ex, n);

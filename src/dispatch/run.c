@@ -513,6 +513,7 @@ int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t 
 
 	if (last) {
 		CONTD_COUNT(run_inline, 1);
+		contd__wake_untold_sig();
 		contd__slot_run_taken(s);
 	}
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)

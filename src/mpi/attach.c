@@ -2,6 +2,7 @@
 /* Attaching a continuation, the same for both backends and both interfaces. */
 #include <stdlib.h>
 
+#include "dispatch/executor.h"
 #include "mpi/backend.h"
 
 int contd__attach_check(const struct contd__mpi_attach *a)
@@ -23,6 +24,7 @@ static int run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, stru
 		contd__cr_registered(cr);
 	CONTD_COUNT(registered, 1);
 	CONTD_COUNT(run_inline, 1);
+	contd__wake_untold_sig();
 	contd__frame_enter_sig(&frame, group, (const void *)(uintptr_t)cb); /* not touched any more: the callback may free its CR */
 	cb(a->statuses, a->data);
 	contd__frame_leave_sig(&frame, 1);

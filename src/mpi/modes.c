@@ -454,6 +454,8 @@ static void issue_there(int status, void *data)
 	rc = !cr && !returns_at_completion(op->how) && names_cr(op->how) ? MPI_ERR_REQUEST : issue(op);
 	if (rc == MPI_SUCCESS && (attach_quick(op, cr) || attach(op, cr) == MPI_SUCCESS))
 		return;
+	contd__self.tells_later = false; /* done() may wait for what it hands over, or what has been */
+	contd__wake_untold_sig();
 	completed(op, rc == MPI_SUCCESS ? wait_here(op) : rc);
 }
 

@@ -230,6 +230,67 @@ Test(executor, a_sweep_wakes_all_that_it_has_work_for)
 	end();
 }
 
+/* What a brief task hands over is told of when it is through; but not where a callback runs in it, which may wait for that. */
+static struct contd_executor *issuing;
+static struct contd_task brief[2], awaited;
+static bool came, handed_over_before;
+
+static void hand_over_and_wait(int status, void *data)
+{
+	uint64_t until = now_ns() + 5000000000ull;
+
+	(void)status;
+	(void)data;
+	if (!handed_over_before)
+		must(contd_task_submit(&awaited, 0));
+	while (!runs(&t[0]) && now_ns() < until)
+		usleep(100);
+	came = runs(&t[0]);
+}
+
+static void issue_briefly(int status, void *data)
+{
+	(void)status;
+	if (data)
+		must(contd_task_submit(&awaited, 0));
+	else
+		must(contd_event_continue(0, NULL, hand_over_and_wait, NULL, g, NULL));
+}
+
+static void callback_in_a_brief_task(void)
+{
+	pthread_t thread;
+
+	begin_pull(0);
+	must(contd_executor_create(NULL, &issuing));
+	must(contd_group_set_executor(g, NULL));
+	contd__store(&contd__dispatch.issues, issue_briefly);
+	contd_task_init(&brief[0], issuing, CONTD_PRIORITY_NORMAL, issue_briefly, &awaited);
+	contd_task_init(&brief[1], issuing, CONTD_PRIORITY_NORMAL, issue_briefly, NULL);
+	contd_task_init(&awaited, ex, CONTD_PRIORITY_NORMAL, tally_cb, &t[0]);
+	cr_assert_eq(pthread_create(&thread, NULL, lent, NULL), 0);
+	await(contd__load(&ex->sleepers));
+	usleep(20000); /* it sleeps */
+	for (int i = !handed_over_before; i < 2; i++)
+		must(contd_task_submit(&brief[i], 0));
+	cr_assert_eq(contd_executor_run(issuing, 0, 0), 1 + handed_over_before);
+	cr_assert(came, "who was to run it was told of it too late");
+	must(contd_executor_stop(ex, 1));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	must(contd_executor_destroy(issuing));
+	end();
+}
+
+Test(executor, a_callback_in_a_brief_task_may_wait)
+{
+	callback_in_a_brief_task();
+}
+Test(executor, a_callback_in_a_brief_task_may_wait_for_another_one_s)
+{
+	handed_over_before = true;
+	callback_in_a_brief_task();
+}
+
 Test(executor, progress)
 {
 	static uint64_t word;
