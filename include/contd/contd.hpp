@@ -302,8 +302,8 @@ public:
 	}
 	/*
 	 * A pool of the program's, which outlives the executor: pool.submit(work, priority) queues contd_work_run(work), and returns 0
-	 * or a negative errno value, or throws, and then has not queued it: a refusal. Where it has drain(), which must not throw, that is
-	 * called by drain().
+	 * or a negative errno value, or throws, and then has not queued it: a refusal. Where it has drain(), which must
+	 * not throw, that is called by drain().
 	 */
 	template <class Pool>
 		requires requires(Pool &p, contd_work *w) { { p.submit(w, 0) } -> std::convertible_to<int>; }

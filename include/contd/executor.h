@@ -184,7 +184,8 @@ CONTD_API void contd_task_continue(int status, void *task);
  * since there was any (0: what is there now; -1: no limit), or contd_executor_stop() was called and nothing is
  * ready. Calls nest (in a task, say); as many threads as wanted at a time. Returns how many it has run.
  * Context: any thread, in a callback; blocks. Errors: -EINVAL (NULL, timeout_ns below -1; a push executor), -EBUSY (with
- * CONTD_EXECUTOR_MPI: another thread is lent to this one, or to another one with that flag), -EPERM (in a handler, not initialized), -EDEADLK (on contd's daemon).
+ * CONTD_EXECUTOR_MPI: another thread is lent to this one, or to another one with that flag), -EPERM (in a handler, not
+ * initialized), -EDEADLK (on contd's daemon).
  */
 CONTD_API int contd_executor_run(struct contd_executor *executor, uint32_t max, int64_t timeout_ns);
 

@@ -55,8 +55,8 @@ struct contd_mode_attr {
 
 /*
  * Makes the MPI calls: puts `count` requests into op->requests. Returns MPI_SUCCESS or an error class or code, and
- * then no request is under way. Called by an executor it waits for none of the work that it, or an issue() before it, has
- * submitted to others: their threads are told when it has returned.
+ * then no request is under way. Called by an executor it waits for none of the work that it, or an issue() before it,
+ * has submitted to others: their threads are told when it has returned.
  */
 struct contd_mpi_op;
 typedef int contd_mpi_issue(struct contd_mpi_op *op);
@@ -65,8 +65,9 @@ typedef int contd_mpi_issue(struct contd_mpi_op *op);
 typedef void contd_mpi_done(struct contd_mpi_op *op, int status);
 
 /*
- * One communication of one or several requests. The memory is the caller's to keep until done() begins; or, of a failed one in
- * CONTD_MODE_MPIX without MPIX_CONT_INVOKE_FAILED, until MPIX_Continue_get_failed() has named it, as `data`, or its CR is gone.
+ * One communication of one or several requests. The memory is the caller's to keep until done() begins; or, of a failed
+ * one in CONTD_MODE_MPIX without MPIX_CONT_INVOKE_FAILED, until MPIX_Continue_get_failed() has named it, as `data`, or its
+ * CR is gone.
  */
 struct contd_mpi_op {
 	int count;

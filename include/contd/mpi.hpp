@@ -149,7 +149,7 @@ protected:
 		       rc_	  ? std::error_code(rc_, mpi_category()) :
 				    std::error_code();
 	}
-	/* What the function threw where another thread called it: where errors are returned, too, as if it had been called here. */
+	/* What the function threw where another thread called it; where errors are returned, too. */
 	[[gnu::noinline]] void rethrow() const
 	{
 		if (thrown_)

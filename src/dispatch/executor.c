@@ -451,7 +451,8 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	owns = ex->flags & CONTD_EXECUTOR_MPI;
 	if (owns && !contd__self.owns_mpi && contd__xchg(&D.mpi_owned, 1))
-		return contd__fail(-EBUSY, "contd_executor_run: another thread is lent to an executor with CONTD_EXECUTOR_MPI");
+		return contd__fail(-EBUSY,
+				   "contd_executor_run: another thread is lent to an executor with CONTD_EXECUTOR_MPI");
 	contd__self.owns_mpi += owns != 0;
 	contd__add(&ex->threads, 1);
 	contd__self.executor = ex;

@@ -85,7 +85,7 @@ static inline void contd__executor_outside_sig(struct contd_executor *ex)
 /* n more are ready, of a pull executor. */
 void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n);
 
-/* Its threads that were to be woken later: now. Before each callback that runs in a call which registers it, or in a brief task's. */
+/* Its threads that were to be woken later: now. Also before a callback that runs in the call which registers it. */
 CONTD_INTERNAL_API void contd__wake_all_untold_sig(void);
 static inline void contd__wake_untold_sig(void)
 {

@@ -52,7 +52,7 @@ void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
 {
 	if (ex->ops.notify && !contd__load_seq(&ex->notified) && !contd__xchg(&ex->notified, 1))
 		ex->ops.notify(ex->pool);
-	/* Who drains runs it, where nobody else is lent. Dekker: made ready, then looked for; others_work() is asked last. */
+	/* Who drains runs it, where nobody else is lent. Dekker: made ready, then looked for; others_work() comes last. */
 	if (ex->flags & CONTD_EXECUTOR_PROGRESS || contd__load_seq(&D.drainers))
 		contd__wake_sleepers_sig();
 	if (ex->flags & CONTD_EXECUTOR_PROGRESS)
@@ -60,7 +60,8 @@ void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
 	if (!contd__load_seq(&ex->sleepers))
 		return;
 	/* A callback that runs in a brief task may wait for what it hands over. */
-	if ((contd__self.take || (contd__self.tells_later && !contd__self.frame)) && contd__self.context == CONTEXT_THREAD)
+	if ((contd__self.take || (contd__self.tells_later && !contd__self.frame)) &&
+	    contd__self.context == CONTEXT_THREAD)
 		wake_later(ex, n);
 	else
 		wake(ex, n);

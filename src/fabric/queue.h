@@ -38,7 +38,7 @@ int contd__fabric_here(void);
 int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, const struct contd_fabric_attr *attr,
 			      uint32_t pending);
 
-/* Nobody looks at it any more when this returns. 0, -EPERM (in a handler), -EDEADLK (inside its own look), -EAGAIN (see fabric.h). */
+/* Nobody looks at it any more when this returns. 0, -EPERM (in a handler), -EDEADLK (in its own look), -EAGAIN. */
 int contd__fabric_object_close(struct contd__fabric_object *o);
 
 /* After that, when what was under way has ended: its place is free. */

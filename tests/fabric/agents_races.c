@@ -336,7 +336,7 @@ static void stop_in_region(int status, void *data)
 	stopped_in_region = contd_fabric_stop(fake.queue);
 }
 
-/* In a region's handler, which may have interrupted contd where a queue's end would wait for it: refused, and no harm is done. */
+/* In a region's handler, which may have interrupted contd where a queue's end would wait for it: refused. */
 static void case_region_stop(void)
 {
 	struct contd_event *closes = &closing_event, *another = &other_event;

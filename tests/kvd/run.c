@@ -590,7 +590,7 @@ static void reload(void)
 	kv_close(&client);
 	CHECK(stat_of(&s, "reloads") == 1);
 	stop(&s);
-	/* --set goes first, then as before; what is in the file no more is what it is without; what can't be read changes nothing. */
+	/* --set goes first; what the file does not name any more has its default; what can't be read changes nothing. */
 	write_config(path, "value_max = 300\nkey_max = 10\n");
 	s = start("--set", "value_max=200", "--config", path, "--set", "segment_kb=64", NULL);
 	open_client(&s, 1);

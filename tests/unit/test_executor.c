@@ -230,7 +230,7 @@ Test(executor, a_sweep_wakes_all_that_it_has_work_for)
 	end();
 }
 
-/* What a brief task hands over is told of when it is through; but not where a callback runs in it, which may wait for that. */
+/* What a brief task hands over is told of when it is through; but at once where a callback runs in it, which may wait. */
 static struct contd_executor *issuing;
 static struct contd_task brief[2], awaited;
 static bool came, handed_over_before;

@@ -1014,7 +1014,7 @@ Test(races, groups_given_back_in_a_region_at_mark_leaf)
 	region_at("mark_leaf");
 }
 
-/* The same with one that gives a group another executor, which nobody may be about to tell any more when it is destroyed. */
+/* The same with one that gives a group another executor: nobody may be about to tell the old one when it is destroyed. */
 static struct contd_executor *given, *taken_back;
 
 static void switch_cb(int status, void *data)
