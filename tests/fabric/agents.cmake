@@ -47,6 +47,14 @@ agents_test(agents_races owned mutex withdraw close begun_late region_stop many 
 
 agents_program(agents_load)
 agents_test(agents_load 1 4 PROVIDERS fake rxm shm)
+# check-long: ten million.
+if(NOT CONTD_INSTRUMENTED)
+  foreach(provider IN ITEMS fake rxm shm)
+    contd_test(fabric.agents_load.full.${provider} TIMEOUT 7200 LABELS long-full SERIAL CONFIGURATIONS LongFull
+      ENVIRONMENT CONTD_FABRIC_LOAD=10000000 COMMAND ${launcher} $<TARGET_FILE:fabric_agents_load> ${provider} 4)
+  endforeach()
+  add_dependencies(check-long fabric_agents_load)
+endif()
 
 # The examples with event loops, run to their end; with each way of the daemon's of making the descriptor readable.
 if(CONTD_INSTRUMENTED)
