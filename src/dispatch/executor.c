@@ -15,6 +15,7 @@
 #include "dispatch/executor.h"
 #include "dispatch/wait.h"
 #include "rcu/memory.h"
+#include "rcu/reader.h"
 
 #define D contd__dispatch
 
@@ -220,10 +221,11 @@ int contd_executor_destroy(struct contd_executor *ex)
 		return contd__fail(-EINVAL, "contd_executor_destroy: executor must not be NULL");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_executor_destroy: not in a signal handler");
-	if (contd__self.context == CONTEXT_REGION) /* it may have interrupted whom it would wait for */
-		return contd__fail(-EAGAIN, "contd_executor_destroy: not in a compute region's handler: call it afterwards");
 	if (contd__is_live()) {
 		contd__thread_ensure();
+		if (contd__self.context == CONTEXT_REGION && contd__reading_sig())
+			return contd__fail(-EAGAIN, "contd_executor_destroy: this region's handler has interrupted contd "
+						    "itself; call it later");
 		contd__reap(true);
 	}
 	if (contd__load_seq(&ex->groups))
