@@ -29,6 +29,7 @@
 #define SECOND 1000000000ull
 #define REFUSALS 16u      /* sessions only to say no */
 #define SLICE_NS (2 * MS) /* how long it compacts between two looks at signals */
+#define FAILURES_MOST 1000u /* receives that fail one after the other */
 #define YIELD_NS 20000 /* without a request, after which others get the processor in between */
 #define MORE_BYTES 1024
 
@@ -64,7 +65,8 @@ struct server {
 	unsigned char *memory;
 	struct buffer *first, **last; /* those that must receive or send, and could not yet */
 	uint32_t sending;             /* answers that are under way, or must be sent */
-	bool computing, draining, closing;
+	bool computing, draining, closing, broken;
+	uint32_t failures; /* of receives, one after the other */
 	uint64_t received; /* requests, so far */
 	uint64_t drained_from;
 	const char *config_path;
@@ -329,6 +331,20 @@ static size_t answer_to(struct server *sv, struct buffer *b, size_t bytes)
 	return kvd_format(b->out, &answer);
 }
 
+/* A peer's fault ends one receive. Where one after the other fails the queue does, or the device has gone. */
+static bool may_go_on(struct server *sv, const struct buffer *b, int status)
+{
+	const char *text = *b->op.text ? b->op.text : fi_strerror(-status);
+
+	if (sv->broken)
+		return false;
+	say(sv, 2, "receiving: %s", text);
+	sv->broken = ++sv->failures > FAILURES_MOST;
+	if (sv->broken)
+		say(sv, 0, "nothing is received any more: %s", text);
+	return !sv->broken;
+}
+
 static void on_received(int status, void *data)
 {
 	struct buffer *b = data;
@@ -338,11 +354,12 @@ static void on_received(int status, void *data)
 		return;
 	if (status) {
 		sv->counts.oversized += status == -FI_ETRUNC;
-		if (status != -FI_ETRUNC)
-			say(sv, 2, "receiving: %s", *b->op.text ? b->op.text : fi_strerror(-status));
+		if (status != -FI_ETRUNC && !may_go_on(sv, b, status))
+			return;
 		receive(b, true);
 		return;
 	}
+	sv->failures = 0;
 	sv->received++;
 	b->answer_bytes = answer_to(sv, b, b->op.length);
 	if (!b->answer_bytes) {
@@ -528,7 +545,7 @@ static void serve(struct server *sv)
 			seen = sv->received;
 			active = now;
 		}
-		if (sv->draining && drained(sv, now, active))
+		if (sv->broken || (sv->draining && drained(sv, now, active)))
 			return;
 		if (now - swept > SECOND) {
 			sweep(sv, now);
@@ -749,5 +766,5 @@ int main(int argc, char **argv)
 	serve(sv);
 	stop(sv);
 	say(sv, 1, "ended; %lu requests were answered", sv->counts.answered);
-	return 0;
+	return sv->broken;
 }

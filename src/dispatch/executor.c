@@ -532,18 +532,12 @@ int contd_executor_stop(struct contd_executor *ex, int stopped)
 
 /* -------------------------------------------------------------------------------------------------------- draining --- */
 
-/* Do others have something of it in hand, whose end is told? */
-static bool in_hand(const void *executor)
-{
-	return IN_HAND_NOW(contd__load_seq(&((const struct contd_executor *)executor)->in_hand)) != 0;
-}
-
-/* Is what is left all in others' hands? */
+/* Is something left, and nothing of it for this thread? Others tell when it is over. */
 static bool others_work(const void *executor)
 {
 	const struct contd_executor *ex = executor;
 
-	return in_hand(ex) && (ex->ops.submit || ex->ops.drain || !has_work(ex));
+	return !is_idle(ex) && (ex->ops.submit || ex->ops.drain || !has_work(ex));
 }
 
 int contd_executor_drain(struct contd_executor *ex)
@@ -566,7 +560,8 @@ int contd_executor_drain(struct contd_executor *ex)
 	if (ex->ops.drain)
 		ex->ops.drain(ex->pool);
 	contd__self.executor = ex; /* which lets what it runs wait for more of it */
-	settle(ex);
+	if (!ex->ops.submit && !ex->ops.drain)
+		settle(ex);
 	contd__idle_over(&idling);
 	while (!is_idle(ex)) {
 		uint32_t ran = ex->ops.submit || ex->ops.drain ? 0 : run_work(ex, UINT32_MAX);

@@ -19,7 +19,6 @@
 #define NAP_MIN_NS 10000 /* sleeping while a memory word is watched: first and longest nap */
 #define NAP_MAX_NS 1000000
 #define SPIN_NS 20000 /* looking at sources without giving the processor away, when nothing is found */
-#define YIELD_NS 200000 /* giving it away to who may hand something over: to be woken costs each of them more */
 
 /* What a call may run on this thread: a continuation on the daemon may call test, wait and poll, too. */
 static uint32_t classes_here(void)
@@ -187,8 +186,7 @@ void contd__idle(struct contd__idling *idling, bool (*still)(const void *), cons
 	if (looks || idling->lent) {
 		if (!idling->since)
 			idling->since = contd__ticks();
-		early = contd__ticks() - idling->since <
-			(uint64_t)((idling->gives_way ? YIELD_NS : SPIN_NS) * D.ticks_per_ns);
+		early = contd__ticks() - idling->since < (uint64_t)(SPIN_NS * D.ticks_per_ns);
 	}
 	/*
 	 * A source that nobody else drives cannot wake it. Where other programs want the processor, too, a thread that gives it

@@ -301,14 +301,16 @@ static void quick_complete(struct contd_mpi_op *op, struct contd_group *group)
 			return;
 	}
 	op->carried.status = op->status;
-	if (!group && not_invoked(how, op->status))
+	if (!group && not_invoked(how, op->status)) {
 		fail(op, op->status, named_cr(how));
-	else if (!group)
+	} else if (!group) {
+		contd__wake_untold_sig();
 		quick_run(op->status, op);
-	else if (how->mode == CONTD_MODE_MPIX && how->flags & MPIX_CONT_DEFER_COMPLETE)
+	} else if (how->mode == CONTD_MODE_MPIX && how->flags & MPIX_CONT_DEFER_COMPLETE) {
 		contd__carried_done_one_sig(&op->carried);
-	else
+	} else {
 		contd__carried_at_once(&op->carried);
+	}
 }
 
 /* Counted as outstanding, with the CR, if there is one. */

@@ -544,6 +544,21 @@ static void drain(void)
 	kv_close(&client);
 }
 
+/* The queue is out of order, for good: it says so and ends, for somebody to start it anew. */
+static void broken(void)
+{
+	struct server s;
+
+	CHECK(getenv("BROKEN_QUEUE"));
+	setenv("LD_PRELOAD", getenv("BROKEN_QUEUE"), 1);
+	setenv("BREAK_AFTER", "8", 1);
+	s = start(NULL);
+	unsetenv("LD_PRELOAD");
+	for (int i = 0; i < 20 && kv(&s, "--timeout", "200", "put", "a", "b", NULL) == 0; i++)
+		;
+	CHECK(ended(s.pid) == 1);
+}
+
 static void write_config(const char *path, const char *text)
 {
 	FILE *file = fopen(path, "w");
@@ -823,6 +838,7 @@ static const struct {
 	{"commands", commands},         {"requests", requests}, {"bench", bench},     {"clients", clients},
 	{"compaction", compaction},     {"full", full},         {"drain", drain},     {"reload", reload},
 	{"notification", notification}, {"killed", killed},     {"garbage", garbage}, {"two_hosts", two_hosts},
+	{"broken", broken},
 };
 
 static void need_provider(void)
