@@ -198,8 +198,8 @@ static uint32_t run_some(struct contd__taking *t, uint32_t most)
 	struct contd__frame f;
 	uint32_t ran = 0;
 
+	/* They keep it: each is counted until all have run, or another one has its place (contd__carried_begin_in_turn). */
 	t->group = g;
-	contd__group_pin_sig(g); /* until here it is kept by the continuations */
 	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)c->cb);
 	do {
 		contd_callback *cb = c->cb;
@@ -217,9 +217,8 @@ static uint32_t run_some(struct contd__taking *t, uint32_t most)
 	contd__frame_leave_sig(&f, ran);
 	CONTD_COUNT(latency[0], ran);
 	if (t->spare)
-		contd__group_count_down_sig(g, t->spare);
+		contd__group_count_down_own_sig(g, t->spare);
 	t->spare = 0;
-	contd__group_unpin_sig(g);
 	return ran;
 }
 
