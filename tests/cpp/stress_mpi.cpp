@@ -20,7 +20,8 @@ using contd::task;
 static int rank, ranks;
 static MPI_Comm comm; /* MPI_ERRORS_RETURN */
 static contd::executor *pool;
-static bool truncates = true;
+static bool truncates = true, races = true;
+static std::size_t truncates_most = SIZE_MAX;
 
 enum { TAG_NOBODY = 20000 };
 
@@ -46,7 +47,9 @@ struct plan {
 		uint64_t most = chance % 10 < 6 ? 64 : chance % 10 < 9 ? 8192 : 200000;
 
 		bytes = 2 + static_cast<std::size_t>((chance >> 8) % most);
-		how = (chance >> 32) % 8 == 0 && truncates ? truncated : (chance >> 32) % 8 == 1 ? race : plain;
+		how = (chance >> 32) % 8 == 0 && truncates && bytes <= truncates_most ? truncated
+		      : (chance >> 32) % 8 == 1 && races			     ? race
+											     : plain;
 	}
 	bool bit(int n) const
 	{
@@ -336,11 +339,15 @@ int main(int argc, char **argv)
 
 #ifdef OPEN_MPI
 	/*
-	 * Of Open MPI 4.1, whose MPI_Testsome, when one of its requests has failed, drops sends that are pending as well: what their error
-	 * will be is not initialized.
+	 * What Open MPI 4.1 gets wrong by itself, in programs that have no contd. MPI_Testsome, when one of its requests has failed, drops
+	 * sends that are pending as well: what their error will be is not initialized. Where a message that is not sent eagerly does not
+	 * fit, more is written than there is room for. And MPI_Cancel of a receive whose message comes at the same time, on another
+	 * thread, leaves the queues of receives in disorder: messages are lost, or go to others.
 	 */
 	const char *backend = std::getenv("CONTD_MPI_BACKEND");
 	truncates = !backend || std::strcmp(backend, "portable") != 0;
+	truncates_most = 3000;
+	races = false;
 #endif
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
