@@ -63,7 +63,7 @@ static void rest(unsigned tries)
 	else if (tries < 2 * LOCK_SPINS)
 		sched_yield();
 	else
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+		nanosleep(&nap, NULL);
 }
 
 /* Held for a few instructions, which take less time than a mutex does. */
@@ -201,8 +201,7 @@ int contd_executor_create(const struct contd_executor_attr *attr, struct contd_e
 	ex = contd__memalign(64, sizeof(*ex));
 	if (!ex)
 		return contd__fail(-ENOMEM, "contd_executor_create: out of memory");
-	*ex = (struct contd_executor){
-		.pool = attr ? attr->pool : NULL, .flags = attr ? attr->flags : 0};
+	*ex = (struct contd_executor){.pool = attr ? attr->pool : NULL, .flags = attr ? attr->flags : 0};
 	if (attr && attr->ops)
 		ex->ops = *attr->ops;
 	for (unsigned p = 0; p < PRIORITIES; p++)
@@ -584,6 +583,8 @@ static uint32_t count_queued(struct contd_executor *ex)
 	uint32_t n = 0;
 
 	settle(ex);
+	if (in_the_middle(ex))
+		return 0;
 	lock(ex); /* only who holds it takes any out */
 	for (unsigned p = 0; p < PRIORITIES; p++) {
 		for (const struct contd_task *t = ex->first[p]; t; t = t->next)
