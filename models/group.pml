@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The life of a group and of its place in the root: struct contd_group's `life` (src/dispatch/group.h), scan_class
- * and contd__group_unpin_sig (src/dispatch/run.c), contd_group_destroy and contd__reap (src/dispatch/group.c).
+ * and contd__group_unpin_sig (src/dispatch/run.c), contd__group_count_down_own_sig, contd_group_destroy and contd__reap (src/dispatch/group.c).
  *
  * check: safety
  * optimise
@@ -11,6 +11,7 @@
  * mutant: PIN_BLIND safety a scan takes a reference without looking whether the group is dead
  * mutant: PIN_OUTSIDE safety a scan takes its reference outside the read-side section
  * mutant: COMPLETER_OUTSIDE safety a completer marks outside a read-side section
+ * mutant: COUNT_NO_PIN safety who runs a continuation without a scan counts the last one down without a reference
  * mutant: PLACE_NO_LOOK safety a scan that finds a dead group does not look at the place again
  *
  * Two groups, one after the other, in the same place of the root, and maybe at the same address: each with one
@@ -53,12 +54,42 @@ inline unpin(a)
 	}
 }
 
+/* contd__slot_run_taken, contd__slot_run_here, and carried ones: until it is counted down the continuation keeps the group */
+inline run_taken(a, k)
+{
+	a = address[k];
+	d_step {
+		TOUCH(a);
+		ran[which[a]]++;
+		assert(ran[which[a]] == 1)
+	}
+	/* contd__group_count_down_own_sig: it is the last one */
+#ifndef MUTANT_COUNT_NO_PIN
+	d_step { TOUCH(a); references[a]++ }
+#endif
+	d_step {
+		TOUCH(a);
+		assert(outstanding[a] > 0);
+		outstanding[a]--
+	}
+	/* contd__group_idle_sig */
+	TOUCH(a);
+#ifndef MUTANT_COUNT_NO_PIN
+	unpin(a);
+#endif
+	a = 0
+}
+
 /* contd__slot_event_done_rcu: READY, marked, announced; proctype 0 and 1 by group */
 proctype Completer(byte k)
 {
 	byte a;
 
 	address[k] != NOBODY;
+	if
+	:: true -> run_taken(a, k); goto end
+	:: true
+	fi;
 #ifndef MUTANT_COMPLETER_OUTSIDE
 	reading[k] = true;
 #endif
@@ -78,7 +109,7 @@ proctype Completer(byte k)
 		a = 0
 	}
 	reading[k] = false;
-	ended++
+end:	ended++
 }
 
 /* contd__scan_group_sig: claim, run, contd__slot_finish_sig; test: it is the program's test */

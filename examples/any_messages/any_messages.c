@@ -124,7 +124,7 @@ static bool run(int rank, int ranks, bool late)
 	if (late) {
 		int busy = 1;
 
-		/* What came last may have ended the loop before its continuation has run: till then nothing would receive this one. */
+		/* The continuation of what came last may not have run: till then nothing would receive this one. */
 		while (MPI_Request_get_status(in.recv, &busy, MPI_STATUS_IGNORE), busy)
 			inbox_progress(&in);
 		tally_add(&to[rank], &last, 1);

@@ -199,7 +199,7 @@ void contd__leave_sig(bool reader);
  */
 CONTD_INTERNAL_API int contd__slot_withdraw_sig(struct contd__slot *s, uint32_t generation);
 
-/* Frees a slot that nobody else will touch and counts down; the caller holds a pin. */
+/* Frees a slot that nobody else will touch, and which keeps the group until then, and counts down. */
 void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s);
 
 /* May a continuation of g run right now inside the call that registers it? */

@@ -301,11 +301,7 @@ static int count_events(struct contd__slot *s, uint32_t generation, uint32_t n, 
 			contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
 	} while (!contd__cas(&s->state, &w, to));
 	if (all && st == SLOT_CANCELLED) {
-		struct contd_group *g = s->group;
-
-		contd__group_pin_sig(g);
-		contd__slot_finish_sig(g, s);
-		contd__group_unpin_sig(g);
+		contd__slot_finish_sig(s->group, s);
 	}
 	return all && st == SLOT_PENDING;
 }
