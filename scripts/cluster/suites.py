@@ -225,6 +225,9 @@ def select(tests, options):
                 leave("the same programs with other numbers of ranks")
                 continue
             seen.add(one)
+        if options.between_hosts and (not test.mpi or test.one_host or ranks <= (options.ranks_per_node or 1)):
+            leave("tests that stay on one host")
+            continue
         taken.append((test, ranks))
     return taken, sorted(left.items())
 

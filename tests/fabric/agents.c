@@ -35,15 +35,15 @@ struct pair {
 
 static uint32_t posted;
 
-/* A message to itself; both operations have continuations. */
+/* A message to itself, or from process to process of a ring; both operations have continuations. */
 static void post_pair(struct pair *p, struct contd_group *group, bool idle)
 {
 	uint64_t tag = ++posted;
 
 	snprintf(p->out, sizeof(p->out), "message %" PRIu64, tag);
 	memset(p->in, 0, sizeof(p->in));
-	post(&node, false, node.self, p->in, sizeof(p->in), tag, &p->receive, ran_cb, NULL, group, idle);
-	post(&node, true, node.self, p->out, sizeof(p->out), tag, &p->send, ran_cb, NULL, group, idle);
+	post(&node, false, node.peer, p->in, sizeof(p->in), tag, &p->receive, ran_cb, NULL, group, idle);
+	post(&node, true, node.peer, p->out, sizeof(p->out), tag, &p->send, ran_cb, NULL, group, idle);
 }
 
 static void check_pair(const struct pair *p)
@@ -170,7 +170,7 @@ static void case_wait(void)
 		check_pair(&p);
 	}
 	/* Nothing comes: it says so. */
-	post(&node, false, node.self, buffer, sizeof(buffer), 1ull << 40, &op, ran_cb, NULL, plain, false);
+	post(&node, false, node.peer, buffer, sizeof(buffer), 1ull << 40, &op, ran_cb, NULL, plain, false);
 	CHECK_IS(contd_group_wait(plain, 20000000), -ETIMEDOUT);
 	CHECK_OK(contd_fabric_withdraw(&op, 0));
 	CHECK_OK(contd_group_wait(plain, (int64_t)PATIENCE_NS));
@@ -353,6 +353,7 @@ static void case_block(void)
 	rounds_of_daemon(
 		1, 0); /* connects: meanwhile fi_trywait() may go on saying that it is to look first, and ticks help */
 	CHECK_OK(contd_configure(&rare));
+	node_meet(&node, __LINE__); /* nobody is late because another one is still connecting */
 	STORE(reads, 0);
 	for (uint32_t i = 0; i < 500; i++) {
 		uint64_t begun = now_ns();
@@ -362,7 +363,7 @@ static void case_block(void)
 	}
 	check(LOAD(reads) < 502 * 2 * 20, "few looks for each operation", __FILE__, __LINE__, "");
 	/* One receive is under way that nothing comes for. */
-	post(&node, false, node.self, buffer, sizeof(buffer), 1ull << 40, &op, ran_cb, NULL, any, true);
+	post(&node, false, node.peer, buffer, sizeof(buffer), 1ull << 40, &op, ran_cb, NULL, any, true);
 	nap_ns(200000000);
 	before = usage(find_daemon(), NULL);
 	nap_ns(1000000000);
@@ -451,8 +452,10 @@ static void pair_process(int fd, bool first)
 
 static void case_pair(void)
 {
-	struct child c = child_fork();
+	struct child c;
 
+	alone("it has two processes of its own");
+	c = child_fork();
 	pair_process(c.fd, c.pid != 0);
 	if (c.pid == 0) {
 		fflush(NULL);

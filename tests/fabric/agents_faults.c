@@ -264,9 +264,9 @@ static void case_storm(void)
 			for (uint32_t i = 0; i < 8; i++) {
 				in[i].ran = out[i].ran = 0;
 				memset(out[i].buffer, (int)(round + i), sizeof(out[i].buffer));
-				post(&node, false, node.self, in[i].buffer, sizeof(in[i].buffer), i, &in[i].op, slot_cb,
+				post(&node, false, node.peer, in[i].buffer, sizeof(in[i].buffer), i, &in[i].op, slot_cb,
 				     &in[i], any, idle);
-				post(&node, true, node.self, out[i].buffer, sizeof(out[i].buffer), i, &out[i].op,
+				post(&node, true, node.peer, out[i].buffer, sizeof(out[i].buffer), i, &out[i].op,
 				     slot_cb, &out[i], any, idle);
 			}
 			await_all(agent);

@@ -75,8 +75,8 @@ static void *work(void *arg)
 			post_fake(s);
 			continue;
 		}
-		post(&node, false, node.self, &s->in, sizeof(s->in), tag, &s->receive, receive_cb, s, group, false);
-		post(&node, true, node.self, &s->out, sizeof(s->out), tag, &s->send, send_cb, s, group, false);
+		post(&node, false, node.peer, &s->in, sizeof(s->in), tag, &s->receive, receive_cb, s, group, false);
+		post(&node, true, node.peer, &s->out, sizeof(s->out), tag, &s->send, send_cb, s, group, false);
 	}
 	for (unsigned k = 0; k < WINDOW; k++)
 		AWAIT(LOAD(w->slot[k].left) == 0, CHECK(contd_poll(0) >= 0));

@@ -57,6 +57,7 @@ __attribute__((noreturn)) static inline void skip(const char *why, const char *o
 }
 
 #include "../child.h"
+#include "ring.h"
 
 #define LOAD(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)
 #define STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_SEQ_CST)
@@ -143,15 +144,28 @@ struct agents_case {
 
 static const char *provider; /* by its name here */
 
-/* program PROVIDER CASE */
+/* In a case that is nobody's but this process's. */
+static inline void alone(const char *why)
+{
+	if (ring_is())
+		skip("in a ring,", why);
+}
+
+/* program PROVIDER CASE; without arguments the cases are listed. */
 static inline int agents_main(int argc, char **argv, const struct agents_case *cases, size_t count)
 {
-	if (argc != 3)
+	if (argc != 3 && argc != 1)
 		return 2;
+	for (size_t i = 0; i < count && argc == 1; i++)
+		puts(cases[i].name);
+	if (argc == 1)
+		return 0;
 	provider = argv[1];
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(argv[2], cases[i].name) == 0) {
 			cases[i].run();
+			if (!ring.met)
+				alone("nothing is sent");
 			return 0;
 		}
 	fprintf(stderr, "%s: there is no case %s\n", argv[0], argv[2]);
@@ -201,7 +215,7 @@ struct node {
 	bool has_fd;
 	char name[256];
 	size_t name_length;
-	fi_addr_t self;
+	fi_addr_t peer; /* itself, or the ring's next process */
 };
 
 /* Layered ones have short names here: a semicolon is a nuisance to CMake. */
@@ -210,13 +224,20 @@ static inline const char *provider_named(const char *name)
 	return strcmp(name, "rxm") == 0 ? "tcp;ofi_rxm" : strcmp(name, "rxd") == 0 ? "udp;ofi_rxd" : name;
 }
 
+/* Progress, of which the others may need some; takes nothing from the queue. */
+static inline void node_drive(void *data)
+{
+	fi_cq_read(((struct node *)data)->cq, NULL, 0);
+}
+
 static inline void node_open(struct node *n, const char *name, enum fi_wait_obj wait)
 {
 	struct fi_info *hints = fi_allocinfo();
 	struct fi_av_attr av = {.type = FI_AV_MAP};
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = wait};
 	struct contd_fabric_attr attr = {.size = sizeof(attr), .threading = FI_THREAD_SAFE, .operations = 1u << 14};
-	bool memory = strcmp(name, "shm") == 0;
+	const char *address = ring_address(), *host = address ? address : strcmp(name, "shm") == 0 ? NULL : "127.0.0.1";
+	char names[RING_MOST][sizeof(n->name)];
 	int rc;
 
 	memset(n, 0, sizeof(*n));
@@ -226,7 +247,7 @@ static inline void node_open(struct node *n, const char *name, enum fi_wait_obj 
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->domain_attr->threading = FI_THREAD_SAFE;
-	rc = fi_getinfo(FI_VERSION(1, 17), memory ? NULL : "127.0.0.1", NULL, 0, hints, &n->info);
+	rc = fi_getinfo(FI_VERSION(1, 17), host, NULL, address ? FI_SOURCE : 0, hints, &n->info);
 	if (rc == -FI_ENODATA)
 		skip("this machine's libfabric has no provider", name);
 	CHECK_OK(rc);
@@ -253,7 +274,14 @@ static inline void node_open(struct node *n, const char *name, enum fi_wait_obj 
 	CHECK_OK(fi_enable(n->ep));
 	n->name_length = sizeof(n->name);
 	CHECK_OK(fi_getname(&n->ep->fid, n->name, &n->name_length));
-	CHECK_IS(fi_av_insert(n->av, n->name, 1, &n->self, 0, NULL), 1);
+	ring_gather(n->name, sizeof(n->name), names, node_drive, n);
+	CHECK_IS(fi_av_insert(n->av, names[ring_next()], 1, &n->peer, 0, NULL), 1);
+}
+
+/* In a ring all wait for each other here. */
+static inline void node_meet(struct node *n, int line)
+{
+	ring_meet(line, node_drive, n);
 }
 
 /* Both sides at once: the other process's address, as this one knows it. */
@@ -275,6 +303,7 @@ static inline fi_addr_t node_exchange(struct node *n, int fd)
 static inline void node_close(struct node *n)
 {
 	CHECK_OK(contd_fabric_close(n->queue));
+	node_meet(n, __LINE__);
 	CHECK_OK(fi_close(&n->ep->fid));
 	CHECK_OK(fi_close(&n->cq->fid));
 	CHECK_OK(fi_close(&n->av->fid));

@@ -238,9 +238,10 @@ static void counter_messages(const char *provider)
 	begin(1, MANY / 4);
 	begin(2, MANY / 2);
 	begin(3, MANY);
+	MEET(&f);
 	for (int i = 0; i < MANY / 2; i++) {
 		struct iovec v = {out, sizeof(out)};
-		struct fi_msg m = {.msg_iov = &v, .iov_count = 1, .addr = f.self, .context = &send[i]};
+		struct fi_msg m = {.msg_iov = &v, .iov_count = 1, .addr = f.peer, .context = &send[i]};
 
 		OK(contd_fabric_begin(queue, &send[i]));
 		POST(fi_sendmsg(f.ep, &m, FI_COMPLETION));

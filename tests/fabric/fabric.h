@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tests of contd-fabric share: an endpoint that sends to itself or to another process, over the provider that the
- * program's first argument names. Whatever is not there ends the program with 77, what goes wrong with 1.
+ * What the tests of contd-fabric share: an endpoint that sends to itself, to the next process of a ring (ring.h), or to a
+ * child, over the provider that the program's first argument names. Whatever is not there ends the program with 77, what
+ * goes wrong with 1.
  *
  *	struct fabric f;
  *
  *	fabric_open(&f, "tcp", FI_MSG | FI_TAGGED);       fabric, domain, address vector
  *	group = fabric_begin_contd();                     contd, and a group of it
- *	queue = fabric_queue(&f, NULL, 0, 0);             a queue, and an endpoint on it; f.self is its own address
+ *	queue = fabric_queue(&f, NULL, 0, 0);             a queue, and an endpoint on it; f.peer is whom it sends to
  *	fabric_begin(queue, &op, callback, group);
- *	POST(fi_send(f.ep, buffer, size, fabric_desc, f.self, &op));
+ *	MEET(&f);                                         where a message may not come sooner, in a ring
+ *	POST(fi_send(f.ep, buffer, size, fabric_desc, f.peer, &op));
  *	WAIT(group);
  *	fabric_close_queue(&f, queue);
  *	fabric_end_contd(group);
@@ -88,6 +90,7 @@ static inline void fabric_check_rc(long rc, long want, const char *what, const c
 }
 
 #include "../child.h"
+#include "ring.h"
 
 static inline void fabric_skip(const char *why)
 {
@@ -95,6 +98,13 @@ static inline void fabric_skip(const char *why)
 	fflush(stdout);
 	fabric_tidy(getpid());
 	_exit(FABRIC_SKIPPED);
+}
+
+/* In a case that is nobody's but this process's. */
+static inline void fabric_alone(const char *why)
+{
+	if (ring_is())
+		fabric_skip(why);
 }
 
 static inline double fabric_now(void)
@@ -145,7 +155,8 @@ struct fabric {
 	struct fid_domain *domain;
 	struct fid_av *av;
 	struct fid_ep *ep;
-	fi_addr_t self;
+	fi_addr_t peer, before; /* it sends to the one, and receives from the other; both are itself without a ring */
+	struct fid_cq *tx, *rx;
 };
 
 /* Some providers want the memory of local buffers described; none of those here does. */
@@ -162,7 +173,7 @@ static inline struct fi_info *fabric_info(const char *name, enum fi_ep_type type
 					  enum fi_threading threading)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
-	bool node = strcmp(name, "shm") != 0;
+	const char *address = ring_address(), *node = address ? address : strcmp(name, "shm") == 0 ? NULL : "127.0.0.1";
 
 	CHECK(hints);
 	hints->fabric_attr->prov_name = strdup(fabric_provider(name));
@@ -172,7 +183,7 @@ static inline struct fi_info *fabric_info(const char *name, enum fi_ep_type type
 	hints->tx_attr->op_flags = tx_flags;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	hints->domain_attr->threading = threading;
-	if (fi_getinfo(FI_VERSION(1, 17), node ? "127.0.0.1" : NULL, NULL, 0, hints, &info))
+	if (fi_getinfo(FI_VERSION(1, 17), node, NULL, address ? FI_SOURCE : 0, hints, &info))
 		info = NULL;
 	fi_freeinfo(hints);
 	return info;
@@ -205,6 +216,8 @@ static inline void fabric_endpoint_disabled(struct fabric *f, struct fid_cq *tx,
 {
 	OK(fi_endpoint(f->domain, f->info, &f->ep, NULL));
 	OK(fi_ep_bind(f->ep, &f->av->fid, 0));
+	f->tx = tx;
+	f->rx = rx;
 	if (tx == rx) {
 		OK(fi_ep_bind(f->ep, &tx->fid, FI_SEND | FI_RECV | flags));
 	} else {
@@ -213,14 +226,56 @@ static inline void fabric_endpoint_disabled(struct fabric *f, struct fid_cq *tx,
 	}
 }
 
+/* Progress, of which the others may need some; takes nothing from the queues. */
+static inline void fabric_drive(void *data)
+{
+	const struct fabric *f = data;
+
+	fi_cq_read(f->tx, NULL, 0);
+	if (f->rx != f->tx)
+		fi_cq_read(f->rx, NULL, 0);
+}
+
+/* In a ring all wait for each other here. Without one it is nothing: a message to oneself comes when one sends it. */
+#define MEET(f) ring_meet(__LINE__, fabric_drive, (f))
+
+/* As UNTIL(), where nothing is under way: contd does not look then, and whoever writes to this process's memory needs it to. */
+#define UNTIL_DRIVEN(f, cond) UNTIL_DOING(cond, (contd_poll(0), fabric_drive(f)))
+
+/* Does it hold in one of the ring's processes? */
+#define ANY(f, cond) ring_any((cond) != 0, fabric_drive, (f))
+
+struct fabric_name {
+	size_t size;
+	char name[256];
+};
+
+static inline struct fabric_name fabric_name(struct fabric *f)
+{
+	struct fabric_name mine = {.size = sizeof(mine.name)};
+
+	OK(fi_getname(&f->ep->fid, mine.name, &mine.size));
+	return mine;
+}
+
+static inline fi_addr_t fabric_address(struct fabric *f, const struct fabric_name *of)
+{
+	fi_addr_t address;
+
+	CHECK_RC(fi_av_insert(f->av, of->name, 1, &address, 0, NULL), 1);
+	return address;
+}
+
 static inline void fabric_enable(struct fabric *f)
 {
-	char name[256];
-	size_t size = sizeof(name);
+	struct fabric_name mine, all[RING_MOST];
 
 	OK(fi_enable(f->ep));
-	OK(fi_getname(&f->ep->fid, name, &size));
-	CHECK_RC(fi_av_insert(f->av, name, 1, &f->self, 0, NULL), 1);
+	mine = fabric_name(f);
+	ring_gather(&mine, sizeof(mine), all, fabric_drive, f);
+	f->peer = f->before = fabric_address(f, &all[ring_next()]);
+	if (ring_before() != ring_next())
+		f->before = fabric_address(f, &all[ring_before()]);
 }
 
 static inline void fabric_endpoint(struct fabric *f, struct fid_cq *tx, struct fid_cq *rx, uint64_t flags)
@@ -229,8 +284,10 @@ static inline void fabric_endpoint(struct fabric *f, struct fid_cq *tx, struct f
 	fabric_enable(f);
 }
 
+/* When all have done what they do with theirs. */
 static inline void fabric_close_endpoint(struct fabric *f)
 {
+	MEET(f);
 	OK(fi_close(&f->ep->fid));
 	f->ep = NULL;
 }
@@ -299,16 +356,23 @@ static inline struct contd_fabric_op *fabric_begin(struct contd_fabric *queue, s
 	return op;
 }
 
-/* Memory that peers read and write; *base is what they add offsets to. */
+/* Memory for the one before to read and write; *base and *key are those of the peer's, *base what offsets are added to. */
 static inline struct fid_mr *fabric_memory(struct fabric *f, void *memory, size_t size, uint64_t access, uint64_t *base,
 					   uint64_t *key)
 {
 	static uint64_t keys = 0x5100;
+	struct {
+		uint64_t base, key;
+	} mine = {0}, all[RING_MOST];
 	struct fid_mr *mr;
 
 	OK(fi_mr_reg(f->domain, memory, size, access, 0, keys++, 0, &mr, NULL));
-	*base = f->info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC) ? (uint64_t)(uintptr_t)memory : 0;
-	*key = fi_mr_key(mr);
+	if (f->info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC))
+		mine.base = (uint64_t)(uintptr_t)memory;
+	mine.key = fi_mr_key(mr);
+	ring_gather(&mine, sizeof(mine), all, fabric_drive, f);
+	*base = all[ring_next()].base;
+	*key = all[ring_next()].key;
 	return mr;
 }
 
@@ -317,8 +381,10 @@ static inline struct fid_mr *fabric_memory(struct fabric *f, void *memory, size_
 /* Does `work`; made before libfabric and contd are used. */
 static inline struct child fabric_fork(void (*work)(int fd))
 {
-	struct child c = child_fork();
+	struct child c;
 
+	fabric_alone("it has two processes of its own");
+	c = child_fork();
 	if (c.pid == 0) {
 		fabric_tidy(getpid());
 		work(c.fd);
@@ -331,18 +397,12 @@ static inline struct child fabric_fork(void (*work)(int fd))
 /* Both sides at once: the other's address. A side that ends instead was skipped. */
 static inline fi_addr_t fabric_exchange(struct fabric *f, int fd)
 {
-	struct {
-		size_t size;
-		char name[256];
-	} mine = {.size = sizeof(mine.name)}, other;
-	fi_addr_t peer;
+	struct fabric_name mine = fabric_name(f), other;
 
-	OK(fi_getname(&f->ep->fid, mine.name, &mine.size));
 	child_put(fd, &mine, sizeof(mine));
 	if (!child_get(fd, &other, sizeof(other)))
 		fabric_skip("the other process has ended");
-	CHECK_RC(fi_av_insert(f->av, other.name, 1, &peer, 0, NULL), 1);
-	return peer;
+	return fabric_address(f, &other);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- cases --- */
@@ -363,6 +423,8 @@ static inline int fabric_main(int argc, char **argv, const struct fabric_case *c
 			fabric_case_name = argv[2];
 			fabric_tidy(getpid()); /* of an earlier process with this number */
 			cases[i].run(argv[1]);
+			if (!ring.met)
+				fabric_alone("nothing is sent");
 			return 0;
 		}
 	if (argc >= 3)

@@ -64,7 +64,7 @@ static void truncated(const char *provider)
 	begin(&recv);
 	POST(fi_trecv(f.ep, in[0], 8, fabric_desc, FI_ADDR_UNSPEC, 5, 0, &recv));
 	begin(&send);
-	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 5, &send));
+	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, 5, &send));
 	WAIT(group);
 	CHECK(ran == 2);
 	if (recv.status == 0)
@@ -73,11 +73,14 @@ static void truncated(const char *provider)
 	CHECK(strstr(recv.text, fi_strerror(FI_ETRUNC)));
 	CHECK(recv.truncated == 0 || recv.truncated == SIZE - 8);
 	CHECK_RC(send.status, 0);
+	fabric_alone(
+		"tcp of libfabric 1.17 ends the connection of a message that was cut, and what is sent on it then is "
+		"lost (the rest is good)");
 	/* The next is as good as ever. */
 	begin(&recv);
 	POST(fi_trecv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, 6, 0, &recv));
 	begin(&send);
-	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 6, &send));
+	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, 6, &send));
 	WAIT(group);
 	CHECK(recv.status == 0 && recv.length == SIZE && recv.truncated == 0 && recv.provider_error == 0);
 	close_all();
@@ -181,6 +184,7 @@ static void queue_closed_first(const char *provider)
 	struct fid_cq *cq;
 	int rc;
 
+	fabric_alone("nothing is sent");
 	open_all(provider, 0, 0);
 	cq = contd_fabric_cq(queue);
 	begin(&recv);
@@ -206,7 +210,7 @@ static void queue_closed_first(const char *provider)
 static void post_fails(const char *provider)
 {
 	static struct contd_fabric_op send[FLOOD], recv, other;
-	int posted = 0, refused = 0, most = FLOOD;
+	int posted = 0, refused = 0, most = FLOOD, all[RING_MOST];
 	long rc;
 
 	/* ofi_rxd hardly gets on when it has kept a thousand messages that nobody has received; sockets is slow then. */
@@ -221,7 +225,7 @@ static void post_fails(const char *provider)
 		struct contd_fabric_op *op = &send[posted];
 
 		OK(contd_fabric_begin(queue, op));
-		rc = fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 7, op);
+		rc = fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, 7, op);
 		if (!rc) {
 			posted++;
 			continue;
@@ -237,7 +241,8 @@ static void post_fails(const char *provider)
 			break;
 		fabric_poll(10);
 	}
-	for (int i = 0; i < posted; i++) {
+	ring_gather(&posted, sizeof(posted), all, fabric_drive, &f);
+	for (int i = 0; i < all[ring_before()]; i++) {
 		OK(contd_fabric_begin(queue, &recv));
 		POST(fi_trecv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, 7, 0, &recv));
 		UNTIL(contd_event_is_complete(&recv.event));
@@ -265,6 +270,7 @@ static void limit(const char *provider)
 	size_t total = (size_t)4097 << 20;
 	char *memory;
 
+	fabric_alone("nothing is sent");
 	fabric_open(&f, provider, FI_MSG);
 	OK(contd_init(NULL));
 	memory = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -310,7 +316,7 @@ static void overrun(const char *provider)
 	begin(&recv[0]);
 	POST(fi_trecv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, 0, 0, &recv[0]));
 	begin(&send[0]);
-	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 0, &send[0]));
+	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, 0, &send[0]));
 	WAIT(group);
 	for (int i = 1; i < OVERRUN; i++) {
 		begin(&recv[i]);
@@ -319,7 +325,7 @@ static void overrun(const char *provider)
 	}
 	for (int i = 1; i < OVERRUN; i++) {
 		begin(&send[i]);
-		if (fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, (uint64_t)i, &send[i]))
+		if (fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, (uint64_t)i, &send[i]))
 			OK(contd_fabric_withdraw(&send[i], -FI_EAGAIN));
 	}
 	/* Nobody reads. Some make progress by themselves, others do when they are read. */

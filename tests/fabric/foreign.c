@@ -73,12 +73,12 @@ static void others(const char *provider, contd_fabric_foreign *handler)
 	contexts[4] = (char *)&mine + 1;
 	for (int i = 0; i < 5; i++) {
 		POST(fi_trecv(f.ep, in[i], SIZE, fabric_desc, FI_ADDR_UNSPEC, 100 + (uint64_t)i, 0, contexts[i]));
-		POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 100 + (uint64_t)i, contexts[i]));
+		POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, 100 + (uint64_t)i, contexts[i]));
 	}
 	OK(contd_fabric_begin(queue, &mine_too));
 	OK(contd_fabric_continue(&mine_too, complete, NULL, group));
 	POST(fi_trecv(f.ep, in[6], SIZE, fabric_desc, FI_ADDR_UNSPEC, 7, 0, &mine));
-	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 7, &mine_too));
+	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, 7, &mine_too));
 	WAIT(group);
 	CHECK(ran == 2);
 	CHECK(mine.tag == 7 && mine.length == SIZE);
@@ -114,7 +114,7 @@ static void foreign_always(const char *provider)
 	open_all(provider, see, CONTD_FABRIC_ALWAYS);
 	for (int i = 0; i < 10; i++) {
 		POST(fi_recv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, in[0]));
-		POST(fi_send(f.ep, out, SIZE, fabric_desc, f.self, in[1]));
+		POST(fi_send(f.ep, out, SIZE, fabric_desc, f.peer, in[1]));
 		UNTIL(count == 2 * (i + 1));
 		CHECK(contd_fabric_pending(queue) == 0);
 	}
@@ -124,7 +124,7 @@ static void foreign_always(const char *provider)
 	CHECK(contd_fabric_pending(queue) == 1);
 	OK(contd_fabric_continue(&mine, complete, NULL, group));
 	POST(fi_recv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, &mine));
-	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.self, NULL));
+	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.peer, NULL));
 	UNTIL(ran == 1 && count == 21);
 	close_all();
 }
@@ -133,10 +133,10 @@ static void foreign_idle(const char *provider)
 {
 	open_all(provider, see, 0);
 	POST(fi_recv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, in[0]));
-	if (fi_send(f.ep, out, SIZE, fabric_desc, f.self, in[1])) {
+	if (fi_send(f.ep, out, SIZE, fabric_desc, f.peer, in[1])) {
 		/* Progress is needed for it, which contd would make. */
 		OK(contd_fabric_begin(queue, &mine));
-		POST(fi_send(f.ep, out, SIZE, fabric_desc, f.self, in[1]));
+		POST(fi_send(f.ep, out, SIZE, fabric_desc, f.peer, in[1]));
 		OK(contd_fabric_withdraw(&mine, 0));
 	}
 	count = 0;
@@ -166,10 +166,11 @@ static void foreign_starts(const char *provider)
 {
 	open_all(provider, start, CONTD_FABRIC_ALWAYS);
 	POST(fi_trecv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, 1, 0, NULL));
-	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 1, NULL));
+	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, 1, NULL));
 	UNTIL(started);
 	CHECK(contd_fabric_pending(queue) == 1);
-	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 5, NULL));
+	MEET(&f);
+	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, 5, NULL));
 	UNTIL(ran == 1);
 	CHECK(chain.tag == 5);
 	for (int i = 0; i < 10000 && count < 3; i++)
@@ -203,7 +204,7 @@ static void foreign_close(const char *provider)
 {
 	open_all(provider, close_inside, CONTD_FABRIC_ALWAYS);
 	POST(fi_recv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, in[0]));
-	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.self, in[1]));
+	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.peer, in[1]));
 	UNTIL(count == 2);
 	CHECK_RC(refused, -EDEADLK);
 	close_all();

@@ -64,10 +64,11 @@ static void one(const char *provider, enum fi_cq_format format, enum how how, bo
 	fabric_begin(queue, &recv[1], count, group);
 	POST(fi_recv(f.ep, in[1], sizeof(in[1]), fabric_desc, FI_ADDR_UNSPEC, &recv[1]));
 	CHECK(contd_fabric_pending(queue) == 2);
+	MEET(&f);
 	fabric_begin(queue, &send[0], count, group);
-	POST(fi_tsend(f.ep, out, sizeof(out), fabric_desc, f.self, TAG, &send[0]));
+	POST(fi_tsend(f.ep, out, sizeof(out), fabric_desc, f.peer, TAG, &send[0]));
 	fabric_begin(queue, &send[1], count, group);
-	POST(fi_senddata(f.ep, out, sizeof(out) / 2, fabric_desc, DATA, f.self, &send[1]));
+	POST(fi_senddata(f.ep, out, sizeof(out) / 2, fabric_desc, DATA, f.peer, &send[1]));
 	WAIT(group);
 	CHECK(ran == 4);
 	CHECK(contd_fabric_pending(queue) == 0);
@@ -75,7 +76,7 @@ static void one(const char *provider, enum fi_cq_format format, enum how how, bo
 		check_good(&recv[i]);
 		check_good(&send[i]);
 		CHECK(memcmp(in[i], out, i ? SIZE / 2 : SIZE) == 0);
-		CHECK(recv[i].source == (from ? f.self : FI_ADDR_NOTAVAIL));
+		CHECK(recv[i].source == (from ? f.before : FI_ADDR_NOTAVAIL));
 		if (!has(format, FI_CQ_FORMAT_MSG)) {
 			CHECK(!recv[i].flags && !send[i].flags && !recv[i].length && !send[i].length);
 			continue;

@@ -42,8 +42,9 @@ static struct contd_fabric_op *receive(struct side *s, int i, uint64_t tag)
 /* Complete when this returns. */
 static void send_now(struct side *s, uint64_t tag)
 {
+	MEET(&s->f);
 	OK(contd_fabric_begin(s->queue, &s->send));
-	POST(fi_tsend(s->f.ep, s->out, SIZE, fabric_desc, s->f.self, tag, &s->send));
+	POST(fi_tsend(s->f.ep, s->out, SIZE, fabric_desc, s->f.peer, tag, &s->send));
 	UNTIL(contd_event_is_complete(&s->send.event));
 	CHECK_RC(s->send.status, 0);
 }

@@ -97,14 +97,14 @@ static void messages(const char *provider)
 	begin(&r);
 	POST(fi_recv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, &r));
 	begin(&s);
-	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.self, &s));
+	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.peer, &s));
 	wait_all(2);
 	arrived(false, 0, 0);
 	fresh('b');
 	begin(&r);
 	POST(fi_recv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, &r));
 	begin(&s);
-	POST(fi_senddata(f.ep, out, SIZE, fabric_desc, DATA, f.self, &s));
+	POST(fi_senddata(f.ep, out, SIZE, fabric_desc, DATA, f.peer, &s));
 	wait_all(2);
 	arrived(false, 0, DATA);
 	vectors_or_skip();
@@ -112,14 +112,14 @@ static void messages(const char *provider)
 	begin(&r);
 	POST(fi_recvv(f.ep, in_v, NULL, 2, FI_ADDR_UNSPEC, &r));
 	begin(&s);
-	POST(fi_sendv(f.ep, out_v, NULL, 2, f.self, &s));
+	POST(fi_sendv(f.ep, out_v, NULL, 2, f.peer, &s));
 	wait_all(2);
 	arrived(false, 0, 0);
 	fresh('d');
 	in_m.context = begin(&r);
 	POST(fi_recvmsg(f.ep, &in_m, FI_COMPLETION));
 	out_m.context = begin(&s);
-	out_m.addr = f.self;
+	out_m.addr = f.peer;
 	out_m.data = DATA;
 	POST(fi_sendmsg(f.ep, &out_m, FI_COMPLETION | FI_REMOTE_CQ_DATA));
 	wait_all(2);
@@ -138,14 +138,14 @@ static void tagged(const char *provider)
 	begin(&r);
 	POST(fi_trecv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, 1, 0, &r));
 	begin(&s);
-	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 1, &s));
+	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, 1, &s));
 	wait_all(2);
 	arrived(true, 1, 0);
 	fresh('b');
 	begin(&r);
 	POST(fi_trecv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, 0, ~0ull, &r));
 	begin(&s);
-	POST(fi_tsenddata(f.ep, out, SIZE, fabric_desc, DATA, f.self, 1ull << 40, &s));
+	POST(fi_tsenddata(f.ep, out, SIZE, fabric_desc, DATA, f.peer, 1ull << 40, &s));
 	wait_all(2);
 	arrived(true, 1ull << 40, DATA);
 	vectors_or_skip();
@@ -153,14 +153,14 @@ static void tagged(const char *provider)
 	begin(&r);
 	POST(fi_trecvv(f.ep, in_v, NULL, 2, FI_ADDR_UNSPEC, 3, 0, &r));
 	begin(&s);
-	POST(fi_tsendv(f.ep, out_v, NULL, 2, f.self, 3, &s));
+	POST(fi_tsendv(f.ep, out_v, NULL, 2, f.peer, 3, &s));
 	wait_all(2);
 	arrived(true, 3, 0);
 	fresh('d');
 	in_m.context = begin(&r);
 	POST(fi_trecvmsg(f.ep, &in_m, FI_COMPLETION));
 	out_m.context = begin(&s);
-	out_m.addr = f.self;
+	out_m.addr = f.peer;
 	out_m.data = DATA;
 	POST(fi_tsendmsg(f.ep, &out_m, FI_COMPLETION | FI_REMOTE_CQ_DATA));
 	wait_all(2);
@@ -187,7 +187,7 @@ static void long_messages(const char *provider)
 	}
 	for (int i = COUNT - 1; i >= 0; i--) {
 		begin(&send[i]);
-		POST(fi_tsend(f.ep, from[i], LENGTH, fabric_desc, f.self, (uint64_t)i, &send[i]));
+		POST(fi_tsend(f.ep, from[i], LENGTH, fabric_desc, f.peer, (uint64_t)i, &send[i]));
 	}
 	wait_all(2 * COUNT);
 	for (int i = 0; i < COUNT; i++) {
@@ -205,7 +205,7 @@ static void unexpected(const char *provider)
 	open_all(provider, FI_TAGGED, 0);
 	fresh('u');
 	begin(&s);
-	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.self, 9, &s));
+	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, 9, &s));
 	fabric_poll(1000);
 	begin(&r);
 	POST(fi_trecv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, 9, 0, &r));
@@ -225,7 +225,7 @@ static void inject(const char *provider)
 	fresh('a');
 	begin(&r);
 	POST(fi_recv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, &r));
-	POST(fi_inject(f.ep, out, SIZE, f.self));
+	POST(fi_inject(f.ep, out, SIZE, f.peer));
 	wait_all(1);
 	arrived(false, 0, 0);
 	/* Begun, for code that has an operation for everything, and withdrawn: it is complete, and well. */
@@ -233,7 +233,7 @@ static void inject(const char *provider)
 	begin(&r);
 	POST(fi_recv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, &r));
 	begin(&s);
-	POST(fi_injectdata(f.ep, out, SIZE, DATA, f.self));
+	POST(fi_injectdata(f.ep, out, SIZE, DATA, f.peer));
 	CHECK(contd_fabric_pending(queue) >= 1);
 	OK(contd_fabric_withdraw(&s, 0));
 	CHECK(s.length == 0 && s.flags == 0 && s.source == FI_ADDR_NOTAVAIL && strcmp(s.text, "withdrawn") == 0);
@@ -243,13 +243,13 @@ static void inject(const char *provider)
 	fresh('c');
 	begin(&r);
 	POST(fi_trecv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, 7, 0, &r));
-	POST(fi_tinject(f.ep, out, SIZE, f.self, 7));
+	POST(fi_tinject(f.ep, out, SIZE, f.peer, 7));
 	wait_all(1);
 	arrived(true, 7, 0);
 	fresh('d');
 	begin(&r);
 	POST(fi_trecv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, 8, 0, &r));
-	POST(fi_tinjectdata(f.ep, out, SIZE, DATA, f.self, 8));
+	POST(fi_tinjectdata(f.ep, out, SIZE, DATA, f.peer, 8));
 	wait_all(1);
 	arrived(true, 8, DATA);
 	CHECK(foreign.count == 0);
@@ -264,7 +264,7 @@ static void selective(const char *provider)
 	struct fi_msg out_m = {.msg_iov = &out_1, .iov_count = 1};
 
 	open_all(provider, FI_MSG, FI_SELECTIVE_COMPLETION);
-	out_m.addr = f.self;
+	out_m.addr = f.peer;
 	/* Both ask. */
 	fresh('a');
 	in_m.context = begin(&r);
@@ -292,7 +292,7 @@ static void selective(const char *provider)
 	begin(&r);
 	POST(fi_recv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, &r));
 	begin(&s);
-	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.self, &s));
+	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.peer, &s));
 	UNTIL(*(volatile char *)&in[SIZE - 1] == 'c');
 	fabric_poll(1000);
 	CHECK(contd_fabric_pending(queue) == 2);
@@ -332,20 +332,21 @@ static void one_sided(const char *provider)
 			   &key);
 	fresh('a');
 	begin(&s);
-	POST(fi_write(f.ep, out, SIZE, fabric_desc, f.self, base, key, &s));
+	POST(fi_write(f.ep, out, SIZE, fabric_desc, f.peer, base, key, &s));
 	wait_all(1);
 	CHECK((s.flags & (FI_RMA | FI_WRITE)) == (FI_RMA | FI_WRITE));
-	UNTIL(memcmp(there, out, SIZE) == 0); /* its completion does not say that it has arrived */
+	UNTIL_DRIVEN(&f, memcmp(there, out, SIZE) == 0); /* its completion does not say that it has arrived */
 	begin(&r);
-	POST(fi_read(f.ep, in, SIZE, fabric_desc, f.self, base, key, &r));
+	POST(fi_read(f.ep, in, SIZE, fabric_desc, f.peer, base, key, &r));
 	wait_all(1);
 	CHECK(memcmp(in, out, SIZE) == 0);
 	CHECK((r.flags & (FI_RMA | FI_READ)) == (FI_RMA | FI_READ));
 	/* The target's completion has no operation of the target's: foreign. */
+	MEET(&f);
 	fresh('b');
 	CHECK(foreign.count == 0);
 	begin(&s);
-	POST(fi_writedata(f.ep, out, SIZE, fabric_desc, DATA, f.self, base, key, &s));
+	POST(fi_writedata(f.ep, out, SIZE, fabric_desc, DATA, f.peer, base, key, &s));
 	begin(&r); /* contd looks while something is under way */
 	UNTIL(foreign.count == 1 && contd_event_is_complete(&s.event));
 	OK(contd_fabric_withdraw(&r, 0));
@@ -354,29 +355,33 @@ static void one_sided(const char *provider)
 	CHECK(foreign.entry.data == DATA && foreign.entry.status == 0);
 	CHECK(foreign.entry.flags & FI_REMOTE_CQ_DATA);
 	/* Messages' forms of the calls. */
+	MEET(&f);
 	fresh('c');
 	target.addr = base;
 	target.key = key;
 	m.msg_iov = &local;
-	m.addr = f.self;
+	m.addr = f.peer;
 	m.context = begin(&s);
 	POST(fi_writemsg(f.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
 	wait_all(1);
+	MEET(&f);
 	CHECK(memcmp(there, out, SIZE) == 0); /* this one does */
 	local.iov_base = in;
 	m.context = begin(&r);
 	POST(fi_readmsg(f.ep, &m, FI_COMPLETION));
 	wait_all(1);
 	CHECK(memcmp(in, out, SIZE) == 0);
+	MEET(&f);
 	if (f.info->tx_attr->inject_size >= SIZE) {
 		fresh('d');
 		begin(&r);
-		POST(fi_inject_write(f.ep, out, SIZE, f.self, base, key));
+		POST(fi_inject_write(f.ep, out, SIZE, f.peer, base, key));
 		UNTIL(memcmp(there, out, SIZE) == 0);
 		OK(contd_fabric_withdraw(&r, 0));
 		wait_all(1);
 	}
 	CHECK(foreign.count == 1);
+	MEET(&f);
 	OK(fi_close(&mr->fid));
 	close_all();
 }
@@ -395,25 +400,28 @@ static void atomics(const char *provider)
 	mr = fabric_memory(&f, &there, sizeof(there), FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE, &base,
 			   &key);
 	begin(&s);
-	POST(fi_atomic(f.ep, &here, 1, fabric_desc, f.self, base, key, FI_UINT64, FI_SUM, &s));
+	POST(fi_atomic(f.ep, &here, 1, fabric_desc, f.peer, base, key, FI_UINT64, FI_SUM, &s));
 	wait_all(1);
-	UNTIL(__atomic_load_n(&there, __ATOMIC_RELAXED) == 42);
+	UNTIL_DRIVEN(&f, __atomic_load_n(&there, __ATOMIC_RELAXED) == 42);
 	CHECK(s.flags & FI_ATOMIC);
+	MEET(&f);
 	here = 7;
 	begin(&s);
-	POST(fi_fetch_atomic(f.ep, &here, 1, fabric_desc, &old, NULL, f.self, base, key, FI_UINT64, FI_SUM, &s));
+	POST(fi_fetch_atomic(f.ep, &here, 1, fabric_desc, &old, NULL, f.peer, base, key, FI_UINT64, FI_SUM, &s));
 	wait_all(1);
 	CHECK(old == 42);
-	UNTIL(__atomic_load_n(&there, __ATOMIC_RELAXED) == 49);
+	UNTIL_DRIVEN(&f, __atomic_load_n(&there, __ATOMIC_RELAXED) == 49);
+	MEET(&f);
 	expected = 49;
 	here = 1000;
 	begin(&s);
-	POST(fi_compare_atomic(f.ep, &here, 1, fabric_desc, &expected, NULL, &old, NULL, f.self, base, key, FI_UINT64,
+	POST(fi_compare_atomic(f.ep, &here, 1, fabric_desc, &expected, NULL, &old, NULL, f.peer, base, key, FI_UINT64,
 			       FI_CSWAP, &s));
 	wait_all(1);
 	CHECK(old == 49);
-	UNTIL(__atomic_load_n(&there, __ATOMIC_RELAXED) == 1000);
+	UNTIL_DRIVEN(&f, __atomic_load_n(&there, __ATOMIC_RELAXED) == 1000);
 	CHECK(foreign.count == 0);
+	MEET(&f);
 	OK(fi_close(&mr->fid));
 	close_all();
 }
@@ -435,7 +443,7 @@ static void next(int status, void *data)
 		POST(fi_recv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, op));
 		return;
 	}
-	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.self, op));
+	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.peer, op));
 }
 
 static void chained(const char *provider)
@@ -449,7 +457,7 @@ static void chained(const char *provider)
 	POST(fi_recv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, &r));
 	OK(contd_fabric_begin(queue, &s));
 	OK(contd_fabric_continue(&s, next, &s, group));
-	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.self, &s));
+	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.peer, &s));
 	wait_all(2 * rounds);
 	CHECK(foreign.count == 0);
 	close_all();

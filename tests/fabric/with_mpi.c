@@ -18,7 +18,7 @@ static void fabric_receive(struct contd_fabric_op *op, int *to)
 
 static void fabric_send(int value)
 {
-	POST(fi_tinject(f.ep, &value, sizeof(value), f.self, 1));
+	POST(fi_tinject(f.ep, &value, sizeof(value), f.peer, 1));
 }
 
 /* In which order they complete: each of the three last, in turn. */

@@ -250,7 +250,7 @@ static void one(enum reader reader, enum looker how, int tag, bool withdrawn)
 	} else {
 		POST(fi_trecv(f.ep, m.in, sizeof(m.in), fabric_desc, FI_ADDR_UNSPEC, (uint64_t)tag, 0, &m.op));
 		CHECK_EQ(m.completed + m.queries + m.frees + m.runs, 0);
-		POST(fi_tinject(f.ep, out, length, f.self, (uint64_t)tag));
+		POST(fi_tinject(f.ep, out, length, f.peer, (uint64_t)tag));
 	}
 	read_by(reader);
 	finish(how);
@@ -317,7 +317,7 @@ static void check_many(void)
 	}
 	CHECK_OK(MPI_Continueall(MANY, r, see, &seen, statuses, cr));
 	for (int i = MANY; i-- > 0;)
-		POST(fi_tinject(f.ep, &out, 1, f.self, 1000 + (uint64_t)(i * 37 % MANY)));
+		POST(fi_tinject(f.ep, &out, 1, f.peer, 1000 + (uint64_t)(i * 37 % MANY)));
 	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE)); /* drives the fabric too */
 	CHECK_EQ(seen.runs, 1);
 	for (int i = 0; i < MANY; i++) {
