@@ -28,7 +28,7 @@ def said(command):
         return ""
 
 
-HOST = re.compile(r"^\s*([A-Za-z0-9_.-]+)(?::(\d+))?(?:\s+slots\s*=\s*(\d+))?(?:\s+max.slots\s*=\s*\d+)?\s*$")
+HOST = re.compile(r"^\s*([A-Za-z0-9_.-]+)(?::(\d+))?((?:\s+(?:max[_-])?slots\s*=\s*\d+)*)\s*$")
 
 
 class Host:
@@ -57,7 +57,9 @@ def read_hosts(text):
         if not match:
             raise Problem('"%s" is no host: a host file has lines "NAME slots=N", a list is NAME[:SLOTS],...' %
                           line.strip())
-        name, slots = match.group(1), match.group(2) or match.group(3)
+        name = match.group(1)
+        said = re.search(r"(?<![_-])slots\s*=\s*(\d+)", match.group(3))
+        slots = match.group(2) or (said and said.group(1))
         if name in hosts:
             hosts[name].slots = (hosts[name].slots or 1) + int(slots or 1)
         else:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import zlib
 
 # They look at the build or bring up clusters of their own: nothing of theirs depends on where they run.
 LEFT_OUT = {"check", "valgrind", "models", "lab", "cluster", "slurm", "long-full"}
@@ -125,6 +126,19 @@ class Build:
                 return re.search(r'PACKAGE_VERSION "([^"]*)"', file.read()).group(1)
         except (OSError, AttributeError):
             return ""
+
+    def checksum(self, programs):
+        """Of the libraries and these programs of the tree, as they are now."""
+        value = 0
+        libraries = [os.path.join(self.folder, name) for name in os.listdir(self.folder)
+                     if re.match(r"libcontd.*\.so", name)]
+        for path in sorted(set(libraries) | {path for path in programs if path.startswith(self.folder + os.sep)}):
+            try:
+                with open(path, "rb") as file:
+                    value = zlib.crc32(file.read(), zlib.crc32(path[len(self.folder):].encode(), value))
+            except OSError:
+                pass  # what is missing is told elsewhere
+        return value
 
     def commands(self):
         """What CMake wrote for ctest: each test's command."""
