@@ -112,6 +112,8 @@ class Launcher:
             if not self.oversubscribe():
                 environment.pop("OMPI_MCA_rmaps_base_oversubscribe", None)
         if test.mpi:
+            if environment.get("OMPI_MCA_mtl", "").startswith("^"):
+                del environment["OMPI_MCA_mtl"]  # left out there to start sooner; here it may be the site's network
             if nodes > 1 and test.mpi == "openmpi" and "tcp" in environment.get("OMPI_MCA_btl", "").split(","):
                 for name, value in ONE_SIDED.items():
                     environment.setdefault(name, value)

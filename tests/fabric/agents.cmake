@@ -3,7 +3,7 @@
 
 # agents_program(<name>): built from <name>.c
 function(agents_program name)
-  add_executable(fabric_${name} ${CMAKE_CURRENT_SOURCE_DIR}/${name}.c)
+  add_executable(fabric_${name} ${CMAKE_CURRENT_SOURCE_DIR}/${name}.c ${CMAKE_CURRENT_SOURCE_DIR}/quick_start.c)
   target_compile_definitions(fabric_${name} PRIVATE _GNU_SOURCE)
   target_link_libraries(fabric_${name} PRIVATE contd_flags contd-fabric_tp Threads::Threads)
 endfunction()

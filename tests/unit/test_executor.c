@@ -495,6 +495,67 @@ Test(executor, its_only_thread_gets_company)
 	end();
 }
 
+/* The first to take, and another one that begins to at the same time, at each distance: no task runs twice or never. */
+enum { AT_ONCE = 16, MEETINGS = 40000 };
+
+static struct contd_task at_once[AT_ONCE];
+static uint32_t ran_at_once[AT_ONCE], meeting;
+
+static void run_at_once(int status, void *data)
+{
+	(void)status;
+	contd__add((uint32_t *)data, 1);
+}
+
+static void take_all(void)
+{
+	for (struct contd_work *work; (work = contd_executor_take(ex)) != NULL;)
+		contd_work_run(work);
+}
+
+static void *take_too(void *unused)
+{
+	(void)unused;
+	for (uint32_t i = 1; i <= MEETINGS; i++) {
+		while (contd__load_acquire(&meeting) != 2 * i - 1)
+			CONTD_RELAX();
+		for (uint32_t k = 0; k < i % 64; k++)
+			CONTD_RELAX();
+		take_all();
+		contd__store_release(&meeting, 2 * i);
+	}
+	return NULL;
+}
+
+Test(executor, two_take_at_once)
+{
+	struct contd_executor *before;
+	pthread_t thread;
+
+	begin_pull(0);
+	before = ex;
+	cr_assert_eq(pthread_create(&thread, NULL, take_too, NULL), 0);
+	for (uint32_t i = 1; i <= MEETINGS; i++) {
+		must(contd_executor_create(NULL, &ex));
+		cr_assert_null(contd_executor_take(ex)); /* it is this thread's now */
+		for (unsigned k = 0; k < AT_ONCE; k++) {
+			contd__store(&ran_at_once[k], 0);
+			contd_task_init(&at_once[k], ex, 0, run_at_once, &ran_at_once[k]);
+			must(contd_task_submit(&at_once[k], 0));
+		}
+		contd__store_release(&meeting, 2 * i - 1);
+		take_all();
+		while (contd__load_acquire(&meeting) != 2 * i)
+			sched_yield();
+		for (unsigned k = 0; k < AT_ONCE; k++)
+			cr_assert_eq(contd__load(&ran_at_once[k]), 1, "task %u, meeting %u", k, i);
+		must(contd_executor_destroy(ex));
+	}
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	ex = before;
+	end();
+}
+
 static void lend_for_a_while(void *rc)
 {
 	*(int *)rc = contd_executor_run(ex, 0, 1000);
