@@ -103,8 +103,11 @@ static inline void fabric_skip(const char *why)
 /* In a case that is nobody's but this process's. */
 static inline void fabric_alone(const char *why)
 {
+	char text[256];
+
+	snprintf(text, sizeof(text), "in a ring, %s", why);
 	if (ring_is())
-		fabric_skip(why);
+		fabric_skip(text);
 }
 
 static inline double fabric_now(void)
