@@ -495,7 +495,10 @@ Test(executor, its_only_thread_gets_company)
 	end();
 }
 
-/* The first to take, and another one that begins to at the same time, at each distance: no task runs twice or never. */
+/*
+ * The first to take, and another one that begins to at the same time, at each distance: no task runs twice or never. It is
+ * the barrier in settle() that keeps them apart.
+ */
 enum { AT_ONCE = 16, MEETINGS = SLOW_BUILD ? 500 : 40000 };
 
 static struct contd_task at_once[AT_ONCE];
