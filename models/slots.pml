@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stack of free slots: contd__slot_alloc_sig, contd__slot_free_sig (src/rcu/table.c).
+ * The stack of free slots: contd__slot_alloc_sig, contd__slot_free_sig (src/rcu/table.c); and count_events (src/dispatch/run.c), which writes
+ * in `link` when a slot became ready.
  *
  * check: safety
  * mutant: NO_TAG safety the head has no tag: what was taken and given back in between looks as before
  * mutant: PUSH_BLIND safety a slot is given back by a store, not a compare-exchange
  * mutant: LINK_LATE safety a slot is on the stack before it names the next
+ * mutant: STAMP_EARLY safety a completer writes in `link` before it knows that it is the one who makes the slot ready
  *
- * Two threads take and give back, one of them two slots at a time; one may be a handler that has stopped the other.
- * A slot that is in use has something else in `link` (when it became ready). No slot is had by two, none is lost.
+ * Two threads take and give back, one of them two slots at a time; one may be a handler that has stopped the other. The first slot of the
+ * other one waits, and two completers meet at it: the one that makes it ready gives it back. A slot that is in use has something
+ * else in `link`. No slot is had by two, none is lost.
  */
 #define SLOTS 3
 #define GARBAGE 7
@@ -16,6 +19,7 @@
 byte head = 1, tag;               /* index + 1, 0: none; the tag's high half of the word */
 byte link[4] = {0, 2, 3, 0};      /* by index + 1 */
 bool used[4];
+byte waits;                       /* the slot that is PENDING, by index + 1, or 0; in the code its state */
 byte ended;
 
 /* contd__slot_alloc_sig; got is 0 where there is none */
@@ -102,6 +106,30 @@ inline free(got)
 	}
 }
 
+/* count_events; the continuation runs: contd__slot_finish_sig */
+inline count(s)
+{
+	s = waits;
+	if
+	:: s == 0
+	:: s != 0 ->
+#ifdef MUTANT_STAMP_EARLY
+		link[s] = GARBAGE;
+#endif
+		d_step {
+			won = (waits == s);
+			waits = (won -> 0 : waits)
+		}
+		if
+		:: won ->
+			link[s] = GARBAGE;
+			won = false;
+			free(s)
+		:: !won -> s = 0
+		fi
+	fi
+}
+
 active proctype One()
 {
 	byte mine, next, seen;
@@ -109,7 +137,9 @@ active proctype One()
 
 	alloc(mine);
 	if
-	:: mine != 0 -> free(mine)
+	:: mine != 0 ->
+		waits = mine;
+		count(mine)
 	:: else
 	fi;
 	alloc(mine);
@@ -117,6 +147,15 @@ active proctype One()
 	:: mine != 0 -> free(mine)
 	:: else
 	fi;
+	ended++
+}
+
+active proctype Completer()
+{
+	byte s, next, seen;
+	bool won;
+
+	count(s);
 	ended++
 }
 
@@ -147,7 +186,7 @@ active proctype End()
 {
 	byte n, at;
 
-	ended == 2;
+	ended == 3;
 	d_step {
 		at = head;
 		do

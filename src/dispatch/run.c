@@ -280,6 +280,15 @@ uint32_t contd__slot_publish_sig(struct contd__slot *s, uint32_t n)
 }
 
 /*
+ * When it became ready. The caller has made it READY and not set its bit yet: until then the slot is the caller's. Before the exchange
+ * it is not: another thread may make that one, and by now the slot may be free, and its link name the next free one.
+ */
+static void became_ready(struct contd__slot *s)
+{
+	contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
+}
+
+/*
  * Count n events; the last ones take the slot from PENDING to `last`: then 1. A cancelled slot stays nobody else's until
  * all of its events are counted, so that no completer ever meets another continuation in it; the last one frees it.
  */
@@ -297,12 +306,12 @@ static int count_events(struct contd__slot *s, uint32_t generation, uint32_t n, 
 			return 0;
 		all = SLOT_REMAINING(w) == n;
 		to = SLOT_WORD(SLOT_GENERATION(w), SLOT_REMAINING(w) - n, all && st == SLOT_PENDING ? last : st);
-		if (all && last == SLOT_READY)
-			contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
+		CONTD_TESTPOINT("count_before_exchange");
 	} while (!contd__cas(&s->state, &w, to));
-	if (all && st == SLOT_CANCELLED) {
+	if (all && st == SLOT_CANCELLED)
 		contd__slot_finish_sig(s->group, s);
-	}
+	else if (all && last == SLOT_READY)
+		became_ready(s);
 	return all && st == SLOT_PENDING;
 }
 
@@ -329,9 +338,10 @@ int contd__slot_fire_sig(struct contd__slot *s, uint32_t generation)
 	while (((SLOT_GENERATION(w) ^ generation) & GENERATION_MASK) == 0 && SLOT_STATE(w) == SLOT_PENDING) {
 		if (SLOT_REMAINING(w) & SLOT_LOOKED_AT)
 			return 0;
-		contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
+		CONTD_TESTPOINT("fire_before_exchange");
 		if (!contd__cas(&s->state, &w, SLOT_WORD(SLOT_GENERATION(w), 0, SLOT_READY)))
 			continue;
+		became_ready(s);
 		contd__table_mark_sig(&g->table, s->index);
 		contd__announce_sig(g);
 		return 1;
