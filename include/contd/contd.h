@@ -115,7 +115,8 @@ CONTD_API int contd_configure(const struct contd_config *cfg) CONTD_NOEXCEPT;
 
 /*
  * Drop one user; the last one stops daemon and timers and frees everything. Attached threads are detached; calls of
- * other threads must have returned. The count of continuations that never ran is returned.
+ * other threads must have returned. The count of continuations that never ran is returned. An event that one of them waited
+ * for must not be completed afterwards; contd_event_init() makes it usable again.
  * Context: any thread, not in a callback; may block. Errors: -EPERM (not initialized), -EDEADLK (in a callback).
  */
 CONTD_API int contd_fini(void) CONTD_NOEXCEPT;

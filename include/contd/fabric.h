@@ -84,8 +84,10 @@ struct contd_fabric_attr {
 };
 
 /*
- * Have contd read a queue of the caller's; it stays the caller's, who reads it no more until contd_fabric_close(). To be closed
- * before contd_fini(), after which nobody reads it.
+ * Have contd read a queue of the caller's; it stays the caller's, who reads it no more until contd_fabric_close(). Close it
+ * before contd_fini(): after that nobody reads it, contd_fabric_begin() is refused, and operations that were under way complete
+ * when contd_fabric_close() is called, with -FI_ECANCELED, but their continuations never run. A contd_init() later does not
+ * change that.
  * Context: any thread, not in a handler; may block. Errors: -EINVAL, -ENOMEM, -EAGAIN (256 queues and counters are there),
  * -EPERM (contd is not initialized, or in a handler), -ECHILD; with FI_WAIT_FD what FI_GETWAIT says (fi_cq(3)).
  */
@@ -108,7 +110,7 @@ CONTD_API struct fid_cq *contd_fabric_cq(const struct contd_fabric *queue) CONTD
  * may be reading it; fi_close(3) of an endpoint and fi_cq_read(3) at the same time crash with some providers (tcp of libfabric
  * 1.17). Operations under way complete with -FI_ECANCELED; contd_fabric_begin() is refused from here on. Once more does nothing.
  * Context: any thread, not in a handler, not in a callback of that queue's `foreign`; blocks while another thread reads.
- * Errors: -EINVAL, -EPERM, -EDEADLK; -EAGAIN: in a compute region's handler that has interrupted contd itself
+ * Errors: -EINVAL, -EPERM, -EDEADLK; -ECHILD (after fork); -EAGAIN: in a compute region's handler that has interrupted contd itself
  * (contd_event_complete()), whose end it would wait for; nothing has changed.
  */
 CONTD_API int contd_fabric_stop(struct contd_fabric *queue) CONTD_NOEXCEPT;
@@ -158,7 +160,8 @@ struct contd_fabric_op {
  * -FI_EAGAIN it stays begun until the call has succeeded: libfabric makes progress only while something is under way.
  * Where the queue is out of order (an overrun) it may complete before that call has begun: so a continuation must not free
  * *op before it has returned.
- * Context: any thread, in a callback. Errors: -EINVAL, -EPERM, -ENOSPC (more than attr.operations are under way).
+ * Context: any thread, in a callback. Errors: -EINVAL; -EPERM (contd is not initialized, contd_fabric_stop() was
+ * called for the queue, or contd_fini() after it was opened); -ENOSPC (more than attr.operations are under way); -ECHILD.
  */
 CONTD_API int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op) CONTD_NOEXCEPT;
 
@@ -175,8 +178,8 @@ CONTD_API int contd_fabric_start(struct contd_fabric *queue, struct contd_fabric
 
 /*
  * The queue will not tell of it: complete it with this status (0 or negative). Not at the same time as contd_fabric_close()
- * of its queue. Context: any thread, in a callback. Errors:
- * -EINVAL, -EALREADY (it is complete).
+ * of its queue. Context: any thread, in a callback; an operation that waits for a counter not in a handler outside
+ * regions. Errors: -EINVAL, -EALREADY (it is complete), -EPERM (there, or contd is not initialized), -ECHILD.
  */
 CONTD_API int contd_fabric_withdraw(struct contd_fabric_op *op, int status) CONTD_NOEXCEPT;
 
@@ -211,7 +214,8 @@ CONTD_API int contd_fabric_many_begin(struct contd_fabric *queue, struct contd_f
 
 /*
  * Run cb(0, data) once, as soon as there is something to take: now, perhaps. Register again after taking. One thread at a
- * time for each buffer. Context: any thread, in a callback. Errors: as contd_event_continue().
+ * time for each buffer. Context: any thread, in a callback. Errors: as contd_event_continue(), of which -EBUSY means that
+ * a continuation is registered and has not run yet.
  */
 CONTD_API int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *cb, void *data,
 					 struct contd_group *group) CONTD_NOEXCEPT;
@@ -234,7 +238,8 @@ CONTD_API int contd_fabric_counter_close(struct contd_fabric_counter *counter) C
 /*
  * *op completes when the counter's value is `threshold` or more: with 0. When its error value goes up before that, but after
  * this call, with -FI_EIO, and op->data is that error value: which operation failed a completion queue tells.
- * Context: any thread, in a callback. Errors: -EINVAL, -EPERM.
+ * Context: any thread, in a callback, not in a handler outside regions. Errors: -EINVAL; -EPERM (there, contd is not
+ * initialized, or contd_fini() was called after the counter was adopted); -ECHILD.
  */
 CONTD_API int contd_fabric_counter_begin(struct contd_fabric_counter *counter, uint64_t threshold,
 					 struct contd_fabric_op *op) CONTD_NOEXCEPT;

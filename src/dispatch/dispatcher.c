@@ -138,6 +138,7 @@ static int start_locked(const struct contd_config *cfg)
 	CDS_INIT_LIST_HEAD(&D.groups);
 	__cds_lfs_init(&D.dead);
 	contd__stats_reset();
+	contd__store(&D.lives, D.lives + 1);
 	rc = contd__signal_start(&c);
 	if (rc)
 		return rc;

@@ -100,6 +100,7 @@ struct contd__dispatch {
 	uint32_t fd_armed;    /* the eventfd is to be written when something becomes ready */
 	int fd;               /* -1: nobody asked for one */
 	uint32_t live;        /* users; 0: not initialized */
+	uint32_t lives;       /* how often it has been started: what belongs to an earlier one has gone */
 	uint32_t forked;
 	const struct contd__signal_ops *signal_ops;
 	const struct contd__ordinary *ordinary;

@@ -32,7 +32,10 @@ static void complete(struct contd_fabric_counter *c, struct contd_fabric_op *op,
 	contd__fabric_fill(op, &(struct contd_fabric_entry){.data = data, .source = FI_ADDR_NOTAVAIL, .status = status},
 			   text);
 	contd__fabric_ended(&c->object, 1);
-	contd_event_complete(&op->event, status);
+	if (contd__fabric_outlived(&c->object))
+		contd__fabric_complete_alone(op);
+	else
+		contd_event_complete(&op->event, status);
 }
 
 /* Taken out: the first whose value has come; or that there are new errors for; where `errors` is 0 nobody asks for those. */
@@ -138,6 +141,11 @@ int contd_fabric_counter_begin(struct contd_fabric_counter *counter, uint64_t th
 		return rc;
 	if (!counter || !op)
 		return contd__fail(-EINVAL, "contd_fabric_counter_begin: counter and op must not be NULL");
+	if (contd__in_handler()) /* it takes a lock */
+		return contd__fail(-EPERM, "contd_fabric_counter_begin: not in a signal handler");
+	if (contd__fabric_outlived(&counter->object))
+		return contd__fail(-EPERM, "contd_fabric_counter_begin: contd_fini() was called after the counter was adopted: close it "
+					   "and adopt it again");
 	op->carried.group = NULL;
 	contd_event_init(&op->event);
 	op->queue = NULL;
@@ -165,6 +173,9 @@ int contd__fabric_counter_withdraw(struct contd_fabric_op *op, int status)
 	struct contd_fabric_counter *c = op->counter;
 	bool there;
 
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_fabric_withdraw: an operation that waits for a counter is not withdrawn in a "
+					   "signal handler");
 	pthread_mutex_lock(&c->lock);
 	there = unlink_locked(c, op);
 	pthread_mutex_unlock(&c->lock);

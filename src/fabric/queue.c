@@ -74,7 +74,9 @@ static void complete(struct contd_fabric *q, struct contd_fabric_op *op)
 	struct contd_carried *carried = &op->carried;
 
 	contd__fabric_ended(&q->object, 1);
-	if (carried->group) {
+	if (__builtin_expect(contd__fabric_outlived(&q->object), 0)) {
+		contd__fabric_complete_alone(op);
+	} else if (carried->group) {
 		carried->status = op->status;
 		contd__carried_done_sig(&carried, 1);
 	} else {
@@ -263,7 +265,9 @@ static void fail_all(struct contd_fabric *q, int32_t status, const char *text)
 			m->op.status = status;
 			contd__store(&m->op.threshold, OVER);
 			contd__fabric_ended(&q->object, 1);
-			if (has_room(m))
+			if (contd__fabric_outlived(&q->object))
+				contd__fabric_complete_alone(&m->op);
+			else if (has_room(m))
 				put(m, &e);
 			else
 				tell(m); /* the buffer's end goes unsaid, but for op.status */
@@ -603,12 +607,13 @@ static void prepare_event(struct contd_fabric_op *op)
 
 static int refuse_stopped(void)
 {
-	return contd__fail(-EPERM, "contd_fabric_begin: contd_fabric_stop() was called for the queue");
+	return contd__fail(-EPERM, "contd_fabric_begin: contd_fabric_stop() was called for the queue, or contd_fini() after it was "
+				   "opened: close it and open another one");
 }
 
 static inline __attribute__((always_inline)) int begin(struct contd_fabric *q, uintptr_t key)
 {
-	if (__builtin_expect(contd__load(&q->stopped), 0))
+	if (__builtin_expect(contd__load(&q->stopped) || contd__fabric_outlived(&q->object), 0))
 		return refuse_stopped();
 	CONTD_TESTPOINT("begin_checked");
 	if (contd__load(q->object.pending) < q->most) {
@@ -669,6 +674,10 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 {
 	struct contd_fabric *q;
 
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
 	if (!op || status > 0)
 		return contd__fail(-EINVAL, "contd_fabric_withdraw: op must not be NULL, status 0 or negative");
 	if (!op->queue && !op->counter)
@@ -725,7 +734,9 @@ int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *c
 
 	if (!many)
 		return contd__fail(-EINVAL, "contd_fabric_many_continue: many must not be NULL");
-	contd_event_init(&many->op.event);
+	/* One that is registered is refused there: its event is not complete. */
+	if (contd_event_is_complete(&many->op.event))
+		contd_event_init(&many->op.event);
 	rc = contd_fabric_continue(&many->op, cb, data, group);
 	if (rc)
 		return rc;

@@ -29,6 +29,7 @@ struct contd__fabric_object {
 	uint32_t users;                  /* who else holds a pointer */
 	const struct contd__self *looker;
 	uint32_t looks;                  /* that are over */
+	uint32_t life;                   /* contd__dispatch.lives when it was opened */
 };
 
 /* Before memory or libfabric is asked for anything: 0, -EPERM (contd is not initialized, or in a handler), -ECHILD. */
@@ -38,7 +39,13 @@ int contd__fabric_here(void);
 int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, const struct contd_fabric_attr *attr,
 			      uint32_t pending);
 
-/* Nobody looks at it any more when this returns. 0, -EPERM (in a handler), -EDEADLK (in its own look), -EAGAIN. */
+/* contd_fini() was called since it was opened: the continuations of its operations have gone, and nobody looks at it. */
+static inline bool contd__fabric_outlived(const struct contd__fabric_object *o)
+{
+	return o->life != contd__load(&contd__dispatch.lives) || !contd__load(&contd__dispatch.live);
+}
+
+/* Nobody looks at it any more when this returns. 0, -EPERM (in a handler), -ECHILD, -EDEADLK (in its own look), -EAGAIN. */
 int contd__fabric_object_close(struct contd__fabric_object *o);
 
 /* After that, when what was under way has ended: its place is free. */
@@ -69,6 +76,13 @@ static inline void contd__fabric_fill(struct contd_fabric_op *op, const struct c
 
 /* contd_fabric_withdraw() of an operation that waits for a counter. */
 int contd__fabric_counter_withdraw(struct contd_fabric_op *op, int status);
+
+/* Complete an operation whose continuation, if it has one, has gone with contd_fini(). */
+static inline void contd__fabric_complete_alone(struct contd_fabric_op *op)
+{
+	/* Release: what the operation tells is visible to who finds it complete. */
+	contd__store_release(&op->event.word, contd__event_done_word(op->status));
+}
 
 /* libfabric may be entered: 0, or it is another thread's turn. */
 static inline int contd__fabric_enter(struct contd__fabric_object *o)

@@ -31,7 +31,7 @@ static struct contd__fabric_object *object_get(struct set *set, uint32_t i, bool
 	contd__read_lock_sig();
 	/* Acquire: pairs with the release in contd__fabric_object_open. */
 	o = contd__load_acquire(&set->object[i]);
-	if (!o || !contd__load_seq(o->pending) || (o->owner && o->owner != &contd__self)) {
+	if (!o || !contd__load_seq(o->pending) || (o->owner && o->owner != &contd__self) || contd__fabric_outlived(o)) {
 		o = NULL;
 	} else if (!looking) {
 		contd__add(&o->users, 1);
@@ -215,6 +215,7 @@ int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, c
 		return rc;
 	contd__thread_ensure();
 	o->fid = fid;
+	o->life = contd__load(&contd__dispatch.lives);
 	o->fabric = attr->fabric;
 	o->mutex = attr->threading == FI_THREAD_SAFE ? NULL : attr->mutex;
 	o->owner = attr->threading == FI_THREAD_SAFE || attr->mutex ? NULL : &contd__self;
@@ -238,6 +239,9 @@ int contd__fabric_object_close(struct contd__fabric_object *o)
 {
 	struct set *set = &sets[o->source];
 
+	/* Threads that look in the parent are not here to end their looks. */
+	if (contd__load(&contd__dispatch.forked))
+		return contd__check_live();
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_fabric: not in a signal handler");
 	if (contd__load(&o->looker) == &contd__self)

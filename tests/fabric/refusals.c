@@ -152,6 +152,11 @@ static void refused_operations(const char *provider)
 	CHECK_RC(contd_fabric_many_continue(&many, NULL, NULL, group), -EINVAL);
 	CHECK_RC(contd_fabric_many_continue(&many, nothing, NULL, NULL), -EINVAL);
 	CHECK_RC(contd_fabric_many_take(&many, room), 0);
+	/* The first continuation stays: were it forgotten, its group would wait for ever. */
+	OK(contd_fabric_many_continue(&many, nothing, NULL, group));
+	CHECK_RC(contd_fabric_many_continue(&many, nothing, NULL, group), -EBUSY);
+	OK(contd_event_complete(&many.op.event, 0));
+	WAIT(group);
 	OK(contd_fabric_withdraw(&many.op, 0));
 	CHECK_RC(contd_fabric_withdraw(&many.op, 0), -EALREADY);
 
@@ -188,6 +193,7 @@ static void refused_times(const char *provider)
 	struct fi_cntr_attr cntr_attr = {.events = FI_CNTR_EVENTS_COMP};
 	struct contd_fabric_counter *counter = NULL;
 	struct contd_fabric *queue = NULL;
+	struct contd_fabric_op under_way;
 	struct fid_cntr *cntr;
 	int status;
 	pid_t pid;
@@ -198,10 +204,16 @@ static void refused_times(const char *provider)
 	OK(contd_init(NULL));
 	OK(contd_fabric_adopt(cq, &good, &queue));
 	OK(contd_fabric_counter_adopt(cntr, &good, &counter));
+	OK(contd_fabric_begin(queue, &under_way));
 	pid = fork();
 	CHECK(pid >= 0);
 	if (!pid) {
 		refuse_all(-ECHILD, queue, counter, cntr);
+		/* What the parent's threads were at when it forked nobody ends here. */
+		CHECK_RC(contd_fabric_withdraw(&under_way, 0), -ECHILD);
+		CHECK_RC(contd_fabric_stop(queue), -ECHILD);
+		CHECK_RC(contd_fabric_close(queue), -ECHILD);
+		CHECK_RC(contd_fabric_counter_close(counter), -ECHILD);
 		_exit(0);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
@@ -237,6 +249,63 @@ static void closed_late(const char *provider)
 	close_all();
 }
 
+static void runs_never(int status, void *data)
+{
+	(void)status, (void)data;
+	CHECK(!"contd_fini() has ended the group of this continuation");
+}
+
+/*
+ * The queue outlives contd_fini(), with operations of each kind whose continuations have gone with their group, and contd is
+ * started again: nobody reads the queue or touches that group, also where another queue is read.
+ */
+static void outlived(const char *provider)
+{
+	struct fi_cntr_attr cntr_attr = {.events = FI_CNTR_EVENTS_COMP};
+	static struct contd_fabric_many many;
+	struct contd_fabric_op carries, waits, counts, later, refused;
+	struct contd_fabric *old, *queue;
+	struct contd_fabric_counter *counter;
+	struct contd_fabric_entry room[1];
+	struct contd_group *group;
+	struct fid_cntr *cntr;
+
+	open_all(provider);
+	OK(fi_cntr_open(f.domain, &cntr_attr, &cntr, NULL));
+	OK(contd_init(NULL));
+	OK(contd_group_create(NULL, &group));
+	OK(contd_fabric_open(f.domain, NULL, NULL, &old));
+	OK(contd_fabric_counter_adopt(cntr, &good, &counter));
+	OK(contd_fabric_start(old, &carries, runs_never, NULL, group));
+	OK(contd_fabric_begin(old, &waits));
+	OK(contd_fabric_continue(&waits, runs_never, NULL, group));
+	OK(contd_fabric_many_begin(old, &many, room, 1));
+	OK(contd_fabric_many_continue(&many, runs_never, NULL, group));
+	OK(contd_fabric_counter_begin(counter, 1, &counts));
+	OK(contd_fabric_continue(&counts, runs_never, NULL, group));
+	CHECK_RC(contd_fini(), 4);
+	OK(contd_init(NULL));
+	OK(contd_fabric_open(f.domain, NULL, NULL, &queue));
+	OK(contd_fabric_begin(queue, &later));
+	OK(fi_cntr_add(cntr, 1));
+	fabric_poll(10);
+	CHECK_RC(contd_fabric_begin(old, &refused), -EPERM);
+	CHECK(strstr(contd_error_text(), "contd_fini()"));
+	CHECK_RC(contd_fabric_counter_begin(counter, 1, &refused), -EPERM);
+	OK(contd_fabric_counter_close(counter));
+	OK(contd_fabric_close(old));
+	CHECK_RC(carries.status, -FI_ECANCELED);
+	CHECK_RC(waits.status, -FI_ECANCELED);
+	CHECK_RC(many.op.status, -FI_ECANCELED);
+	CHECK_RC(counts.status, -FI_ECANCELED);
+	CHECK(contd_event_is_complete(&carries.event) && contd_event_is_complete(&counts.event));
+	OK(contd_fabric_withdraw(&later, 0));
+	OK(contd_fabric_close(queue));
+	OK(contd_fini());
+	OK(fi_close(&cntr->fid));
+	close_all();
+}
+
 /* The 257th queue; when one has gone there is room again. Counters count too. */
 static void too_many(const char *provider)
 {
@@ -266,19 +335,21 @@ static void too_many(const char *provider)
 static struct contd_fabric *there;
 static struct contd_fabric_counter *counter_there;
 static struct fid_cntr *cntr_there;
-static int ran, adopt_rc, open_rc, counter_rc, close_rc, counter_close_rc;
+static int ran, adopt_rc, open_rc, counter_rc, close_rc, counter_close_rc, counter_begin_rc;
 static struct contd_event event = CONTD_EVENT_INIT;
 
 static void in_handler(int status, void *data)
 {
 	struct contd_fabric *queue = NULL;
 	struct contd_fabric_counter *counter = NULL;
+	struct contd_fabric_op op;
 
 	(void)status, (void)data;
 	adopt_rc = contd_fabric_adopt(cq, &good, &queue);
 	open_rc = contd_fabric_open(f.domain, NULL, NULL, &queue);
 	counter_rc = contd_fabric_counter_adopt(cntr_there, &good, &counter);
 	close_rc = contd_fabric_close(there);
+	counter_begin_rc = contd_fabric_counter_begin(counter_there, 1, &op);
 	counter_close_rc = contd_fabric_counter_close(counter_there);
 	__atomic_store_n(&ran, 1, __ATOMIC_RELEASE);
 }
@@ -319,6 +390,7 @@ static void refused_in_handler(const char *provider)
 	CHECK_RC(open_rc, -EPERM);
 	CHECK_RC(counter_rc, -EPERM);
 	CHECK_RC(close_rc, -EPERM);
+	CHECK_RC(counter_begin_rc, -EPERM);
 	CHECK_RC(counter_close_rc, -EPERM);
 	OK(contd_fabric_counter_close(counter_there));
 	OK(contd_fabric_close(there));
@@ -336,6 +408,7 @@ static const struct fabric_case cases[] = {
 	{"refused_times", refused_times},
 	{"refused_in_handler", refused_in_handler},
 	{"closed_late", closed_late},
+	{"outlived", outlived},
 	{"too_many", too_many},
 };
 
