@@ -24,26 +24,55 @@ static void wake(struct contd_executor *ex, uint32_t n)
 /*
  * Who is woken may well take this thread's processor, and finds one task where there are to be dozens. One that is awake may run
  * them all meanwhile, so ex is held.
+ *
+ * A signal handler of the program's may submit a task at any instruction of this: `telling` says that `untold` is being changed, and then
+ * the handler wakes at once.
  */
 static void wake_later(struct contd_executor *ex, uint32_t n)
 {
-	if (contd__self.untold != ex) {
-		contd__wake_untold_sig();
-		contd__executor_hold_sig(ex, 1);
-		contd__self.untold = ex;
+	struct contd__self *self = &contd__self;
+
+	if (self->telling) {
+		wake(ex, n);
+		return;
 	}
-	/* More than INT32_MAX futex(2) takes for one. */
-	contd__self.untold_threads =
-		n < INT32_MAX - contd__self.untold_threads ? contd__self.untold_threads + n : INT32_MAX;
+	if (self->untold != ex)
+		contd__wake_untold_sig();
+	self->telling = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (self->untold && self->untold != ex) {
+		wake(ex, n); /* a handler has put off another one since */
+	} else {
+		if (!self->untold)
+			contd__executor_hold_sig(ex, 1);
+		CONTD_TESTPOINT("tell_held");
+		/* More than INT32_MAX futex(2) takes for one. */
+		self->untold_threads = n < INT32_MAX - self->untold_threads ? self->untold_threads + n : INT32_MAX;
+		self->untold = ex;
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	self->telling = false;
 }
 
 void contd__wake_all_untold_sig(void)
 {
-	struct contd_executor *ex = contd__self.untold;
-	uint32_t n = contd__self.untold_threads;
+	struct contd__self *self = &contd__self;
+	struct contd_executor *ex;
+	uint32_t n;
 
-	contd__self.untold = NULL;
-	contd__self.untold_threads = 0;
+	if (self->telling)
+		return; /* what this handler has interrupted wakes them */
+	self->telling = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	ex = self->untold;
+	n = self->untold_threads;
+	CONTD_TESTPOINT("tells_now");
+	self->untold = NULL;
+	self->untold_threads = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	self->telling = false;
+	if (!ex)
+		return; /* a handler has woken them */
 	wake(ex, n);
 	contd__executor_done_sig(ex);
 }

@@ -65,6 +65,7 @@ struct contd__self {
 	/* An executor whose threads are to be woken as soon as this thread is through with what it is at; and how many. */
 	struct contd_executor *untold;
 	uint32_t untold_threads;
+	bool telling;     /* the thread is about to change these two; what a signal interrupts there it must leave alone */
 	bool tells_later; /* it runs tasks that hand over other tasks, and are brief */
 	struct contd__slot **collect; /* what an executor's scan finds goes here, and is not run; or NULL */
 	uint32_t owns_mpi; /* lent so often to an executor with CONTD_EXECUTOR_MPI */

@@ -230,6 +230,69 @@ Test(executor, a_sweep_wakes_all_that_it_has_work_for)
 	end();
 }
 
+/* A signal handler of the program's submits a task where the thread that it interrupts counts whom it is to wake. */
+static struct contd_task from_a_handler;
+static const char *interrupted_at;
+static unsigned interruptions;
+
+static void submit_in_handler(int signo)
+{
+	(void)signo;
+	must(contd_task_submit(&from_a_handler, 0));
+}
+
+static void interrupt_there(const char *name)
+{
+	if (strcmp(name, interrupted_at) == 0 && interruptions++ == 0)
+		raise(SIGUSR2);
+}
+
+/* The sweep's last task is another executor's: the threads of the first one are woken in the midst of the sweep. */
+static void submitted_in_a_handler_at(const char *name)
+{
+	struct contd_executor_attr attr = {.size = sizeof(attr)};
+	struct contd_executor *other;
+	uint32_t before;
+
+	begin_pull(0);
+	must(contd_executor_create(&attr, &other));
+	must(contd__source_register(&sweep_source));
+	for (unsigned i = 0; i < SWEEP; i++)
+		contd_task_init(&sweep[i], ex, CONTD_PRIORITY_NORMAL, count_swept, NULL);
+	contd_task_init(&sweep[SWEEP - 1], other, CONTD_PRIORITY_NORMAL, count_swept, NULL);
+	contd_task_init(&from_a_handler, ex, CONTD_PRIORITY_NORMAL, count_swept, NULL);
+	signal(SIGUSR2, submit_in_handler);
+	contd__add(&ex->sleepers, 1); /* as if a thread of each slept */
+	contd__add(&other->sleepers, 1);
+	before = contd__load(&ex->wake);
+	interrupted_at = name;
+	__atomic_store_n(&contd__testpoint_hook, interrupt_there, __ATOMIC_RELEASE);
+	contd__store(&sweep_under_way, 1);
+	contd_poll(0);
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	cr_assert_gt(interruptions, 0, "%s is never passed", name);
+	cr_assert_eq(contd__self.untold, NULL);
+	cr_assert_eq(contd__self.untold_threads, 0);
+	cr_assert_eq(contd__load(&ex->wake) - before, 2, "once for the sweep, once in the handler");
+	contd__sub(&ex->sleepers, 1);
+	contd__sub(&other->sleepers, 1);
+	cr_assert_eq(contd_executor_run(ex, 0, 0), SWEEP);
+	cr_assert_eq(contd_executor_run(other, 0, 0), 1);
+	cr_assert_eq(IN_HAND_NOW(contd__load(&ex->in_hand)), 0, "it would never be drained");
+	must(contd_executor_destroy(other));
+	end();
+}
+
+Test(executor, a_handler_submits_where_threads_are_put_off)
+{
+	submitted_in_a_handler_at("tell_held");
+}
+
+Test(executor, a_handler_submits_where_threads_are_woken)
+{
+	submitted_in_a_handler_at("tells_now");
+}
+
 /* What a brief task hands over is told of when it is through; but at once where a callback runs in it, which may wait. */
 static struct contd_executor *issuing;
 static struct contd_task brief[2], awaited;
