@@ -103,7 +103,7 @@ proctype Completer(byte k)
 		TOUCH(a);
 		hint = true
 	}
-	/* contd__announce_sig looks at its flags */
+	/* contd__announce_rcu looks at its flags */
 	d_step {
 		TOUCH(a);
 		a = 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sleeping until there is something to do: contd_group_wait and doze (src/dispatch/wait.c), the daemon
- * (src/dispatch/daemon.c); who tells them: contd__announce_sig, contd__pending_sig (src/dispatch/run.c).
+ * (src/dispatch/daemon.c); who tells them: contd__announce_rcu, contd__pending_sig (src/dispatch/run.c).
  *
  * check: safety
  * optimise
@@ -50,7 +50,7 @@ inline waiter_tell()
 	fi
 }
 
-/* contd__announce_sig */
+/* contd__announce_rcu */
 inline announce()
 {
 	waiter_tell();

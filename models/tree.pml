@@ -38,7 +38,7 @@ bool asleep;
 
 bool daemon;        /* who sleeps is the daemon */
 
-/* contd__announce_sig (src/dispatch/run.c), futex(2) */
+/* contd__announce_rcu (src/dispatch/run.c), futex(2) */
 inline announce()
 {
 	if
@@ -198,7 +198,7 @@ inline scan_class(budget, left, got, l, v)
 	fi
 }
 
-/* contd__slot_event_done_rcu: contd__table_mark_sig, contd__announce_sig */
+/* contd__slot_event_done_rcu: contd__table_mark_sig, contd__announce_rcu */
 proctype Completer(byte s)
 {
 #ifdef MUTANT_ANNOUNCE_FIRST

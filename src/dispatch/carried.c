@@ -67,7 +67,7 @@ static void put_off_rcu(struct contd_carried *c)
 	c->event.next = contd__load(&D.put_off_carried);
 	while (!contd__cas(&D.put_off_carried, &c->event.next, &c->event))
 		;
-	contd__announce_sig(g);
+	contd__announce_rcu(g);
 }
 
 static void make_ready_rcu(struct contd_carried *c, struct contd__marks *m)

@@ -32,7 +32,7 @@ static int root_enter_locked(struct contd_group *g)
 			contd__store(&root->bit, 1u << c);
 		/* Before its root is marked for the first time; pairs with the look in mark_up (rcu/table.c). */
 		contd__store_seq(&g->table.root, root);
-		/* Before its first mark; pairs with the second look at a dead group's place in contd__scan_root_sig. */
+		/* Before its first mark; pairs with the second look at the place in settle_place (run.c). */
 		contd__store_seq(&root->group[i], g);
 		return 0;
 	}
@@ -130,7 +130,7 @@ static int poll_only_end(struct contd_group *g)
 		contd__root_mark_sig(g->table.root, g->table.root_index);
 	pthread_mutex_unlock(&D.lock);
 	if (!rc) {
-		contd__announce_sig(g);
+		contd__announce_rcu(g); /* what is poll-only has no executor */
 		contd__kick_sig(contd__load_seq(&g->flags));
 	}
 	return rc;

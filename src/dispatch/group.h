@@ -283,14 +283,27 @@ static inline bool contd__inside_sig(const struct contd_group *g)
 CONTD_INTERNAL_API int contd__group_await(struct contd_group *awaited, struct contd__slot *s);
 CONTD_INTERNAL_API uint32_t contd__group_await_end(struct contd_group *awaited, struct contd__slot *s);
 
+/* May this thread run what is ready of a group that it has the handle of? Of a pull executor's group its own threads may. */
+static inline bool contd__may_scan_sig(const struct contd_group *g)
+{
+	uint32_t flags = contd__load(&g->flags);
+
+	if (flags & GROUP_PULL)
+		return contd__self.executor == contd__load(&g->executor);
+	return contd__self.context != CONTEXT_DAEMON || flags & CONTD_THREAD_ANY;
+}
+
 struct contd__budget {
 	uint32_t count;    /* how many more may run */
 	uint64_t deadline; /* contd__ticks() after which none is started but the first; 0: none */
 	uint32_t ran;
 };
 
-/* Run ready continuations of one group; the caller holds a pin. Returns how many ran. */
-CONTD_INTERNAL_API uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budget);
+/*
+ * Run ready continuations of one group, which this root's scan has found, or (NULL) the caller has the handle of and may scan; the caller
+ * holds a pin. Returns how many ran.
+ */
+CONTD_INTERNAL_API uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *root, struct contd__budget *budget);
 
 /* Run ready continuations of all groups of a root. */
 uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *budget);
@@ -310,8 +323,11 @@ static inline bool contd__marked_sig(uint32_t classes)
 /* Wake who sleeps in a wait, to look again. Any context. */
 CONTD_INTERNAL_API void contd__wake_sleepers_sig(void);
 
-/* Tell sleepers, the daemon and the file descriptor that something of g is ready; or its executor's threads. */
-void contd__announce_sig(const struct contd_group *g);
+/*
+ * Tell sleepers, the daemon and the file descriptor that something of g is ready; or its executor's threads. Between enter and leave
+ * if g may have an executor.
+ */
+void contd__announce_rcu(const struct contd_group *g);
 
 enum contd__looking {
 	LOOK,

@@ -116,7 +116,8 @@ static void announce(uint32_t flags)
 	}
 }
 
-static void tell_executor(const struct contd_group *g, uint32_t n)
+/* Between enter and leave: what keeps the executor (executor.h). */
+static void tell_executor_rcu(const struct contd_group *g, uint32_t n)
 {
 	struct contd_executor *ex = contd__load(&g->executor);
 
@@ -124,12 +125,12 @@ static void tell_executor(const struct contd_group *g, uint32_t n)
 		contd__executor_tell_sig(ex, n);
 }
 
-void contd__announce_sig(const struct contd_group *g)
+void contd__announce_rcu(const struct contd_group *g)
 {
 	uint32_t flags = contd__load_seq(&g->flags);
 
 	if (flags & GROUP_PULL)
-		tell_executor(g, 1);
+		tell_executor_rcu(g, 1);
 	else
 		announce(flags);
 }
@@ -153,6 +154,21 @@ static void tell_again(uint32_t flags, struct contd_executor *executor)
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED); /* at the end of this scan, or of the guard around it */
 	else if (ops)
 		ops->notify();
+}
+
+/* The same of a hint in g's own table. The caller holds a pin, which does not keep an executor. */
+static void tell_group_again(const struct contd_group *g)
+{
+	uint32_t flags = contd__load_seq(&g->flags);
+	bool reader;
+
+	if (!(flags & GROUP_PULL)) {
+		tell_again(flags, NULL);
+		return;
+	}
+	reader = contd__enter_sig();
+	tell_executor_rcu(g, 1);
+	contd__leave_sig(reader);
 }
 
 void contd__pending_sig(void)
@@ -343,7 +359,7 @@ int contd__slot_fire_sig(struct contd__slot *s, uint32_t generation)
 			continue;
 		became_ready(s);
 		contd__table_mark_sig(&g->table, s->index);
-		contd__announce_sig(g);
+		contd__announce_rcu(g);
 		return 1;
 	}
 	return 0;
@@ -358,7 +374,7 @@ int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint3
 	if (ready) {
 		contd__table_mark_sig(&g->table, s->index);
 		CONTD_TESTPOINT("complete_marked");
-		contd__announce_sig(g);
+		contd__announce_rcu(g);
 	}
 	return ready;
 }
@@ -372,7 +388,7 @@ static void mark_all(struct contd__marks *m)
 	/* After they were counted, as in contd_event_complete(). */
 	f = contd__load_seq(&m->group->flags);
 	if (f & GROUP_PULL) {
-		tell_executor(m->group, m->bits & (m->bits - 1) ? INT32_MAX : 1);
+		tell_executor_rcu(m->group, m->bits & (m->bits - 1) ? INT32_MAX : 1);
 		return;
 	}
 	m->announce = true;
@@ -527,9 +543,30 @@ int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t 
 	return last;
 }
 
+/*
+ * May a scan of this root (NULL: of the group by its handle) run what it has claimed of g? Since it came to g the group may have been given
+ * to another executor. With something claimed it can't be, so this stays as it is.
+ */
+static bool is_ours(const struct contd_group *g, const struct contd__root *root)
+{
+	return root ? contd__load(&g->table.root) == root : contd__may_scan_sig(g);
+}
+
+/* RUNNING, and another one's to run: READY again, for who may. */
+static void put_back(struct contd_group *g, struct contd__slot *s)
+{
+	bool reader = contd__enter_sig();
+
+	/* Release: as contd__slot_publish_sig. */
+	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
+	contd__table_mark_sig(&g->table, s->index);
+	contd__announce_rcu(g);
+	contd__leave_sig(reader);
+}
+
 /* A slot whose bit the caller has cleared. Returns 1 if it ran, or an executor has it; 0 if it had been cancelled; -1 if it is
- * ready again, for the executor does not want it. */
-static int run_claimed(struct contd_group *g, struct contd__slot *s)
+ * ready again, for the executor does not want it, or this scan may not run it. */
+static int run_claimed(struct contd_group *g, const struct contd__root *root, struct contd__slot *s)
 {
 	/* Acquire: pairs with the release in contd__slot_publish_sig, through the completer's exchange. */
 	uint64_t w = contd__load_acquire(&s->state);
@@ -539,6 +576,10 @@ static int run_claimed(struct contd_group *g, struct contd__slot *s)
 		if (!contd__cas(&s->state, &w, SLOT_WORD(SLOT_GENERATION(w), 0, SLOT_RUNNING)))
 			continue;
 		CONTD_TESTPOINT("claim_running");
+		if (__builtin_expect(!is_ours(g, root), 0)) {
+			put_back(g, s);
+			return -1;
+		}
 		if (__builtin_expect((g->flags & GROUP_EXECUTOR) != 0, 0) && (rc = contd__executor_takes_sig(g, s)) != 0)
 			return rc;
 		count_latency(s);
@@ -566,13 +607,14 @@ static struct contd__testing *testing_of(const struct contd_group *g)
 	return NULL;
 }
 
-uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budget)
+uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *root, struct contd__budget *budget)
 {
 	struct contd__table *table = &g->table;
 	uint32_t start, pos, ran = 0;
 	struct contd__testing *t;
 	bool wrapped;
 
+	CONTD_TESTPOINT("scan_group");
 	if (contd__load_seq(&table->top) == 0 || contd__executor_rests_sig(g))
 		return 0;
 	t = testing_of(g);
@@ -593,7 +635,7 @@ uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budg
 			continue;
 		}
 		round = wrapped && start && pos > start;
-		rc = run_claimed(g, s);
+		rc = run_claimed(g, root, s);
 		if (rc < 0)
 			break;
 		if (rc) {
@@ -608,7 +650,7 @@ uint32_t contd__scan_group_sig(struct contd_group *g, struct contd__budget *budg
 	}
 	contd__store(&table->cursor, pos);
 	if (contd__load_seq(&table->again) && contd__xchg(&table->again, 0))
-		tell_again(contd__load_seq(&g->flags), g->table.root ? g->table.root->executor : NULL);
+		tell_group_again(g);
 	return ran;
 }
 
@@ -618,6 +660,25 @@ static uint32_t class_flags(const struct contd__root *root)
 	uint32_t bit = contd__load(&root->bit);
 
 	return (bit & CLASSES_DAEMON ? CONTD_THREAD_ANY : 0) | (bit & CLASSES_SIGNAL ? CONTD_ASYNC_SIGNAL_SAFE : 0);
+}
+
+/*
+ * Clear the bit of g's place if nothing of its table (NULL: it is dead) is marked. But g may have left the place meanwhile, or leave it
+ * now: another group that takes it, and is marked before the bit is cleared, is to be found. Something keeps g's address
+ * from becoming that group's.
+ */
+static void settle_place(struct contd__root *root, uint32_t at, const struct contd_group *g, struct contd__table *t)
+{
+	bool again = contd__root_settle_sig(root, at, t);
+	/* After the bit was cleared; pairs with the store in root_enter_locked (group.c). */
+	const struct contd_group *now = contd__load_seq(&root->group[at]);
+
+	if (now && now != g) {
+		contd__root_mark_sig(root, at);
+		again = true;
+	}
+	if (again)
+		tell_again(class_flags(root), root->executor);
 }
 
 uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *budget)
@@ -652,21 +713,14 @@ uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *bu
 		/* Acquire: pairs with the release in root_enter_locked (group.c). */
 		g = contd__load_acquire(&root->group[at]);
 		if (!g || !contd__group_try_pin_sig(g)) {
-			/* Dead: nothing of it is outstanding. But another group may take the place, and be marked before the bit
-			 * is cleared; it can't have the same address before this section ends. */
-			contd__root_settle_sig(root, at, NULL);
-			if (contd__load_seq(&root->group[at]) != g) {
-				contd__root_mark_sig(root, at);
-				tell_again(class_flags(root), root->executor);
-			}
+			settle_place(root, at, g, NULL); /* nothing of it is outstanding */
 			contd__read_unlock_sig();
 			continue;
 		}
 		contd__read_unlock_sig();
 		CONTD_TESTPOINT("scan_pinned");
-		ran += contd__scan_group_sig(g, budget);
-		if (contd__root_settle_sig(root, at, &g->table))
-			tell_again(contd__load_seq(&g->flags), root->executor);
+		ran += contd__scan_group_sig(g, root, budget);
+		settle_place(root, at, g, &g->table);
 		contd__group_unpin_sig(g);
 	}
 	if (contd__class_settle_sig(root) || (contd__load_seq(&root->again) && contd__xchg(&root->again, 0)))

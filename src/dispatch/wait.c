@@ -26,14 +26,6 @@ static uint32_t classes_here(void)
 	return contd__self.context == CONTEXT_DAEMON ? CLASSES_DAEMON : CLASSES_ALL;
 }
 
-/* Of a pull executor's group its own threads run something. */
-static bool may_run_here(const struct contd_group *g)
-{
-	if (g->flags & GROUP_PULL)
-		return contd__self.executor == g->executor;
-	return contd__self.context != CONTEXT_DAEMON || g->flags & CONTD_THREAD_ANY;
-}
-
 static enum contd__where where_here(void)
 {
 	return contd__self.context == CONTEXT_DAEMON ? WHERE_DAEMON : WHERE_THREAD;
@@ -95,8 +87,8 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 		budget.ran = ran = drive_sources(most);
 		budget.count -= ran;
 	}
-	if (g && may_run_here(g))
-		ran += contd__scan_group_sig(g, &budget);
+	if (g && contd__may_scan_sig(g))
+		ran += contd__scan_group_sig(g, NULL, &budget);
 	if (contd__marked_sig(classes_here()))
 		ran += contd__scan_sig(classes_here(), &budget);
 	if (limit)
@@ -209,7 +201,7 @@ static bool waits(const void *group)
 {
 	const struct contd_group *g = group;
 
-	return contd__group_outstanding_sig(g) != 0 && (!may_run_here(g) || contd__load_seq(&g->table.top) == 0);
+	return contd__group_outstanding_sig(g) != 0 && (!contd__may_scan_sig(g) || contd__load_seq(&g->table.top) == 0);
 }
 
 /* The caller holds a pin: a callback may give the handle back. */

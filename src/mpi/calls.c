@@ -74,12 +74,11 @@ static unsigned cr_run(struct contd__cr *cr)
 	struct contd__call *call = contd__call;
 	unsigned ran;
 
-	/* Of a pull executor's group its own threads run something. */
-	if (contd__load_seq(&g->table.top) == 0 || (g->flags & GROUP_PULL && contd__self.executor != g->executor))
+	if (contd__load_seq(&g->table.top) == 0 || !contd__may_scan_sig(g))
 		return 0;
 	contd__group_pin_sig(g);
 	contd__call = NULL;
-	ran = contd__scan_group_sig(g, &budget);
+	ran = contd__scan_group_sig(g, NULL, &budget);
 	contd__call = call;
 	contd__group_unpin_sig(g);
 	return ran;
