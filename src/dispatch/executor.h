@@ -18,6 +18,11 @@
  * shared by now; who comes to share it says so, makes all processors see that by membarrier(2), and waits until the owner is outside. A
  * thread sees to it that it is the owner or that the list is shared before it looks for work, and so before it sleeps.
  *
+ * A group's executor changes only if nothing of the group is outstanding. Who has a continuation of it (claimed, taken, or about to
+ * count its last event) reads g->executor as often as it likes. All others (scans, which have a pin, and completers that have counted)
+ * read it once, between contd__enter_sig() and contd__leave_sig(), find the one before, the one after or NULL, and use it no longer than
+ * that: contd_executor_destroy() waits for a grace period when the last group has left.
+ *
  * Who sleeps for work: arm (count as a sleeper), look again, sleep. Who makes something ready marks it first and then looks for
  * sleepers. The same with `notified`, which is cleared before a look.
  */

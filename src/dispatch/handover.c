@@ -98,11 +98,18 @@ void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
 
 bool contd__executor_rests_sig(const struct contd_group *g)
 {
+	const struct contd_executor *ex;
 	uint64_t till;
+	bool reader;
 
 	if (__builtin_expect(!(contd__load(&g->flags) & GROUP_PUSH), 1) || contd__self.context != CONTEXT_DAEMON)
 		return false;
-	till = contd__load(&g->executor->rests_till);
+	CONTD_TESTPOINT("executor_rests");
+	reader = contd__enter_sig();
+	ex = contd__load(&g->executor);
+	CONTD_TESTPOINT("executor_read");
+	till = ex ? contd__load(&ex->rests_till) : 0; /* or it has been taken from the group since */
+	contd__leave_sig(reader);
 	return till && contd__ticks() < till;
 }
 

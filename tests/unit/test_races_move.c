@@ -271,3 +271,46 @@ Test(races_move, the_daemon_runs_nothing_of_the_program_s)
 	cr_assert_eq(t[1].context, CONTEXT_THREAD);
 	end();
 }
+
+static uint32_t left, destroyed;
+
+static void *leave_and_destroy(void *unused)
+{
+	must(contd_group_set_executor(g, NULL));
+	contd__store_release(&left, 1);
+	must(contd_executor_destroy(ex));
+	contd__store_release(&destroyed, 1);
+	return unused;
+}
+
+static void end_without_executor(void)
+{
+	make_ready(1, g);
+	cr_assert_eq(contd_poll(0), 1);
+	hook_off();
+	must(contd_group_destroy(g));
+	cr_assert_eq(contd_fini(), 0);
+}
+
+Test(races_move, the_daemon_asks_whether_an_executor_rests_that_is_gone)
+{
+	begin_with_daemon("executor_rests");
+	leave_and_destroy(NULL);
+	contd__store_release(&go, 1);
+	usleep(20000); /* it goes on */
+	end_without_executor();
+}
+
+Test(races_move, the_daemon_reads_an_executor_that_is_to_go)
+{
+	pthread_t thread;
+
+	begin_with_daemon("executor_read");
+	cr_assert_eq(pthread_create(&thread, NULL, leave_and_destroy, NULL), 0);
+	await(contd__load_acquire(&left));
+	usleep(20000);
+	cr_assert_eq(contd__load(&destroyed), 0, "it is freed under the daemon's hands");
+	contd__store_release(&go, 1);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	end_without_executor();
+}
