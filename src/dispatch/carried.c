@@ -175,8 +175,7 @@ void contd__carried_at_once(struct contd_carried *c)
 		mine.carried[mine.count++] = c;
 		CONTD_COUNT(run_inline, 1);
 		contd__taken_run(&mine, UINT32_MAX);
-		if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
-			contd__guard_pickup();
+		contd__pickup();
 		return;
 	}
 	/* So many: then others, and sources, have their turn. */

@@ -115,7 +115,6 @@ void contd__checkpoint(void)
 		contd__react_under_guard(LOOK_LAST); /* arm, look again */
 	self->checkpoint_due = now + checkpoint_wait(self, tls->region);
 	checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));
-	if (contd__load(&tls->flags) & CONTD__TLS_MISSED)
-		contd__guard_pickup();
+	contd__pickup();
 	errno = saved;
 }

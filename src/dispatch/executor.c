@@ -269,8 +269,7 @@ void contd_work_run(struct contd_work *work)
 
 		contd__slot_run_here(s);
 		contd__executor_done_sig(ex);
-		if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
-			contd__guard_pickup();
+		contd__pickup();
 	} else {
 		struct contd_executor *ex = ((struct contd_task *)work)->executor;
 
@@ -358,6 +357,7 @@ static uint32_t run_work(struct contd_executor *ex, uint32_t most)
 		ran = run_some(ex, p, 1);
 	for (unsigned p = PRIORITIES; p-- > 0 && !ran;)
 		ran = run_some(ex, p, most);
+	contd__pickup();
 	return ran;
 }
 

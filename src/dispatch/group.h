@@ -262,9 +262,28 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
 		CONTD_COUNT(run_region, ran);
 	else if (contd__self.context == CONTEXT_DAEMON)
 		CONTD_COUNT(run_daemon, ran);
-	/* Without the pick-up of contd_guard_end: scans do that when they are through. */
+	/* Without the pick-up of contd_guard_end(): see contd__pickup(). */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__tls.guard--;
+}
+
+/*
+ * A signal that comes while a continuation runs, or a completion in it, leaves CONTD__TLS_MISSED. Whoever runs continuations on a thread
+ * calls this when the last of them has ended, and before the thread sleeps or goes back to the program:
+ *
+ *   contd__drive (wait.c)             what test, wait and poll run, and a drain
+ *   run_work, contd_work_run (executor.c)
+ *   contd__slot_run_inline (run.c), contd__carried_at_once (carried.c), run_now (mpi/attach.c): in the call that registers it
+ *   test_waking (mpi/modes.c)
+ *   contd__run_ready, cr_progress, testing_end (mpi/calls.c): at the end of a test that has a budget of its own, which keeps its
+ *                                     group from being looked at in between
+ *
+ * In a handler, and under a guard, it does nothing: contd__react_sig() scans until nothing is left, or has another signal sent.
+ */
+static inline void contd__pickup(void)
+{
+	if (__builtin_expect(contd__load(&contd__tls.flags) & CONTD__TLS_MISSED, 0))
+		contd__guard_pickup();
 }
 
 /* Is one of g's continuations on this thread's stack? */

@@ -93,8 +93,7 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 		ran += contd__scan_sig(classes_here(), &budget);
 	if (limit)
 		contd__self.testing = testing.outer;
-	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
-		contd__guard_pickup();
+	contd__pickup();
 	return ran;
 }
 

@@ -28,8 +28,7 @@ static int run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, stru
 	contd__frame_enter_sig(&frame, group, (const void *)(uintptr_t)cb); /* not touched any more: the callback may free its CR */
 	cb(a->statuses, a->data);
 	contd__frame_leave_sig(&frame, 1);
-	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
-		contd__guard_pickup();
+	contd__pickup();
 	return MPI_SUCCESS;
 }
 

@@ -494,8 +494,10 @@ __attribute__((noinline)) static bool test_waking(struct contd_mpi_op *op, int *
 	contd__self.waking = &waking;
 	over = test(op, statusp);
 	contd__self.waking = NULL;
-	if (waking.count)
+	if (waking.count) {
 		contd__taken_run(&waking, UINT32_MAX);
+		contd__pickup();
+	}
 	return over;
 }
 

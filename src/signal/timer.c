@@ -164,7 +164,6 @@ void contd__region_rearm(void)
 		contd__bell_settle_sig(me, 0);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		contd__tls.guard--;
-		if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
-			contd__guard_pickup();
+		contd__pickup();
 	}
 }

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What becomes ready, or is notified, while a continuation runs on an attached thread: it runs when the continuation has ended, wherever
+ * that ran. No agent is there that would come by later.
+ */
+#include <contd/executor.h>
+
+#include "dispatch/carried.h"
+#include "unit.h"
+
+TestSuite(pickup, .timeout = WATCHDOG);
+
+static struct contd_executor *ex;
+static struct contd_group *g, *safe;
+static struct contd_event first = CONTD_EVENT_INIT, then = CONTD_EVENT_INIT;
+static struct tally t;
+static struct helper other;
+static bool by_another;
+
+static void complete_it(void *event)
+{
+	must(contd_event_complete(event, 0));
+}
+
+static void complete_the_other(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	if (by_another) {
+		helper_do(&other, complete_it, &then);
+		compute_until(contd__load(&contd__tls.flags) & CONTD__TLS_MISSED);
+	} else {
+		complete_it(&then);
+	}
+	cr_assert_eq(runs(&t), 0, "not inside another continuation");
+}
+
+static void begin(bool notified)
+{
+	struct contd_event *es[] = {&then};
+
+	start(CONTD_AGENT_CALLER);
+	by_another = notified;
+	helper_create(&other, false);
+	must(contd_executor_create(NULL, &ex));
+	g = group_new(0, 0);
+	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es, tally_cb, &t, safe, NULL));
+}
+
+static void end(void)
+{
+	cr_assert_eq(runs(&t), 1, "it is ready, and never runs");
+	helper_join(&other);
+	must(contd_thread_detach());
+	must(contd_group_destroy(g));
+	must(contd_group_destroy(safe));
+	must(contd_executor_drain(ex));
+	must(contd_executor_destroy(ex));
+	cr_assert_eq(contd_fini(), 0);
+}
+
+static void ready(void)
+{
+	struct contd_event *es[] = {&first};
+
+	must(contd_event_continue(1, es, complete_the_other, NULL, g, NULL));
+	must(contd_event_complete(&first, 0));
+}
+
+static void lent(bool notified)
+{
+	begin(notified);
+	must(contd_group_set_executor(g, ex));
+	ready();
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
+	end();
+}
+
+Test(pickup, lent_and_completed_by_the_callback)
+{
+	lent(false);
+}
+
+Test(pickup, lent_and_notified)
+{
+	lent(true);
+}
+
+static void taken(bool notified)
+{
+	struct contd_work *work;
+
+	begin(notified);
+	must(contd_group_set_executor(g, ex));
+	ready();
+	work = contd_executor_take(ex);
+	cr_assert_not_null(work);
+	contd_work_run(work);
+	end();
+}
+
+Test(pickup, taken_and_completed_by_the_callback)
+{
+	taken(false);
+}
+
+Test(pickup, taken_and_notified)
+{
+	taken(true);
+}
+
+static void drained(bool notified)
+{
+	begin(notified);
+	must(contd_group_set_executor(g, ex));
+	ready();
+	must(contd_executor_drain(ex));
+	end();
+}
+
+Test(pickup, drained_and_completed_by_the_callback)
+{
+	drained(false);
+}
+
+Test(pickup, drained_and_notified)
+{
+	drained(true);
+}
+
+static void polled(bool notified)
+{
+	begin(notified);
+	ready();
+	cr_assert_gt(contd_poll(1), 0);
+	end();
+}
+
+Test(pickup, polled_and_completed_by_the_callback)
+{
+	polled(false);
+}
+
+Test(pickup, polled_and_notified)
+{
+	polled(true);
+}
+
+static void at_once(bool notified)
+{
+	begin(notified);
+	must(contd_event_continue(0, NULL, complete_the_other, NULL, g, NULL));
+	end();
+}
+
+Test(pickup, at_once_and_completed_by_the_callback)
+{
+	at_once(false);
+}
+
+Test(pickup, at_once_and_notified)
+{
+	at_once(true);
+}
+
+static void carried(bool notified)
+{
+	static struct contd_carried c;
+
+	begin(notified);
+	must(contd__carried_begin(&c, complete_the_other, NULL, g));
+	contd__carried_at_once(&c);
+	end();
+}
+
+Test(pickup, carried_and_completed_by_the_callback)
+{
+	carried(false);
+}
+
+Test(pickup, carried_and_notified)
+{
+	carried(true);
+}
