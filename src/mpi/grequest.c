@@ -37,6 +37,7 @@ struct contd__general {
 	uint32_t left;
 	uint32_t completed; /* somebody has said so, once */
 	uint32_t freed;     /* the program's free_fn was called for a continuation */
+	int error;          /* what query_fn has returned last: MPI keeps it nowhere, or as another class */
 	MPI_Grequest_query_function *query;
 	MPI_Grequest_free_function *free;
 	MPI_Grequest_cancel_function *cancel;
@@ -123,9 +124,16 @@ static void happened(struct contd__general *g, uint32_t what)
 
 static int query(void *extra, MPI_Status *status)
 {
-	const struct contd__general *g = extra;
+	struct contd__general *g = extra;
+	int rc = g->query(g->extra, status);
 
-	return g->query(g->extra, status);
+	contd__store(&g->error, rc);
+	return rc;
+}
+
+int contd__general_error(const struct contd__general *g)
+{
+	return contd__load(&g->error);
 }
 
 /*

@@ -6,6 +6,7 @@
  *
  *  operation                thread  handler  progress
  *  contd__general_find        yes     yes    wait-free: entries are added, and used again for the same bucket, never freed
+ *  contd__general_error       yes     yes    wait-free
  *  contd__general_hold        yes     no     lock-free; before MPI can have freed the request
  *  contd__general_release     yes     no     calls the program's free_fn
  *  contd__general_drain       yes     no     calls MPI, and the program's query_fn
@@ -35,6 +36,9 @@ extern struct __cds_lfs_stack contd__general_deferred; /* to be completed by a t
 
 /* NULL: it is none, or not known. */
 struct contd__general *contd__general_find(MPI_Request request);
+
+/* What its query_fn has returned last: of one that MPI has been asked about, and that MPI has not freed, or that is held. */
+int contd__general_error(const struct contd__general *g);
 
 /*
  * Keep free_fn back until it is released, which calls it; the code that free_fn returns. MPI may free the request before

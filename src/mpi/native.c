@@ -460,8 +460,11 @@ static enum contd__seen peek(MPI_Request request, MPI_Status *status)
 	if (r->type == OMPI_TYPE_GEN)
 		O.grequest_query(r, &r->status);
 	status_mend(r);
-	if (status)
-		*status = r->status;
+	if (!status)
+		return SEEN_COMPLETE;
+	*status = r->status;
+	if (r->type == OMPI_TYPE_GEN && status->MPI_ERROR == MPI_SUCCESS)
+		status->MPI_ERROR = contd__instance_error_of(request); /* complete_fn, which reports it, has not run */
 	return SEEN_COMPLETE;
 }
 

@@ -180,8 +180,11 @@ static uint32_t poll_together(struct lane *l, struct window *w, uint32_t at, uin
 
 		if (rc != MPI_ERR_IN_STATUS)
 			P.statuses[i].MPI_ERROR = MPI_SUCCESS; /* MPICH leaves it as it was */
+		/* MPICH (4.0) makes MPI_ERR_OTHER of what a query_fn has returned. */
 		if (op->instance)
 			P.statuses[i].MPI_ERROR = contd__instance_error(op->instance);
+		else if (op->backend)
+			P.statuses[i].MPI_ERROR = contd__general_error(op->backend);
 		lane_remove(l, w, (uint32_t)P.indices[i]);
 		op_complete(op, &P.statuses[i]);
 		P.statuses[i] = contd__status_empty;
@@ -394,6 +397,14 @@ static bool may_be_empty(MPI_Request request, const MPI_Status *status)
 	       (contd__load(&contd__general_known) && contd__general_find(request)) || contd__instance_is(request);
 }
 
+/* Of a generalized request that MPI has just been asked about: how it has failed. Else MPI_SUCCESS. */
+static int error_kept(MPI_Request request)
+{
+	struct contd__general *g = contd__load(&contd__general_known) ? contd__general_find(request) : NULL;
+
+	return g ? contd__general_error(g) : contd__instance_error_of(request);
+}
+
 /* What MPI says of a request. Where it is complete *status is whole, MPI_ERROR too. */
 static enum contd__seen seen_by_mpi(MPI_Request request, struct contd__handle *h, MPI_Status *status)
 {
@@ -418,8 +429,8 @@ static enum contd__seen seen_by_mpi(MPI_Request request, struct contd__handle *h
 		status->MPI_SOURCE = contd__status_empty.MPI_SOURCE;
 	if (status->MPI_TAG == nobody)
 		status->MPI_TAG = contd__status_empty.MPI_TAG;
-	/* MPICH tells of an operation that failed by its return value. */
-	status->MPI_ERROR = rc;
+	/* MPICH tells of an operation that failed by its return value. Open MPI does not tell what query_fn has returned. */
+	status->MPI_ERROR = rc ? rc : error_kept(request);
 	if (h && contd__told_forgets())
 		contd__told_keep(h, status);
 	return SEEN_COMPLETE;

@@ -185,6 +185,18 @@ bool contd__instances_is_one(MPI_Request request)
 	return found;
 }
 
+int contd__instances_error(MPI_Request request)
+{
+	struct contd__instance *i;
+	int error;
+
+	pthread_mutex_lock(&lock);
+	i = find_locked(request);
+	error = i ? i->error : MPI_SUCCESS;
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
 void contd__instance_unref(struct contd__instance *i)
 {
 	if (contd__sub(&i->references, 1) != 1)

@@ -42,11 +42,18 @@ static inline void contd__instances_look(void)
 }
 
 bool contd__instances_is_one(MPI_Request request);
+int contd__instances_error(MPI_Request request);
 
 /* Is it an instance? Any request, CRs and null handles too. */
 static inline bool contd__instance_is(MPI_Request request)
 {
 	return __builtin_expect(contd__load(&contd__instances) != 0, 0) && contd__instances_is_one(request);
+}
+
+/* What push_fn has returned at last, where it is an instance; else MPI_SUCCESS. */
+static inline int contd__instance_error_of(MPI_Request request)
+{
+	return __builtin_expect(contd__load(&contd__instances) != 0, 0) ? contd__instances_error(request) : MPI_SUCCESS;
 }
 
 struct contd__instance *contd__instances_hook(MPI_Request request);
