@@ -321,6 +321,7 @@ struct special {
 	size_t at;
 	struct contd__cr *cr;
 	int class;
+	bool active; /* it had something to report when it was taken */
 	bool reported;
 	struct contd__testing testing;
 };
@@ -402,19 +403,19 @@ static bool special_complete(const struct special *s, const struct array_call *a
 	return s->cr ? contd__cr_complete(s->cr) : !contd__mpi->hooked(a->requests[s->at]);
 }
 
-/* Reports a CR; returns its error class. */
-static int special_report(struct special *s, MPI_Status *status, bool *untoldp)
+/* A CR becomes inactive. False: something was registered with it meanwhile, and it is not complete. */
+static bool special_take(struct special *s)
 {
-	int class = 0;
+	s->active = s->cr && contd__cr_active(s->cr);
+	return !s->cr || contd__cr_report(s->cr);
+}
 
-	*untoldp = false;
-	if (s->cr) {
-		bool active = contd__cr_active(s->cr);
+/* What special_take has taken; returns a CR's error class. */
+static int special_report(const struct special *s, MPI_Status *status, bool *untoldp)
+{
+	int class = s->active ? contd__load_seq(&s->cr->error) : MPI_SUCCESS;
 
-		contd__cr_report(s->cr);
-		class = active ? contd__load_seq(&s->cr->error) : MPI_SUCCESS;
-		*untoldp = class && !contd__load(&s->cr->error_told);
-	}
+	*untoldp = class && !contd__load(&s->cr->error_told);
 	if (status) {
 		status_empty(status);
 		if (class)
@@ -441,6 +442,30 @@ static MPI_Status *status_of(const struct array_call *a, size_t i)
 	return a->statuses == MPI_STATUSES_IGNORE ? NULL : &a->statuses[i];
 }
 
+/* The first so many are not reported after all. */
+static void all_give_back(const struct mixed *m, size_t taken)
+{
+	for (size_t i = 0; i < taken; i++)
+		if (m->special[i].active)
+			contd__cr_report_not(m->special[i].cr);
+}
+
+/*
+ * All CRs, before MPI completes the other requests, which it can't undo: who registers something with one of them from
+ * now on finds it inactive. False: something was registered before that.
+ */
+static bool all_take(struct mixed *m)
+{
+	for (size_t i = 0; i < m->specials; i++) {
+		if (special_take(&m->special[i]))
+			continue;
+		all_give_back(m, i);
+		return false;
+	}
+	CONTD_TESTPOINT("all_taken");
+	return true;
+}
+
 static int mixed_all(struct mixed *m, const struct array_call *a)
 {
 	struct array_call plain = *a;
@@ -455,11 +480,15 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 		contd__mpi->progress(PROGRESS);
 		return MPI_SUCCESS;
 	}
+	if (!all_take(m))
+		return MPI_SUCCESS;
 	plain.requests = m->plain;
 	rc = original_test_all(&plain);
 	handles_back(m, a);
-	if (!*a->completed && rc != MPI_ERR_IN_STATUS)
+	if (!*a->completed && rc != MPI_ERR_IN_STATUS) {
+		all_give_back(m, m->specials);
 		return rc;
+	}
 	for (size_t i = 0; i < m->specials; i++) {
 		struct special *s = &m->special[i];
 		bool mine;
@@ -484,54 +513,51 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 	return MPI_ERR_IN_STATUS;
 }
 
-/* A CR or so of the array that can be reported; the n-th call begins with another one. */
-static struct special *special_next(struct mixed *m, const struct array_call *a, bool *activep)
+/*
+ * Reports the first CR or so that can be reported, from `start` on; false where there is none. *activep: one had something
+ * to report, now or soon.
+ */
+static bool any_special(struct mixed *m, const struct array_call *a, size_t start, bool *activep, int *rcp)
 {
-	static uint32_t turn;
-	size_t start = m->specials ? contd__add(&turn, 1) % m->specials : 0;
-
 	*activep = false;
 	for (size_t k = 0; k < m->specials; k++) {
 		struct special *s = &m->special[(start + k) % m->specials];
+		bool untold;
+		int class;
 
 		if (!special_active(s, a))
 			continue;
 		*activep = true;
-		if (special_complete(s, a))
-			return s;
+		if (!special_complete(s, a) || !special_take(s))
+			continue;
+		class = special_report(s, a->statuses == MPI_STATUS_IGNORE ? NULL : a->statuses, &untold);
+		*a->completed = true;
+		*a->index = (int)s->at;
+		*rcp = class ? contd__mpi->cr_raise(s->cr, class, !untold) : MPI_SUCCESS;
+		return true;
 	}
-	return NULL;
-}
-
-static int any_special(struct special *s, const struct array_call *a)
-{
-	bool untold;
-	int class = special_report(s, a->statuses == MPI_STATUS_IGNORE ? NULL : a->statuses, &untold);
-
-	*a->completed = true;
-	*a->index = (int)s->at;
-	return class ? contd__mpi->cr_raise(s->cr, class, !untold) : MPI_SUCCESS;
+	return false;
 }
 
 static int mixed_any(struct mixed *m, const struct array_call *a)
 {
+	static uint32_t turn; /* the n-th call begins with another one */
+	size_t start = m->specials ? contd__add(&turn, 1) % m->specials : 0;
 	struct array_call plain = *a;
-	struct special *s;
 	bool active;
 	int rc;
 
 	/* Whoever is first in one call is last in the next, so that neither keeps the other from being reported. */
 	m->specials_first = !m->specials_first;
-	s = special_next(m, a, &active);
-	if (s && m->specials_first)
-		return any_special(s, a);
+	if (m->specials_first && any_special(m, a, start, &active, &rc))
+		return rc;
 	plain.requests = m->plain;
 	rc = original_test_any(&plain);
 	handles_back(m, a);
 	if (rc != MPI_SUCCESS || (*a->completed && *a->index != MPI_UNDEFINED))
 		return rc;
-	if (s)
-		return any_special(s, a);
+	if (any_special(m, a, start, &active, &rc))
+		return rc;
 	if (active) {
 		/* MPI may have found nothing active, and not have tried. */
 		contd__mpi->progress(PROGRESS);
@@ -562,7 +588,7 @@ static int mixed_some(struct mixed *m, const struct array_call *a)
 		if (!special_active(s, a))
 			continue;
 		active = true;
-		if (!special_complete(s, a))
+		if (!special_complete(s, a) || !special_take(s))
 			continue;
 		s->class = special_report(s, status_of(a, (size_t)found), &mine);
 		if (s->class) {

@@ -122,6 +122,14 @@ bool contd__cr_report(struct contd__cr *cr)
 	return complete;
 }
 
+void contd__cr_report_not(struct contd__cr *cr)
+{
+	if (cr->revised)
+		contd__cr_start(cr); /* which what was registered meanwhile waits for */
+	else
+		contd__cr_registered(cr);
+}
+
 /* ----------------------------------------------------------------------------------------------------- failures --- */
 
 static void failure_over_sig(struct contd__failure *f)

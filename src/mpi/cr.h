@@ -109,6 +109,9 @@ int contd__cr_start(struct contd__cr *cr);
 /* A completion call reports it complete: inactive again. False if something was registered meanwhile: it is not. */
 bool contd__cr_report(struct contd__cr *cr);
 
+/* It was active and has just been reported complete, but the call that did so reports nothing: it is active as before. */
+void contd__cr_report_not(struct contd__cr *cr);
+
 /* One of its continuations failed. `told`: an error handler has heard of it. f belongs to the queue from now on. */
 void contd__cr_fail_sig(struct contd__cr *cr, struct contd__failure *f, bool told);
 
