@@ -23,11 +23,18 @@
 
 struct contd__cr;
 
+/* `hooked` of a persistent request. */
+enum {
+	HANDLE_IDLE,   /* no continuation waits for it */
+	HANDLE_HOOKED, /* one does */
+	HANDLE_FREED   /* the same, and the program has freed it */
+};
+
 struct contd__handle {
 	struct cds_lfht_node node;
 	MPI_Request request;
 	struct contd__cr *cr; /* NULL: a persistent request */
-	uint32_t hooked;      /* persistent: its continuation is outstanding */
+	uint32_t hooked;      /* persistent: is its continuation outstanding? */
 	uint32_t told;        /* persistent: what MPI has told of its completion is in `status`: told.h */
 	MPI_Comm comm;        /* persistent: its communicator, or MPI_COMM_NULL: not known */
 	MPI_Status status;

@@ -392,8 +392,10 @@ static int on_Request_free(MPI_Request *request)
 	if (!h)
 		return NEXT.Request_free(request);
 	if (!h->cr) {
-		if (contd__load_acquire(&h->hooked)) /* what polls it would use it after its end */
-			return contd__mpi_error(MPI_ERR_REQUEST);
+		if (contd__portable_free_later(h)) {
+			*request = MPI_REQUEST_NULL;
+			return MPI_SUCCESS;
+		}
 		contd__handle_remove(h);
 		return NEXT.Request_free(request);
 	}

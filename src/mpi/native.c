@@ -18,6 +18,8 @@ static uint32_t stopped;
 static struct __cds_lfs_stack stale; /* CRs that may be complete without saying so; pushed anywhere */
 
 static int cr_free(MPI_Request *request);
+static int hooked_free(MPI_Request *request);
+static int freed_free(MPI_Request *request);
 
 static inline struct contd__ompi_request *inside(MPI_Request request)
 {
@@ -54,6 +56,31 @@ static void status_mend(struct contd__ompi_request *request)
 }
 
 /*
+ * A persistent request stays the program's while its continuation is outstanding, and MPI_Request_free may come before its
+ * completion: MPI would give the request back without calling us, and to another operation. So while it is hooked its free
+ * function is hooked_free; and who exchanges that first decides. The completer puts Open MPI's own back, and from then on
+ * the request is the program's; or MPI_Request_free puts freed_free, and the request is given back with the set.
+ */
+static int hooked_free(MPI_Request *request)
+{
+	struct contd__ompi_request *r = inside(*request);
+	contd__ompi_free *expected = hooked_free;
+
+	CONTD_TESTPOINT("hooked_free");
+	if (!contd__cas(&r->free, &expected, freed_free))
+		return expected(request); /* it has completed meanwhile */
+	*request = MPI_REQUEST_NULL;
+	return MPI_SUCCESS;
+}
+
+/* Freed, and not complete: the program has no handle any more that could be freed. */
+static int freed_free(MPI_Request *request)
+{
+	(void)request;
+	return MPI_ERR_REQUEST;
+}
+
+/*
  * The operation is complete, and this is the only one who deals with it. Any context of MPI's, locks held maybe.
  * Returns what the callback returns.
  */
@@ -68,9 +95,14 @@ static int op_complete(struct contd__op *op)
 		O.grequest_query(request, &request->status);
 	status_mend(request);
 	status = request->status;
-	if (persistent)
-		request->state = OMPI_INACTIVE; /* the draft, 3.11.2: inactive when the continuation runs */
 	request->complete_cb = NULL;
+	if (persistent) {
+		request->state = OMPI_INACTIVE; /* the draft, 3.11.2: inactive when the continuation runs */
+		/* Release, after the state: a thread that finds the request's own function finds it inactive (hooked). */
+		op->freed = contd__xchg(&request->free, op->free) == freed_free;
+	}
+	op->type = (int8_t)request->type;
+	op->object = request->object;
 	/*
 	 * Mark it complete, where Open MPI has not (the callback was missed). Nobody sleeps on it: its handle is gone,
 	 * or it is persistent, and those are waited for by looking again and again (mpi/calls.c). Unless a thread that
@@ -108,13 +140,22 @@ static void op_recheck(struct contd__op *op)
 		op_complete(op);
 }
 
+/* Is it persistent, and waits for its callback? */
+static bool hooked(MPI_Request request)
+{
+	const struct contd__ompi_request *r = inside(request);
+
+	/* Not by the callback, which Open MPI takes away before it calls it. Acquire: pairs with the exchange in op_complete. */
+	return contd__load_acquire(&r->free) == hooked_free;
+}
+
 /*
  * Generalized requests count as pending, complete or not: what is complete is finished, and that calls free_fn, before the
  * continuation; what has been hooked is given back after it.
  */
 static bool complete_already(const struct contd__ompi_request *request)
 {
-	if (request->type == OMPI_TYPE_GEN)
+	if (request->type == OMPI_TYPE_GEN || request->free == hooked_free)
 		return false;
 	/* Acquire: the status was written before. */
 	return request->state == OMPI_INACTIVE || contd__load_acquire(&request->complete) == OMPI_COMPLETED;
@@ -127,17 +168,23 @@ static int keep_it(MPI_Request *request)
 	return MPI_SUCCESS;
 }
 
-static void tell(const struct contd__ompi_request *request, const MPI_Status *status)
+static void tell(int type, void *object, int error)
 {
-	struct contd__ompi_request likeness = *request;
+	struct contd__ompi_request likeness = {.references = 1,
+					       .type = type,
+					       .status = contd__status_empty,
+					       .complete = OMPI_COMPLETED,
+					       .state = OMPI_ACTIVE,
+					       .f_to_c_index = MPI_UNDEFINED,
+					       .free = keep_it,
+					       .object = object};
 	MPI_Request handle = (MPI_Request)(void *)&likeness;
 
-	likeness.free = keep_it;
-	likeness.status = *status;
+	likeness.status.MPI_ERROR = error;
 	/* Open MPI's own file operations (4.1) do not say which file they are of, and MPI_Wait falls over that. */
-	if (!request->object && request->type == OMPI_TYPE_IO)
+	if (!object && type == OMPI_TYPE_IO)
 		likeness.object = (void *)MPI_FILE_NULL;
-	else if (!request->object)
+	else if (!object)
 		likeness.type = OMPI_TYPE_GEN; /* MPI_COMM_WORLD's handler */
 	O.errhandler_request_invoke(1, &handle, "MPI_Continue");
 }
@@ -161,7 +208,7 @@ static int finish_complete(MPI_Request *handle, MPI_Status *to)
 	if (to)
 		*to = request->status;
 	if (__builtin_expect(code != MPI_SUCCESS, 0))
-		tell(request, &request->status);
+		tell(request->type, request->object, code);
 	if (request->persistent) {
 		request->state = OMPI_INACTIVE;
 	} else {
@@ -179,10 +226,11 @@ static void ops_tell(struct contd__set *set)
 		/* Acquire: of a failed continuation others may just be finishing. */
 		if (set->results && contd__load_acquire(&op->state) != OP_DONE)
 			continue;
-		if (!op->failed)
+		if (op->error == MPI_SUCCESS)
 			continue;
-		op->failed = false;
-		tell(inside(op->request), set->results ? &set->results[i] : &inside(op->request)->status);
+		/* Of a persistent request nothing is left but what was put down: the program may have started or freed it. */
+		tell(op->type, op->object, op->error);
+		op->error = MPI_SUCCESS;
 	}
 }
 
@@ -191,9 +239,9 @@ static void ops_release(struct contd__set *set)
 	for (uint32_t i = 0; i < set->count; i++) {
 		struct contd__op *op = &set->op[i];
 
-		if (op->failed)
+		if (op->error)
 			ops_tell(set);
-		if (!op->persistent)
+		if (!op->persistent || op->freed)
 			inside(op->request)->free(&op->request);
 		if (op->backend)
 			contd__general_release(op->backend); /* Open MPI does not notice errors of a free_fn either */
@@ -427,13 +475,6 @@ static int cr_raise(struct contd__cr *cr, int class, bool told)
 	return class;
 }
 
-static bool hooked(MPI_Request request)
-{
-	const struct contd__ompi_request *r = inside(request);
-
-	return r->complete_cb == op_hook && r->persistent && r->state != OMPI_INACTIVE;
-}
-
 static size_t specials(size_t count, const MPI_Request *requests)
 {
 	bool look = contd__load(&persistent_hooked) != 0;
@@ -455,7 +496,7 @@ static enum contd__seen peek(MPI_Request request, MPI_Status *status)
 	if (r->state == OMPI_INACTIVE) /* MPI_REQUEST_NULL too; what is complete from the start is active */
 		return SEEN_NOTHING;
 	/* A hooked one becomes inactive when its continuation runs. Acquire: the status was written before. */
-	if (contd__load_acquire(&r->complete) != OMPI_COMPLETED || r->complete_cb == op_hook)
+	if (contd__load_acquire(&r->complete) != OMPI_COMPLETED || hooked(request))
 		return SEEN_PENDING;
 	if (r->type == OMPI_TYPE_GEN)
 		O.grequest_query(r, &r->status);
@@ -543,7 +584,7 @@ static int look(const struct contd__mpi_attach *a, const struct contd_group *gro
 		} else if (!complete_already(r)) {
 			const void *complete = contd__load(&r->complete);
 
-			if (r->complete_cb)
+			if (r->complete_cb || hooked(a->requests[i]))
 				return MPI_ERR_REQUEST; /* one continuation an operation, ours or Open MPI's own */
 			if (complete != OMPI_PENDING && complete != OMPI_COMPLETED)
 				return MPI_ERR_REQUEST; /* a thread sleeps on it: MPI 4.1, 11.6.2 */
@@ -605,8 +646,11 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 	}
 	if (set->results)
 		contd__add(&set->references, 1);
-	if (op->persistent)
+	if (op->persistent) {
 		contd__add(&persistent_hooked, 1);
+		op->free = r->free;
+		contd__store_release(&r->free, hooked_free); /* pairs with the exchanges in op_complete and hooked_free */
+	}
 	/* Release: pairs with the acquire in recheck_slot. */
 	contd__store_release(&set->count, set->count + 1);
 	r->complete_cb_data = op;
@@ -713,7 +757,7 @@ static void quick_release(MPI_Request request, int code)
 
 	if (contd__mpi_thread_may()) {
 		if (code != MPI_SUCCESS)
-			tell(r, &r->status);
+			tell(r->type, r->object, r->status.MPI_ERROR);
 		r->free(&request);
 		return;
 	}
@@ -731,7 +775,7 @@ static void quick_drain(void)
 
 		next = r->complete_cb_data;
 		if (r->status.MPI_ERROR != MPI_SUCCESS)
-			tell(r, &r->status);
+			tell(r->type, r->object, r->status.MPI_ERROR);
 		r->free(&request);
 	}
 }

@@ -20,6 +20,7 @@
 
 struct contd__ompi_request;
 typedef int contd__ompi_callback(struct contd__ompi_request *request);
+typedef int contd__ompi_free(MPI_Request *request);
 
 struct contd__ompi_request {
 	void *class;
@@ -34,7 +35,7 @@ struct contd__ompi_request {
 	bool persistent;
 	int f_to_c_index; /* MPI_UNDEFINED: no Fortran handle */
 	int (*start)(size_t count, MPI_Request *requests);
-	int (*free)(MPI_Request *request);
+	contd__ompi_free *free;
 	int (*cancel)(struct contd__ompi_request *request, int flag);
 	contd__ompi_callback *complete_cb; /* returns 1: the request is not Open MPI's any more */
 	void *complete_cb_data;

@@ -124,11 +124,23 @@ static void lane_take_incoming(struct lane *l)
 	}
 }
 
+/* A persistent request that was freed while its continuation was outstanding: MPI gets it back when it is inactive. */
+static void free_now(struct contd__handle *h)
+{
+	MPI_Request request = h->request;
+
+	contd__handle_remove(h); /* before MPI gives the handle to another request */
+	NEXT.Request_free(&request);
+}
+
 /* What the persistent request's entry says ends before its continuation can run and start it again. */
 static void op_complete(struct contd__op *op, const MPI_Status *status)
 {
-	if (op->persistent)
-		contd__store_release(&((struct contd__handle *)op->backend)->hooked, 0);
+	struct contd__handle *h = op->persistent ? op->backend : NULL;
+
+	/* Pairs with the exchange in contd__portable_free_later; a release, too, for who finds it 0. */
+	if (h && contd__xchg(&h->hooked, HANDLE_IDLE) == HANDLE_FREED)
+		free_now(h);
 	contd__sub(&ops_pending, 1);
 	contd__op_done_sig(op, status);
 }
@@ -397,6 +409,13 @@ static bool may_be_empty(MPI_Request request, const MPI_Status *status)
 	       (contd__load(&contd__general_known) && contd__general_find(request)) || contd__instance_is(request);
 }
 
+bool contd__portable_free_later(struct contd__handle *h)
+{
+	uint32_t waits = HANDLE_HOOKED;
+
+	return contd__cas(&h->hooked, &waits, HANDLE_FREED);
+}
+
 /* Of a generalized request that MPI has just been asked about: how it has failed. Else MPI_SUCCESS. */
 static int error_kept(MPI_Request request)
 {
@@ -640,7 +659,7 @@ static void push(struct contd__set *set, MPI_Request request, MPI_Status *status
 	if (set->results)
 		contd__add(&set->references, 1);
 	if (h)
-		contd__store_release(&h->hooked, 1);
+		contd__store_release(&h->hooked, HANDLE_HOOKED);
 	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &P.lane[h != NULL].incoming}, &op->incoming);
 	CONTD_TESTPOINT("op_hooked");
 }

@@ -144,6 +144,10 @@ bool contd__recently_started(MPI_Request request);
 
 void contd__portable_cr_free(struct contd__cr *cr);
 
+/* MPI_Request_free of a persistent request: true, where its continuation waits for it; then it is freed when it has completed. */
+struct contd__handle;
+bool contd__portable_free_later(struct contd__handle *h);
+
 /* Look at pending operations, in turn, so many at least; how many were found complete. */
 uint32_t contd__portable_poll(uint32_t least);
 

@@ -148,11 +148,11 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 	struct contd__slot *slot = set->slot;
 	uint32_t generation = set->generation;
 
-	op->failed = status->MPI_ERROR != MPI_SUCCESS;
+	op->error = status->MPI_ERROR;
 	if (!set->results) {
 		if (op->status)
 			*op->status = *status; /* MPI_ERROR too: a continuation has no return code to look at */
-		if (op->failed)
+		if (op->error)
 			contd__store(&set->failed, 1);
 		/* From here on somebody may run the continuation and free the set. It is not run here: MPI may hold locks. */
 		event_done_sig(slot, generation);
@@ -161,7 +161,7 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 	set->results[op - set->op] = *status;
 	/* Release: pairs with the acquire in contd__invoke_revised. */
 	contd__store_release(&op->state, OP_DONE);
-	if (op->failed) {
+	if (op->error) {
 		contd__set_failed_sig(set, contd__mpi_error_class(status->MPI_ERROR));
 		contd__set_fire_sig(set);
 	}

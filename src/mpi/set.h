@@ -37,10 +37,16 @@ struct contd__op {
 	MPI_Status *status; /* the user's, or NULL */
 	uint32_t state;     /* enum contd__op_state */
 	bool persistent;
-	bool failed;                      /* of an error class; its error handler is to be called */
+	bool freed;                       /* native: persistent, and the program has freed it while it waited */
+	int8_t type;                      /* native: of the request */
+	int error;                        /* it failed so, and its error handler is to be called; else MPI_SUCCESS */
 	struct contd__instance *instance; /* of a template, or NULL: its complete_fn comes after the callback */
 	void *backend;                    /* a generalized request whose free_fn is held; portable: a persistent one's entry */
-	struct cds_lfs_node incoming;     /* of the portable backend */
+	union {
+		struct cds_lfs_node incoming;      /* portable, while it waits */
+		int (*free)(MPI_Request *request); /* native, while it waits: a persistent request's own */
+		void *object;                      /* native, when it has completed: whose error handler it is */
+	};
 };
 
 struct contd__set {
