@@ -122,11 +122,17 @@ static int op_complete(struct contd__op *op)
 
 static int op_hook(struct contd__ompi_request *request)
 {
-	struct contd__op *op = request->complete_cb_data;
 	uint32_t waits = OP_WAITS;
+	struct contd__op *op;
 
 	if (contd__load(&stopped))
 		return 0;
+	/*
+	 * Acquire: Open MPI has read the callback, by a plain load, and its data is read after that. Pairs with the store of
+	 * the callback in hook_one, which comes after that of the data and of all of *op.
+	 */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	op = contd__load(&request->complete_cb_data);
 	return contd__cas(&op->state, &waits, OP_TAKEN) ? op_complete(op) : 1;
 }
 
@@ -653,8 +659,11 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 	}
 	/* Release: pairs with the acquire in recheck_slot. */
 	contd__store_release(&set->count, set->count + 1);
-	r->complete_cb_data = op;
-	/* Sequentially consistent, before the look at `complete`: see the comment on operations. */
+	contd__store(&r->complete_cb_data, op);
+	/*
+	 * Sequentially consistent: before the look at `complete` (see the comment on operations), and after what op_hook
+	 * reads.
+	 */
 	contd__store_seq(&r->complete_cb, op_hook);
 	CONTD_TESTPOINT("op_hooked");
 	op_recheck(op);
