@@ -97,6 +97,15 @@ static void has_sched(pid_t tid, int policy, int priority, int level)
 		cr_assert_eq(getpriority(PRIO_PROCESS, (id_t)tid), level, "%d", getpriority(PRIO_PROCESS, (id_t)tid));
 }
 
+/* The tests may have been started with another nice value or policy, which threads inherit. */
+static void own_sched(int level)
+{
+	struct sched_param none = {0};
+
+	cr_assert_eq(sched_setscheduler(0, SCHED_OTHER, &none), 0);
+	cr_assert_eq(setpriority(PRIO_PROCESS, 0, level), 0);
+}
+
 static bool may_be_real_time(void)
 {
 	struct sched_param param = {.sched_priority = 5}, none = {0};
@@ -232,15 +241,17 @@ Test(configure, daemon_settings_that_are_malformed)
 	}
 }
 
-Test(configure, daemon_sched)
+/* The program itself has this nice value. */
+static void daemon_sched(int own)
 {
 	pid_t tid;
 
 	if (!may_be_real_time())
 		cr_skip_test("no privilege for SCHED_FIFO here");
+	own_sched(own);
 	start(CONTD_AGENT_BLOCK);
 	tid = daemon_thread();
-	has_sched(tid, SCHED_OTHER, 0, 0);
+	has_sched(tid, SCHED_OTHER, 0, own);
 	must(set_daemon(NULL, NULL, "fifo:5"));
 	has_sched(tid, SCHED_FIFO, 5, 0);
 	must(set_daemon(NULL, NULL, "rr"));
@@ -256,12 +267,22 @@ Test(configure, daemon_sched)
 	must(set_daemon(NULL, NULL, "other"));
 	has_sched(tid, SCHED_OTHER, 0, 0);
 	/* The thread that configured is as it was; and what is in force holds for the next daemon. */
-	has_sched(0, SCHED_OTHER, 0, 0);
+	has_sched(0, SCHED_OTHER, 0, own);
 	must(set_daemon(NULL, NULL, "fifo:7"));
 	must(configure_agent(CONTD_AGENT_REGION));
 	must(configure_agent(CONTD_AGENT_TICK));
 	has_sched(daemon_thread(), SCHED_FIFO, 7, 0);
 	cr_assert_eq(contd_fini(), 0);
+}
+
+Test(configure, daemon_sched)
+{
+	daemon_sched(0);
+}
+
+Test(configure, daemon_sched_of_a_nice_program)
+{
+	daemon_sched(10);
 }
 
 Test(configure, daemon_sched_without_privilege)
@@ -274,6 +295,7 @@ Test(configure, daemon_sched_without_privilege)
 
 	if (geteuid() != 0)
 		cr_skip_test("only root has privileges to drop");
+	own_sched(0);
 	setrlimit(RLIMIT_RTPRIO, &none);
 	setrlimit(RLIMIT_NICE, &none);
 	start(CONTD_AGENT_TICK);
