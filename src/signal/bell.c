@@ -139,14 +139,13 @@ static int send(struct contd__peer *peer, uint32_t armed)
 {
 	const struct contd__page *page = peer->page;
 	uint32_t thread = armed ? armed : (uint32_t)page->pid;
-	siginfo_t info = {.si_code = SI_QUEUE};
+	siginfo_t info = {.si_code = CONTD_SI_CODE};
 	int fd = peer->pidfd, rc = 0;
 	unsigned flags = 0;
 
 	if (!still_there(peer))
 		return -ESRCH;
 	info.si_signo = page->signal_number; /* pidfd_send_signal(2) compares it with the signal */
-	info.si_pid = (pid_t)syscall(SYS_getpid);
 	info.si_value.sival_ptr = (void *)(uintptr_t)page->mark;
 	/*
 	 * A descriptor, not a number: a process or thread that has ended is never mistaken for another one that got its

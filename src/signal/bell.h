@@ -14,6 +14,7 @@
 #ifndef CONTD_SIGNAL_BELL_H
 #define CONTD_SIGNAL_BELL_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,6 +26,13 @@
 /* linux/pidfd.h of Linux 6.9; Debian 12's headers are older than what it may run on. */
 #define CONTD_PIDFD_THREAD 0200u /* O_EXCL */
 #define CONTD_PIDFD_SIGNAL_THREAD 1u
+
+/*
+ * What every signal of contd's says of itself, those too that no timer sends: the kernel drops pending signals of timers at
+ * exec(2), and a signal that is still there then kills a program that has no handler for it. sigqueue's SI_QUEUE stays. Any
+ * code below 0 may be sent, but for SI_TKILL: rt_sigqueueinfo(2).
+ */
+#define CONTD_SI_CODE SI_TIMER
 
 struct contd__peer {
 	struct contd_bell bell; /* first */

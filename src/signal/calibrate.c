@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "dispatch/group.h"
@@ -70,12 +69,7 @@ static void *send_some(void *data)
 	struct timespec ts = {0, PERIOD_NS};
 
 	while (!contd__load(&s->stop)) {
-		union sigval mark = {.sival_ptr = &contd__signals};
-		siginfo_t info = {.si_code = SI_QUEUE};
-
-		info.si_pid = contd__signals.pid;
-		info.si_value = mark;
-		syscall(SYS_rt_tgsigqueueinfo, contd__signals.pid, contd__load(&s->to->tid), contd__signals.signal_number, &info);
+		contd__queue_sig(contd__load(&s->to->tid));
 		nanosleep(&ts, NULL);
 	}
 	return NULL;

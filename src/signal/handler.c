@@ -18,23 +18,25 @@ static bool chained(int signo)
 }
 
 /*
- * contd's timers and notifications carry a mark. Where nobody else has the signal, any that a timer or a thread of this
- * process sends is taken as a request to look.
+ * contd's timers, notifications and rings carry a mark. Where nobody else has the signal, any that a timer or a thread of
+ * this process sends is taken as a request to look.
  */
 static bool ours(int signo, const siginfo_t *info)
 {
-	if (info->si_code == SI_QUEUE)
-		return info->si_value.sival_ptr == &contd__signals || info->si_value.sival_ptr == &contd__signals.bell_mark;
-	if (info->si_code == SI_TIMER)
-		return info->si_value.sival_ptr == &contd__signals || !chained(signo);
-	return info->si_code == SI_TKILL && !chained(signo);
+	const void *mark = info->si_value.sival_ptr;
+
+	if (info->si_code == CONTD_SI_CODE &&
+	    (mark == &contd__signals || mark == &contd__signals.notice_mark || mark == &contd__signals.bell_mark))
+		return true;
+	return (info->si_code == SI_TIMER || info->si_code == SI_TKILL) && !chained(signo);
 }
 
+/* Of a signal that is ours. */
 static enum contd__interruption kind_of(const siginfo_t *info)
 {
-	if (info->si_code == SI_TIMER)
-		return BY_TIMER;
-	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == &contd__signals.bell_mark ? BY_BELL : BY_NOTICE;
+	if (info->si_code == SI_TKILL || info->si_value.sival_ptr == &contd__signals.notice_mark)
+		return BY_NOTICE;
+	return info->si_value.sival_ptr == &contd__signals.bell_mark ? BY_BELL : BY_TIMER;
 }
 
 static void pass_on(int signo, siginfo_t *info, void *context)

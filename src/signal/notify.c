@@ -18,25 +18,31 @@
 	} while (0)
 
 /* rt_tgsigqueueinfo(2) is a plain system call; unlike pthread_sigqueue(3) it needs no more than the thread's number. */
+bool contd__queue_sig(int32_t tid)
+{
+	siginfo_t info = {.si_code = CONTD_SI_CODE};
+
+	info.si_value.sival_ptr = &contd__signals.notice_mark;
+	return syscall(SYS_rt_tgsigqueueinfo, contd__signals.pid, tid, contd__signals.signal_number, &info) == 0;
+}
+
+/* With `senders` counted; false: it is nobody's any more. */
 static bool send_signal(struct contd__attached *a)
 {
-	bool sent = false;
 	int saved = errno;
-	int32_t tid;
-	siginfo_t info = {.si_code = SI_QUEUE};
+	int32_t tid = contd__load_seq(&a->tid);
+	bool sent;
 
-	info.si_pid = contd__signals.pid;
-	info.si_value.sival_ptr = &contd__signals; /* the mark that the handler knows its own by */
-
-	contd__add(&a->senders, 1);
-	tid = contd__load_seq(&a->tid);
 	CONTD_TESTPOINT("notify_before_send");
-	if (tid)
-		sent = syscall(SYS_rt_tgsigqueueinfo, contd__signals.pid, tid, contd__signals.signal_number, &info) == 0;
-	contd__sub(&a->senders, 1);
-	if (tid && !sent)
-		COUNT(notify_failed); /* EAGAIN: RLIMIT_SIGPENDING; it stays ready, others will look */
+	if (!tid)
+		return false;
+	sent = contd__queue_sig(tid);
 	errno = saved;
+	if (sent) {
+		COUNT(notifications);
+	} else {
+		COUNT(notify_failed); /* EAGAIN: RLIMIT_SIGPENDING; it stays ready, others will look */
+	}
 	return sent;
 }
 
@@ -62,10 +68,8 @@ static bool interrupt_counted(struct contd__attached *a, bool whatever)
 		contd__tick_at_sig(a, at);
 		return true;
 	}
-	if (send_signal(a)) {
-		COUNT(notifications);
+	if (send_signal(a))
 		return true;
-	}
 	contd__xchg(&a->signalled, 0);
 	return false;
 }

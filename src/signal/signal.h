@@ -64,7 +64,8 @@ struct contd__signals {
 	uint64_t notice_ticks; /* the same for a signal from another processor */
 	uint32_t listens;      /* peers can find this process */
 	uint32_t rung;         /* one has rung */
-	char bell_mark;        /* its address marks the signals of peers, as that of the whole marks our own */
+	char notice_mark;      /* its address marks notifications, as that of the whole marks ticks */
+	char bell_mark;        /* and that of this one marks the signals of peers */
 	struct sigaction before[_NSIG]; /* CONTD_SIGNAL_CHAIN: of each signal that is, or once was, contd's */
 };
 
@@ -108,6 +109,9 @@ void contd__ring_sig(int32_t tid);
 
 /* Tick once at that time, whatever the agent: a notification was put off. */
 void contd__tick_at_sig(struct contd__attached *a, uint64_t at);
+
+/* Send a notification to that thread of this process; false: the kernel refuses, errno says why. */
+bool contd__queue_sig(int32_t tid);
 
 /* 1 if an attached thread has been or is being interrupted. */
 int contd__notify_sig(void);

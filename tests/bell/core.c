@@ -573,6 +573,43 @@ static void other_program(void)
 	DISMISS(c);
 }
 
+/* A ring that is kept back until the exec. The new program lets it through: nothing may be left of it. */
+static void execs_when_rung(int fd)
+{
+	char text[16];
+	sigset_t ours, pending;
+
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGRTMAX - 3);
+	start_attached();
+	pend();
+	contd_compute_begin();
+	contd_compute_end(); /* the bell stays armed */
+	CHECK(contd__load_seq(&contd__dispatch.page->armed.by.thread) != 0);
+	CHECK(pthread_sigmask(SIG_BLOCK, &ours, NULL) == 0);
+	tell(fd, 'a');
+	CHECK(hear(fd) == 'r');
+	CHECK(sigpending(&pending) == 0 && sigismember(&pending, SIGRTMAX - 3) == 1);
+	CHECK(fcntl(fd, F_SETFD, 0) == 0);
+	snprintf(text, sizeof(text), "%d", fd);
+	execl("/proc/self/exe", "core", "after_exec", text, (char *)NULL);
+	_exit(3);
+}
+
+static void rung_before_exec(void)
+{
+	struct child c = begin(execs_when_rung);
+	struct contd_bell *bell;
+
+	CHECK(hear(c.fd) == 'a');
+	CHECK(contd_bell_open(job, 1, &bell) == 0);
+	CHECK(contd_bell_ring(bell) == 1);
+	tell(c.fd, 'r');
+	CHECK(hear(c.fd) == 'n'); /* it is the new program */
+	contd_bell_close(bell);
+	DISMISS(c);
+}
+
 /* A name of this user's, held by a process that has no page: without contd, or of another version. */
 static void squats(int fd)
 {
@@ -940,6 +977,7 @@ static const struct {
 	{"ringer_died", ringer_died},
 	{"recycled", recycled},
 	{"other_program", other_program},
+	{"rung_before_exec", rung_before_exec},
 	{"versions", versions},
 	{"forked", forked},
 	{"names", names},
@@ -962,7 +1000,12 @@ static void hung(int signo)
 int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "after_exec") == 0) {
+		sigset_t ours;
+
 		this_case = argv[1];
+		sigemptyset(&ours);
+		sigaddset(&ours, SIGRTMAX - 3);
+		CHECK(pthread_sigmask(SIG_UNBLOCK, &ours, NULL) == 0);
 		tell(atoi(argv[2]), 'n');
 		return hear(atoi(argv[2])) == 'x' ? 0 : 4;
 	}

@@ -173,6 +173,105 @@ static void exec_in_child(void)
 	end();
 }
 
+/* -------------------------------------------------------------------------------- exec by a thread that is attached --- */
+
+/* What is pending for a thread stays so over exec, but the handler does not: a signal of contd's would kill the program. */
+static char after_case[] = "after_exec";
+
+static void after_exec(void)
+{
+	struct sigaction now;
+	sigset_t pending, ours;
+
+	CHECK_SYS(sigaction(OURS, NULL, &now));
+	CHECK(now.sa_handler == SIG_DFL);
+	CHECK_SYS(sigpending(&pending));
+	CHECK_EQ(sigismember(&pending, OURS), 0);
+	sigemptyset(&ours);
+	sigaddset(&ours, OURS);
+	pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
+	work(200000);
+}
+
+static void become(char *which)
+{
+	static char path[4096];
+	char *argv[] = {path, which, NULL};
+
+	if (readlink("/proc/self/exe", path, sizeof(path) - 1) > 0)
+		execv(path, argv);
+	DIE("execv: %s", strerror(errno));
+}
+
+static void ignore_status(int status, void *data)
+{
+	(void)status;
+	(void)data;
+}
+
+static void *complete(void *event)
+{
+	MUST(contd_event_complete(event, 0));
+	return NULL;
+}
+
+/* A notification is kept back until the exec. */
+static void exec_notified(void)
+{
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE};
+	struct contd_event event = CONTD_EVENT_INIT, *events[] = {&event};
+	struct contd_config c = {.size = sizeof(c), .agent = CONTD_AGENT_CALLER};
+	struct contd_group *group;
+	sigset_t ours, pending;
+	pthread_t thread;
+
+	MUST(contd_init(&c));
+	MUST(contd_thread_attach(NULL));
+	MUST(contd_group_create(&attr, &group));
+	MUST(contd_event_continue(1, events, ignore_status, NULL, group, NULL));
+	sigemptyset(&ours);
+	sigaddset(&ours, OURS);
+	pthread_sigmask(SIG_BLOCK, &ours, NULL);
+	CHECK_EQ(pthread_create(&thread, NULL, complete, &event), 0);
+	pthread_join(thread, NULL);
+	CHECK_SYS(sigpending(&pending));
+	CHECK_EQ(sigismember(&pending, OURS), 1);
+	become(after_case);
+}
+
+static void exec_while_notified(void)
+{
+	ticking_begin();
+	feed_begin(NULL);
+	COMPUTE_UNTIL(atomic_load(&feed_ran) > 20);
+	become(after_case);
+}
+
+static void exec_often(void (*how)(void), int times)
+{
+	for (int i = 0; i < times; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			how();
+			_exit(3);
+		}
+		child_ends_with(pid, 0);
+	}
+}
+
+static void exec_of_attached(void)
+{
+	exec_often(exec_notified, 3);
+}
+
+static void exec_beside_completer(void)
+{
+	exec_often(exec_while_notified, 100);
+}
+
+/* ------------------------------------------------------------------------------------------------ vfork and others --- */
+
 /* The child of vfork() runs in the parent's memory, on the thread's stack; the thread itself is stopped. */
 static void many_vforks(void)
 {
@@ -303,6 +402,8 @@ static const struct coexist_case cases[] = {
 	{"in_regions", forks_in_regions},
 	{"in_guards", forks_in_guards},
 	{"exec", exec_in_child},
+	{"exec_of_attached", exec_of_attached},
+	{"exec_beside_completer", exec_beside_completer},
 	{"vfork", many_vforks},
 	{"clone", many_clones},
 	{"clone_memory", many_clones_of_memory},
@@ -310,8 +411,9 @@ static const struct coexist_case cases[] = {
 	{"system", many_systems},
 	{"popen", many_popens},
 	{"threads", forks_of_threads},
-	/* no test, but what the children of "exec" become */
+	/* no test, but what those become that call exec */
 	{.name = "child_of_exec", child_of_exec},
+	{.name = "after_exec", after_exec},
 };
 
 COEXIST_CASES(cases)

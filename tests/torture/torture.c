@@ -871,7 +871,7 @@ void __wrap_contd__handler(int signo, siginfo_t *info, void *context)
 	took = now_ns() - begin;
 	while (took > worst && !contd__cas(&worst_handler_ns, &worst, took))
 		;
-	contd__add(&handled[info->si_code == SI_TIMER ? 0 : info->si_code == SI_QUEUE ? 1 : 2], 1);
+	contd__add(&handled[info->si_code != SI_TIMER ? 2 : info->si_value.sival_ptr == &contd__signals.notice_mark], 1);
 	contd__add(&handler_log2[took ? 63 - __builtin_clzll(took) : 0], 1);
 	errno = before;
 }
