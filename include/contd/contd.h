@@ -478,7 +478,7 @@ struct contd_stats {
 	uint64_t cancelled;
 	uint64_t ticks;         /* timer signals handled on attached threads */
 	uint64_t notifications; /* notification signals sent */
-	uint64_t notify_failed; /* notification signals that the kernel refused (queue full) */
+	uint64_t notify_failed; /* notifications that the kernel refused (queue full): a tick came instead */
 	uint64_t guarded;       /* signals that arrived under a guard */
 	uint64_t overruns;      /* timer expirations merged by the kernel: timer_getoverrun(2) */
 	uint64_t handler_ns;    /* time spent in the handler */

@@ -41,9 +41,11 @@ static bool send_signal(struct contd__attached *a)
 	if (sent) {
 		COUNT(notifications);
 	} else {
-		COUNT(notify_failed); /* EAGAIN: RLIMIT_SIGPENDING; it stays ready, others will look */
+		/* EAGAIN: RLIMIT_SIGPENDING. The signal of a timer has had its place in the queue since timer_create(2). */
+		COUNT(notify_failed);
+		contd__tick_at_sig(a, contd__ticks());
 	}
-	return sent;
+	return true;
 }
 
 /*

@@ -242,6 +242,40 @@ Test(signal, a_notification_that_was_swallowed_is_sent_again)
 	cr_assert_eq(contd_fini(), 0);
 }
 
+/* The queue of signals has no room: the thread's timer, whose signal has its place from the start, comes instead. */
+Test(signal, a_notification_that_the_kernel_refuses_comes_by_timer)
+{
+	struct rlimit none, before;
+	struct contd_group *g;
+	struct contd_stats s;
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	helper_create(&other, false);
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
+	cr_assert_eq(getrlimit(RLIMIT_SIGPENDING, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	cr_assert_eq(setrlimit(RLIMIT_SIGPENDING, &none), 0);
+	helper_do(&other, job_complete, &e1);
+	compute_until(runs(&t1));
+	s = stats_now();
+	cr_assert_eq(s.notify_failed, 1);
+	cr_assert_eq(s.notifications, 0);
+	/* The next one goes the usual way. */
+	cr_assert_eq(setrlimit(RLIMIT_SIGPENDING, &before), 0);
+	helper_do(&other, job_complete, &e2);
+	compute_until(runs(&t2));
+	s = stats_now();
+	cr_assert_eq(s.notify_failed, 1);
+	cr_assert_eq(s.notifications, 1);
+	helper_join(&other);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
 Test(signal, what_a_scan_leaves_comes_without_a_call)
 {
 	enum { N = 500 };
