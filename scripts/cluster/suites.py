@@ -14,6 +14,19 @@ PROVIDERS = {"tcp": "tcp", "rxm": "tcp", "udp": "udp", "rxd": "udp", "shm": "shm
 MPIRUN = re.compile(r"^(mpirun|mpiexec|orterun|prterun)([._-][a-z0-9.]+)?$")
 
 
+def mpi_of(program):
+    """The MPI whose launcher this is, by its name, or by its folder's where that does not tell; or None."""
+    name = os.path.basename(program)
+    if not MPIRUN.match(name):
+        return None
+    for path in (name, program):
+        if "mpich" in path or "hydra" in path:
+            return "mpich"
+        if "openmpi" in path or "orterun" in path or "prterun" in path:
+            return "openmpi"
+    return "openmpi"
+
+
 class Problem(Exception):
     """What keeps the tests from being run, as a sentence that says what to do."""
 
@@ -116,9 +129,7 @@ class Build:
         for flavour in ("openmpi", "mpich"):
             if program and program == self.mpirun(flavour):
                 return flavour
-        if MPIRUN.match(os.path.basename(program)):
-            return "mpich" if "mpich" in program or "hydra" in program else "openmpi"
-        return None
+        return mpi_of(program)
 
     def version(self):
         try:
@@ -248,8 +259,7 @@ def select(tests, options):
 
 def test_starts(test):
     """The MPIs whose launchers stand somewhere in the test's command."""
-    return {"mpich" if "mpich" in word else "openmpi" for word in test.command
-            if MPIRUN.match(os.path.basename(word)) and word.startswith("/")}
+    return {mpi_of(word) for word in test.command if mpi_of(word) and word.startswith("/")}
 
 
 def base(provider):
