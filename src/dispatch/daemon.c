@@ -494,10 +494,9 @@ static void rouse(void)
 	syscall(SYS_futex, &S.changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+/* Its descriptor stays: dispatcher.h says until when. */
 static void end_locked(void)
 {
-	int fd;
-
 	if (!S.runs)
 		return;
 	contd__store_seq(&S.stop, 1);
@@ -506,9 +505,6 @@ static void end_locked(void)
 	S.runs = false;
 	contd__store(&D.daemon_mode, 0);
 	contd__store(&S.tid, 0);
-	fd = contd__xchg(&D.daemon_fd, -1);
-	if (fd >= 0)
-		close(fd);
 }
 
 /* How it waits: the settings' choice, or ticks where they know of no daemon. */
@@ -517,7 +513,7 @@ static uint32_t mode(void)
 	return D.config.agent >= CONTD_AGENT_TICK ? (uint32_t)D.config.agent : CONTD_AGENT_TICK;
 }
 
-/* For agent "block"; the descriptor stays until the thread ends. */
+/* For agent "block". */
 static int set_mode_locked(void)
 {
 	if (mode() == CONTD_AGENT_BLOCK && D.daemon_fd < 0) {

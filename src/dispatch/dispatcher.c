@@ -118,6 +118,17 @@ static void settle(const struct contd_config *c)
 	contd__store(&D.late_ticks, (uint64_t)((double)c->watchdog_ns * D.ticks_per_ns));
 }
 
+/* Nobody uses them any more. */
+static void close_descriptors(void)
+{
+	if (D.fd >= 0)
+		close(D.fd);
+	if (D.daemon_fd >= 0)
+		close(D.daemon_fd);
+	D.fd = D.daemon_fd = -1;
+	D.fd_armed = 0;
+}
+
 static int start_locked(const struct contd_config *cfg)
 {
 	static const struct contd__ordinary ordinary = {contd__thread_register, contd__table_grow};
@@ -149,6 +160,7 @@ static int start_locked(const struct contd_config *cfg)
 		contd__store_seq(&D.live, 0);
 		D.signal_ops->stop();
 		D.signal_ops->give_back();
+		close_descriptors();
 	}
 	return rc;
 }
@@ -232,10 +244,7 @@ int contd_fini(void)
 		if (D.root[c].bit)
 			memset(&D.root[c], 0, sizeof(D.root[c]));
 	contd__store(&contd__ready, 0);
-	if (D.fd >= 0)
-		close(D.fd);
-	D.fd = -1;
-	D.fd_armed = 0;
+	close_descriptors();
 	contd__store_seq(&D.live, 0);
 	pthread_mutex_unlock(&life_lock);
 	return left > INT_MAX ? INT_MAX : (int)left;

@@ -93,6 +93,14 @@ struct contd__ordinary {
 	int (*grow)(struct contd__table *t, uint32_t seen_limit);
 };
 
+/*
+ * Descriptors. Who writes to one of contd's (contd__poke_sig) loads its number first, in any thread or handler, and may be
+ * held up before it writes; the number of a descriptor that was closed meanwhile may be that of a file of the program's. So
+ * a descriptor that is written to is made once, when it is first needed, and closed by contd_fini() alone, when no handler of
+ * contd's runs any more and calls of other threads have returned. Descriptors that others close (MPI's and libfabric's, for
+ * agent "block") are asked and polled, never read or written. Those of a bell are its owner's, who closes it when nobody
+ * rings any more (contd_bell_close).
+ */
 struct contd__dispatch {
 	/* Read by whoever makes something ready; one line. */
 	uint32_t sleepers __attribute__((aligned(64))); /* threads in, or about to enter, contd_group_wait's sleep */

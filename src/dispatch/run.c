@@ -58,6 +58,7 @@ void contd__poke_sig(int fd)
 {
 	uint64_t one = 1;
 
+	CONTD_TESTPOINT("descriptor_loaded");
 	syscall(SYS_write, fd, &one, sizeof(one));
 }
 

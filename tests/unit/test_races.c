@@ -77,6 +77,7 @@ static struct point points[] = {
 	{"carried_over"},
 	{"carried_runs"},
 	{"fd_disarmed"},
+	{"descriptor_loaded"},
 	{"finish_freed"},
 	{"claim_running"},
 	{"scan_pinned"},
