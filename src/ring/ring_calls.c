@@ -24,6 +24,7 @@
 #include "ring/owed.h"
 
 #define EVERYBODY (-1)
+#define PACKED_MOST (INT_MAX / 2) /* MPI_Pack_size adds something, and counts in int */
 #define INLINE static inline __attribute__((always_inline))
 
 /* ---------------------------------------------------------------------------------------------------- what is behind --- */
@@ -78,11 +79,12 @@ INLINE struct contd__place *peer_of(int rank, MPI_Comm comm)
 	return ringing() ? contd__ring_find(rank, comm) : NULL;
 }
 
+/* MPI may not have checked the arguments yet. Of a type that is none MPI_Type_size would tell another error handler. */
 static int64_t bytes_of(int64_t count, MPI_Datatype type)
 {
 	int size = 0;
 
-	if (count <= 0 || PMPI_Type_size(type, &size))
+	if (count <= 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size))
 		return 0;
 	return size < 0 ? INT64_MAX / 2 : count * size; /* MPI_UNDEFINED: over 2 GiB each */
 }
@@ -157,9 +159,26 @@ CONTD_RING_BLOCKING(ON_BLOCKING, , int)
 CONTD_RING_BLOCKING(ON_BLOCKING, _c, MPI_Count)
 #endif
 
+/* A long message may need the sender's progress to come; a short one comes when it was sent. */
+static int received(MPI_Request *request, struct contd__place *from, int64_t bytes, MPI_Status *status)
+{
+	return from && bytes >= CONTD_LONG_BYTES ? finish(request, from, status) : NEXT(, Wait)(request, status);
+}
+
+/* The send was refused. A receive that has met its message cannot be cancelled: then it completes by itself. */
+static void withdraw(MPI_Request *receive, struct contd__place *from)
+{
+	PMPI_Cancel(receive);
+	finish(receive, from, MPI_STATUS_IGNORE);
+}
+
 /*
  * With both parts begun, the peer that a message goes to is rung before the other part is waited for: mostly that is an
  * answer. To MPI_Sendrecv's status applies what MPI_Wait says of it.
+ *
+ * MPI checks the arguments of both parts before it begins either. Here a send to MPI_PROC_NULL checks those of the send,
+ * whose destination is a rank of the communicator's as a peer was found by it, and beginning the receive checks the
+ * receive's. What can still be refused is a send for which MPI lacks memory.
  */
 #define ON_SENDRECV(S, N) \
 	static int on_Sendrecv##S(const void *sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag, \
@@ -173,69 +192,56 @@ CONTD_RING_BLOCKING(ON_BLOCKING, _c, MPI_Count)
 		if (!to) \
 			return NEXT(S, Sendrecv)(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, \
 						 recvtype, source, recvtag, comm, status); \
-		rc = NEXT(S, Irecv)(recvbuf, recvcount, recvtype, source, recvtag, comm, &receive); \
+		rc = NEXT(S, Send)(sendbuf, sendcount, sendtype, MPI_PROC_NULL, sendtag, comm); \
+		if (rc == MPI_SUCCESS) \
+			rc = NEXT(S, Irecv)(recvbuf, recvcount, recvtype, source, recvtag, comm, &receive); \
 		if (rc) \
 			return rc; \
 		rc = NEXT(S, Isend)(sendbuf, sendcount, sendtype, dest, sendtag, comm, &send); \
-		if (rc) \
-			send = MPI_REQUEST_NULL; \
+		if (rc) { \
+			withdraw(&receive, from); \
+			return rc; \
+		} \
 		contd__ring_place(to); \
-		other = finish(&send, to, MPI_STATUS_IGNORE); \
-		rc = rc ? rc : other; \
+		rc = finish(&send, to, MPI_STATUS_IGNORE); \
 		other = received(&receive, from, bytes_of(recvcount, recvtype), status); \
 		contd__ring_place(to); \
 		if (from && from != to) \
 			contd__ring_place(from); \
 		return rc ? rc : other; \
 	}
-
-/* A long message may need the sender's progress to come; a short one comes when it was sent. */
-static int received(MPI_Request *request, struct contd__place *from, int64_t bytes, MPI_Status *status)
-{
-	return from && bytes >= CONTD_LONG_BYTES ? finish(request, from, status) : NEXT(, Wait)(request, status);
-}
-
 ON_SENDRECV(, int)
 #if CONTD_RING_LARGE_COUNTS
 ON_SENDRECV(_c, MPI_Count)
 #endif
 
+/*
+ * What is sent is packed, which is received as any type. Where that needs more room than MPI_Pack can say, or than there
+ * is, the peer is rung too early.
+ */
 static int on_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
 			       MPI_Comm comm, MPI_Status *status)
 {
-	struct contd__place *to = peer_of(dest, comm), *from;
-	MPI_Request request;
+	struct contd__place *to = peer_of(dest, comm);
 	void *copy = NULL;
-	int room = 0, at = 0, rc, other;
+	int room = 0, at = 0, rc;
 
-	/* What is sent is packed, which is received as any type; without the memory for it the peer is rung too early. */
-	if (to && PMPI_Pack_size(count, type, comm, &room) == MPI_SUCCESS && room >= 0)
-		copy = malloc((size_t)room + 1);
+	if (to) {
+		/* Before anything else is asked about them: the arguments are checked, as for MPI_Sendrecv. */
+		rc = NEXT(, Send)(buf, count, type, MPI_PROC_NULL, sendtag, comm);
+		if (rc)
+			return rc;
+		if (bytes_of(count, type) <= PACKED_MOST && PMPI_Pack_size(count, type, comm, &room) == MPI_SUCCESS)
+			copy = malloc((size_t)room + 1);
+	}
 	if (!copy || PMPI_Pack(buf, count, type, copy, room, &at, comm)) {
-		free(copy);
 		if (to)
 			contd__ring_place(to);
 		rc = NEXT(, Sendrecv_replace)(buf, count, type, dest, sendtag, source, recvtag, comm, status);
 		if (to)
 			contd__ring_place(to);
-		return rc;
-	}
-	from = peer_of(source, comm);
-	rc = NEXT(, Isend)(copy, at, MPI_PACKED, dest, sendtag, comm, &request);
-	if (rc == MPI_SUCCESS) {
-		MPI_Request receive;
-
-		contd__ring_place(to);
-		rc = NEXT(, Irecv)(buf, count, type, source, recvtag, comm, &receive);
-		if (rc)
-			receive = MPI_REQUEST_NULL;
-		other = finish(&request, to, MPI_STATUS_IGNORE);
-		rc = rc ? rc : other;
-		other = received(&receive, from, bytes_of(count, type), rc ? MPI_STATUS_IGNORE : status);
-		rc = rc ? rc : other;
-		contd__ring_place(to);
-		if (from && from != to)
-			contd__ring_place(from);
+	} else {
+		rc = on_Sendrecv(copy, at, MPI_PACKED, dest, sendtag, buf, count, type, source, recvtag, comm, status);
 	}
 	free(copy);
 	return rc;
@@ -544,17 +550,17 @@ static int operation_enter(int rank, MPI_Win win, struct contd__place **pp)
 }
 
 /* `from`: that many bytes, and the target answers, which is owed then. */
-static void operation_leave(int slot, struct contd__place *p, int64_t bytes, int64_t from)
+static void operation_leave(int slot, int rc, struct contd__place *p, int64_t bytes, int64_t from)
 {
 	contd__aside_leave(slot);
-	if (!p)
+	if (!p || rc)
 		return;
 	if (bytes >= from)
 		contd__owe(p, bytes);
 	contd__ring_place(p);
 }
 
-#define ON_OPERATION(S, name, parameters, arguments, bytes, from) 	static int on_##name##S parameters 	{ 		struct contd__place *p; 		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments; 		operation_leave(slot, p, p ? bytes : 0, from); 		return rc; 	}
+#define ON_OPERATION(S, name, parameters, arguments, bytes, from) 	static int on_##name##S parameters 	{ 		struct contd__place *p; 		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments; 		operation_leave(slot, rc, p, p ? bytes : 0, from); 		return rc; 	}
 
 #define ON_RMA(S, name, parameters, arguments) 	ON_OPERATION(S, name, parameters, arguments, bytes_of(target_count, target_type), CONTD_LONG_BYTES)
 /* Who waits for the request needs the target to grant the lock first, and then to acknowledge. */
