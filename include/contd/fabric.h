@@ -95,12 +95,20 @@ CONTD_API int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_at
 	CONTD_NOEXCEPT;
 
 /*
- * Open a queue for contd: `cq` as for fi_cq_open(3) (NULL: data format, the provider's size), `attr` as above (NULL:
- * FI_THREAD_SAFE), but that format and wait are the queue's. Where cq->wait_obj is FI_WAIT_UNSPEC it has a descriptor if the
- * provider can do that, and no wait object else. Context and errors as above, and what fi_cq_open(3) says.
+ * Open a queue for contd: `cq` as for fi_cq_open(3) (NULL: data format, the provider's size, FI_WAIT_UNSPEC), `attr` as above
+ * (NULL: FI_THREAD_SAFE), but that format and wait are the queue's. With FI_WAIT_UNSPEC in cq->wait_obj the queue has a
+ * descriptor, if attr->fabric is set and the provider can do that, and no wait object else: contd_fabric_wait_object() says
+ * which, and contd_error_text() why there is none. A zeroed cq asks for none (FI_WAIT_NONE). Context and errors as above, and
+ * what fi_cq_open(3) says.
  */
 CONTD_API int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, const struct contd_fabric_attr *attr,
 				struct contd_fabric **queuep) CONTD_NOEXCEPT;
+
+/*
+ * What agent "block" waits on: FI_WAIT_FD: the queue's descriptor. FI_WAIT_NONE: there is none, and it looks in turns, as agent
+ * "tick" does. Any thread.
+ */
+CONTD_API enum fi_wait_obj contd_fabric_wait_object(const struct contd_fabric *queue) CONTD_NOEXCEPT;
 
 /* The queue itself: for fi_ep_bind(3). Any thread. NULL for NULL. */
 CONTD_API struct fid_cq *contd_fabric_cq(const struct contd_fabric *queue) CONTD_NOEXCEPT;

@@ -79,9 +79,20 @@ struct fabric_result {
 class fabric_queue
 {
 public:
+	/* Without a fabric in attr it has no descriptor, and agent "block" looks in turns. */
 	explicit fabric_queue(fid_domain *domain, const fi_cq_attr *cq = nullptr, const contd_fabric_attr *attr = nullptr)
 	{
 		detail::check(contd_fabric_open(domain, cq, attr, &queue_));
+	}
+	/* With one if the provider can do that. FI_THREAD_SAFE. */
+	fabric_queue(fid_fabric *fabric, fid_domain *domain, const fi_cq_attr *cq = nullptr)
+	{
+		contd_fabric_attr attr = {};
+
+		attr.size = sizeof(attr);
+		attr.fabric = fabric;
+		attr.threading = FI_THREAD_SAFE;
+		detail::check(contd_fabric_open(domain, cq, &attr, &queue_));
 	}
 	fabric_queue(fid_cq *cq, const contd_fabric_attr &attr)
 	{
@@ -104,6 +115,11 @@ public:
 	contd_fabric *get() const noexcept
 	{
 		return queue_;
+	}
+	/* FI_WAIT_FD or FI_WAIT_NONE. */
+	fi_wait_obj wait_object() const noexcept
+	{
+		return contd_fabric_wait_object(queue_);
 	}
 	/* To bind endpoints to. */
 	fid_cq *cq() const noexcept

@@ -508,7 +508,7 @@ int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, 
 int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, const struct contd_fabric_attr *attr,
 		      struct contd_fabric **queuep)
 {
-	struct fi_cq_attr wanted = cq ? *cq : (struct fi_cq_attr){.format = FI_CQ_FORMAT_DATA};
+	struct fi_cq_attr wanted = cq ? *cq : (struct fi_cq_attr){.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC};
 	struct contd_fabric_attr a = attr ? *attr : (struct contd_fabric_attr){.size = sizeof(a), .threading = FI_THREAD_SAFE};
 	bool any = wanted.wait_obj == FI_WAIT_UNSPEC;
 	struct fid_cq *made;
@@ -522,6 +522,8 @@ int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, co
 		wanted.format = FI_CQ_FORMAT_DATA;
 	if (any)
 		wanted.wait_obj = a.fabric ? FI_WAIT_FD : FI_WAIT_NONE;
+	if (any && !a.fabric)
+		contd__fail(0, "contd_fabric_open: no descriptor, because attr->fabric is not set, which fi_trywait(3) needs");
 	a.format = wanted.format;
 	for (;;) {
 		rc = fi_cq_open(domain, &wanted, &made, NULL);
@@ -541,6 +543,11 @@ int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, co
 	if (!rc)
 		(*queuep)->own = true;
 	return rc;
+}
+
+enum fi_wait_obj contd_fabric_wait_object(const struct contd_fabric *queue)
+{
+	return queue && queue->object.fd >= 0 ? FI_WAIT_FD : FI_WAIT_NONE;
 }
 
 struct fid_cq *contd_fabric_cq(const struct contd_fabric *queue)

@@ -39,7 +39,8 @@ public:
 		CHECK(fi_av_open(domain_, &av, &av_, nullptr) == 0);
 		fi_cq_attr cq = {};
 		cq.format = FI_CQ_FORMAT_TAGGED;
-		queue.emplace(domain_, &cq);
+		cq.wait_obj = FI_WAIT_UNSPEC;
+		queue.emplace(fabric_, domain_, &cq);
 		CHECK(fi_endpoint(domain_, info_, &ep, nullptr) == 0);
 		CHECK(fi_ep_bind(ep, &av_->fid, 0) == 0);
 		CHECK(fi_ep_bind(ep, &queue->cq()->fid, FI_SEND | FI_RECV) == 0);
