@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The entry points of continuations. What mpi_f08 calls are other names of the same functions: see fortran.h.
+ * The entry points of continuations, of the draft and of the revised interface.
  */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "fortran/fortran.h"
+#include "mpi/binding.h"
 #include "rcu/atomic.h"
 
 /* -------------------------------------------------------------------------------------- what only Fortran knows --- */
@@ -33,9 +34,14 @@ static void constants_get(void)
 	contd__f_constants_f08();
 }
 
-bool contd__f_is_ignored(const void *statuses)
+void contd__f_constants(void)
 {
 	pthread_once(&constants_once, constants_get);
+}
+
+bool contd__f_is_ignored(const void *statuses)
+{
+	contd__f_constants();
 	for (int i = 0; i < ignored_count; i++)
 		if (statuses == ignored[i])
 			return true;
@@ -74,103 +80,174 @@ static void collect(void)
 	}
 }
 
-/* An MPI error class; on failure nothing has changed. */
-static int attach(int count, MPI_Fint requests[], contd__f_callback *cb, MPI_Aint data, MPI_Fint statuses[],
-		  MPI_Fint cont_request)
+/* The arguments of a call that attaches. */
+struct given {
+	int count;
+	MPI_Fint *requests;
+	void (*cb)(void);
+	MPI_Aint data;
+	MPI_Fint *statuses;
+	MPI_Fint cont_request;
+	bool revised;
+	int flags;
+};
+
+/* By the interface that is asked for. */
+static int attach_c(const struct given *g, MPI_Request requests[], struct contd__f_record *r, MPI_Status *statuses)
 {
-	MPI_Request few[FEW], *c_requests = few;
-	struct contd__f_handles handles = {.count = count, .c_null = MPI_REQUEST_NULL, .fortran = requests};
-	bool ignore = contd__f_is_ignored(statuses);
+	MPI_Request cont_request = PMPI_Request_f2c(g->cont_request);
+	const struct contd__binding binding = {contd__f_run_revised, contd__f_discard, r, (void *)g->data};
+
+	return g->revised ? contd__binding_continueall(g->count, requests, &binding, g->flags, statuses, cont_request)
+			  : PMPI_Continueall(g->count, requests, contd__f_run, r, statuses, cont_request);
+}
+
+/* An MPI error class; on failure nothing has changed. */
+static int attach(const struct given *g)
+{
+	MPI_Request few[FEW], *requests = few;
+	struct contd__f_handles handles = {.count = g->count, .c_null = MPI_REQUEST_NULL, .fortran = g->requests};
+	bool ignore = contd__f_is_ignored(g->statuses);
 	struct contd__f_record *r;
 	int rc;
 
-	if (!contd__f_mpi_runs() || count < 0)
-		return PMPI_Continueall(count, NULL, contd__f_run, NULL, NULL, MPI_REQUEST_NULL);
-	if (!cb || (count && (!requests || !statuses)))
+	if (!contd__f_mpi_runs() || g->count < 0)
+		return PMPI_Continueall(g->count, NULL, contd__f_run, NULL, NULL, MPI_REQUEST_NULL);
+	if (!g->cb || (g->count && (!g->requests || !g->statuses)))
 		return contd__f_error(MPI_ERR_ARG);
 	collect();
-	r = malloc(sizeof(*r) + (ignore ? 0 : (size_t)count * sizeof(r->statuses[0])));
-	if (r && count > FEW)
-		c_requests = malloc((size_t)count * sizeof(c_requests[0]));
-	if (!r || !c_requests) {
+	r = malloc(sizeof(*r) + (ignore ? 0 : (size_t)g->count * sizeof(r->statuses[0])));
+	if (r && g->count > FEW)
+		requests = malloc((size_t)g->count * sizeof(requests[0]));
+	if (!r || !requests) {
 		free(r);
 		return contd__f_error(MPI_ERR_NO_MEM);
 	}
-	for (int i = 0; i < count; i++)
-		c_requests[i] = PMPI_Request_f2c(requests[i]);
-	handles.c = c_requests;
+	for (int i = 0; i < g->count; i++)
+		requests[i] = PMPI_Request_f2c(g->requests[i]);
+	handles.c = requests;
 	handles.null = PMPI_Request_c2f(MPI_REQUEST_NULL);
-	*r = (struct contd__f_record){.cb = cb,
-				      .data = data,
-				      .fortran_statuses = statuses,
-				      .count = ignore ? 0 : count,
+	*r = (struct contd__f_record){.cb.any = g->cb,
+				      .data = g->data,
+				      .fortran_statuses = g->statuses,
+				      .count = ignore ? 0 : g->count,
 				      .holders = 2,
 				      .written = F_NOT_WRITTEN,
 				      .handles = &handles};
-	rc = PMPI_Continueall(count, c_requests, contd__f_run, r, ignore ? MPI_STATUSES_IGNORE : r->statuses,
-			      PMPI_Request_f2c(cont_request));
+	rc = attach_c(g, requests, r, ignore ? MPI_STATUSES_IGNORE : r->statuses);
 	if (rc) {
 		free(r); /* nothing has been attached */
 	} else {
 		contd__f_write_handles(r);
 		contd__f_release(r);
 	}
-	if (c_requests != few)
-		free(c_requests);
+	if (requests != few)
+		free(requests);
 	return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------- entry points --- */
+/* --------------------------------------------------------------------------------------------- the draft interface --- */
 
-#define INIT_ARGUMENTS const MPI_Fint *info, MPI_Fint *cont_req, MPI_Fint *ierror
-
-CONTD_API void pmpi_continue_init_(INIT_ARGUMENTS);
-CONTD_API void pmpi_continue_init_(INIT_ARGUMENTS)
+F_CALL(_continue_init, const MPI_Fint *info, MPI_Fint *cont_req, MPI_Fint *ierror)
 {
+	bool runs = contd__f_mpi_runs();
 	MPI_Request c_cont_req;
-	int rc;
+	int rc = PMPI_Continue_init(runs ? PMPI_Info_f2c(*info) : MPI_INFO_NULL, &c_cont_req);
 
-	if (contd__f_mpi_runs()) {
-		rc = PMPI_Continue_init(PMPI_Info_f2c(*info), &c_cont_req);
-		if (!rc)
-			*cont_req = PMPI_Request_c2f(c_cont_req);
-	} else {
-		rc = PMPI_Continue_init(MPI_INFO_NULL, &c_cont_req);
-	}
+	if (!rc)
+		*cont_req = PMPI_Request_c2f(c_cont_req);
 	contd__f_report(ierror, rc);
 }
 
-CONTD_API void mpi_continue_init_(INIT_ARGUMENTS) WEAK_ALIAS(pmpi_continue_init_);
-CONTD_API void pmpi_continue_init_f08_(INIT_ARGUMENTS) ALIAS(pmpi_continue_init_);
-CONTD_API void mpi_continue_init_f08_(INIT_ARGUMENTS) WEAK_ALIAS(pmpi_continue_init_);
-
-#define CONTINUE_ARGUMENTS \
-	MPI_Fint *op_request, contd__f_callback *cb, const MPI_Aint *cb_data, MPI_Fint *status, \
+#define CONTINUE \
+	MPI_Fint *op_request, contd__f_draft *cb, const MPI_Aint *cb_data, MPI_Fint *status, \
 		const MPI_Fint *cont_request, MPI_Fint *ierror
 
-CONTD_API void pmpi_continue_(CONTINUE_ARGUMENTS);
-CONTD_API void pmpi_continue_(CONTINUE_ARGUMENTS)
+F_CALL(_continue, CONTINUE)
 {
-	contd__f_report(ierror, attach(1, op_request, cb, *cb_data, status, *cont_request));
+	const struct given g = {.count = 1,
+				.requests = op_request,
+				.cb = (void (*)(void))cb,
+				.data = *cb_data,
+				.statuses = status,
+				.cont_request = *cont_request};
+
+	contd__f_report(ierror, attach(&g));
+}
+F_SCALAR(_continue, CONTINUE);
+
+F_CALL(_continueall, const MPI_Fint *count, MPI_Fint array_of_op_requests[], contd__f_draft *cb,
+       const MPI_Aint *cb_data, MPI_Fint array_of_statuses[], const MPI_Fint *cont_request, MPI_Fint *ierror)
+{
+	const struct given g = {.count = *count,
+				.requests = array_of_op_requests,
+				.cb = (void (*)(void))cb,
+				.data = *cb_data,
+				.statuses = array_of_statuses,
+				.cont_request = *cont_request};
+
+	contd__f_report(ierror, attach(&g));
 }
 
-CONTD_API void mpi_continue_(CONTINUE_ARGUMENTS) WEAK_ALIAS(pmpi_continue_);
-CONTD_API void pmpi_continue_f08_(CONTINUE_ARGUMENTS) ALIAS(pmpi_continue_);
-CONTD_API void mpi_continue_f08_(CONTINUE_ARGUMENTS) WEAK_ALIAS(pmpi_continue_);
-/* To Fortran these are of another kind: status is no array. */
-CONTD_API void pmpi_continue_scalar_f08_(CONTINUE_ARGUMENTS) ALIAS(pmpi_continue_);
-CONTD_API void mpi_continue_scalar_f08_(CONTINUE_ARGUMENTS) WEAK_ALIAS(pmpi_continue_);
+/* ------------------------------------------------------------------------------------------- the revised interface --- */
 
-#define CONTINUEALL_ARGUMENTS \
-	const MPI_Fint *count, MPI_Fint array_of_op_requests[], contd__f_callback *cb, const MPI_Aint *cb_data, \
-		MPI_Fint array_of_statuses[], const MPI_Fint *cont_request, MPI_Fint *ierror
-
-CONTD_API void pmpi_continueall_(CONTINUEALL_ARGUMENTS);
-CONTD_API void pmpi_continueall_(CONTINUEALL_ARGUMENTS)
+F_CALL(x_continue_init, const MPI_Fint *flags, const MPI_Fint *max_poll, const MPI_Fint *info, MPI_Fint *cont_req,
+       MPI_Fint *ierror)
 {
-	contd__f_report(ierror, attach(*count, array_of_op_requests, cb, *cb_data, array_of_statuses, *cont_request));
+	bool runs = contd__f_mpi_runs();
+	MPI_Request c_cont_req;
+	int rc = PMPIX_Continue_init(*flags, *max_poll, runs ? PMPI_Info_f2c(*info) : MPI_INFO_NULL, &c_cont_req);
+
+	if (!rc)
+		*cont_req = PMPI_Request_c2f(c_cont_req);
+	contd__f_report(ierror, rc);
 }
 
-CONTD_API void mpi_continueall_(CONTINUEALL_ARGUMENTS) WEAK_ALIAS(pmpi_continueall_);
-CONTD_API void pmpi_continueall_f08_(CONTINUEALL_ARGUMENTS) ALIAS(pmpi_continueall_);
-CONTD_API void mpi_continueall_f08_(CONTINUEALL_ARGUMENTS) WEAK_ALIAS(pmpi_continueall_);
+#define X_CONTINUE \
+	MPI_Fint *op_request, contd__f_revised *cb, const MPI_Aint *cb_data, const MPI_Fint *flags, MPI_Fint *status, \
+		const MPI_Fint *cont_request, MPI_Fint *ierror
+
+F_CALL(x_continue, X_CONTINUE)
+{
+	const struct given g = {.count = 1,
+				.requests = op_request,
+				.cb = (void (*)(void))cb,
+				.data = *cb_data,
+				.statuses = status,
+				.cont_request = *cont_request,
+				.revised = true,
+				.flags = *flags};
+
+	contd__f_report(ierror, attach(&g));
+}
+F_SCALAR(x_continue, X_CONTINUE);
+
+F_CALL(x_continueall, const MPI_Fint *count, MPI_Fint array_of_op_requests[], contd__f_revised *cb,
+       const MPI_Aint *cb_data, const MPI_Fint *flags, MPI_Fint array_of_statuses[], const MPI_Fint *cont_request,
+       MPI_Fint *ierror)
+{
+	const struct given g = {.count = *count,
+				.requests = array_of_op_requests,
+				.cb = (void (*)(void))cb,
+				.data = *cb_data,
+				.statuses = array_of_statuses,
+				.cont_request = *cont_request,
+				.revised = true,
+				.flags = *flags};
+
+	contd__f_report(ierror, attach(&g));
+}
+
+_Static_assert(sizeof(MPI_Aint) == sizeof(void *), "a program's data goes through C as a pointer");
+
+F_CALL(x_continue_get_failed, const MPI_Fint *cont_request, MPI_Fint *count, MPI_Aint cb_data[], MPI_Fint *ierror)
+{
+	bool runs = contd__f_mpi_runs();
+	int n = *count, rc;
+
+	rc = PMPIX_Continue_get_failed(runs ? PMPI_Request_f2c(*cont_request) : MPI_REQUEST_NULL, &n,
+				       (void **)(void *)cb_data);
+	if (!rc)
+		*count = n;
+	contd__f_report(ierror, rc);
+}

@@ -41,15 +41,58 @@ void contd__f_release(struct contd__f_record *r)
 	while (!contd__cas(&contd__f_spent, &head, r));
 }
 
+/* An operation that has not finished when another one has failed: of the program's status MPI_ERROR changes only. */
+static void convert_pending(MPI_Fint *status)
+{
+	MPI_Status c;
+
+	PMPI_Status_f2c(status, &c);
+	c.MPI_ERROR = MPI_ERR_PENDING;
+	PMPI_Status_c2f(&c, status);
+}
+
+/* The program's handles and statuses are its own again. */
+static void give(struct contd__f_record *r)
+{
+	contd__f_write_handles(r);
+	for (int i = 0; i < r->count; i++) {
+		MPI_Fint *status = &r->fortran_statuses[(size_t)i * (size_t)contd__f_status_size];
+
+		if (r->statuses[i].MPI_ERROR == MPI_ERR_PENDING)
+			convert_pending(status);
+		else
+			PMPI_Status_c2f(&r->statuses[i], status);
+	}
+}
+
 void contd__f_run(MPI_Status *statuses, void *data)
 {
 	struct contd__f_record *r = data;
 	MPI_Aint user_data = r->data;
 	MPI_Fint ierror = MPI_SUCCESS; /* nobody looks at it: a continuation has nobody to report to, in C either */
 
-	contd__f_write_handles(r);
-	for (int i = 0; i < r->count; i++)
-		PMPI_Status_c2f(&statuses[i], &r->fortran_statuses[(size_t)i * (size_t)contd__f_status_size]);
-	r->cb(r->fortran_statuses, &user_data, &ierror);
+	(void)statuses;
+	give(r);
+	r->cb.draft(r->fortran_statuses, &user_data, &ierror);
+	contd__f_release(r);
+}
+
+int contd__f_run_revised(int rc, void *data)
+{
+	struct contd__f_record *r = data;
+	MPI_Aint user_data = r->data;
+	MPI_Fint fortran_rc = rc, ierror = MPI_SUCCESS;
+
+	give(r);
+	r->cb.revised(&fortran_rc, &user_data, &ierror);
+	contd__f_release(r);
+	return (int)ierror;
+}
+
+void contd__f_discard(void *data)
+{
+	struct contd__f_record *r = data;
+
+	give(r);
 	contd__f_release(r);
 }

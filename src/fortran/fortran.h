@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Fortran bindings of the draft interface and of the status queries: attach.c and status.c have the entry points of both
- * of them, callback.c what runs when a continuation does. They use the public C interface only, by its PMPI names: a tool that wraps C and Fortran calls
- * then sees each call once.
+ * The Fortran bindings: attach.c, template.c and status.c have the entry points, callback.c has what runs when a
+ * continuation does. They call the C interface by its PMPI names, so that a tool that wraps C and Fortran calls sees each
+ * call once; and mpi/binding.h where a callback needs more than the C interface gives.
  *
  * Names and arguments are gfortran's, which are those of most compilers: an underscore behind the name in small
  * letters, addresses throughout, a null pointer for an optional argument that is absent. A handle of mpi_f08 is a
@@ -17,14 +17,28 @@
 
 #include <contd/mpi.h>
 
-/* Each entry point has its PMPI name; the MPI name is weak, for tools. */
 #define ALIAS(name) __attribute__((alias(#name), visibility("default")))
 #define WEAK_ALIAS(name) __attribute__((weak, alias(#name), visibility("default")))
 
-#define FEW 16 /* handles that are converted without allocating */
+/* The head of an entry point, for both bindings. Each has its PMPI name; the MPI name is weak, for tools. */
+#define F_CALL(call, ...) \
+	CONTD_API void pmpi##call##_(__VA_ARGS__); \
+	CONTD_API void mpi##call##_(__VA_ARGS__) WEAK_ALIAS(pmpi##call##_); \
+	CONTD_API void pmpi##call##_f08_(__VA_ARGS__) ALIAS(pmpi##call##_); \
+	CONTD_API void mpi##call##_f08_(__VA_ARGS__) WEAK_ALIAS(pmpi##call##_); \
+	CONTD_API void pmpi##call##_(__VA_ARGS__)
 
-/* MPI_Continue_cb_function. */
-typedef void contd__f_callback(MPI_Fint *array_of_statuses, MPI_Aint *user_data, MPI_Fint *ierror);
+/* To the Fortran of mpi_f08 a call that also takes a status that is no array is another one. */
+#define F_SCALAR(call, ...) \
+	CONTD_API void pmpi##call##_scalar_f08_(__VA_ARGS__) ALIAS(pmpi##call##_); \
+	CONTD_API void mpi##call##_scalar_f08_(__VA_ARGS__) WEAK_ALIAS(pmpi##call##_)
+
+#define FEW 16         /* handles that are converted without allocating */
+#define FORTRAN_TRUE 1 /* gfortran's LOGICAL */
+
+/* MPI_Continue_cb_function and MPIX_Continue_cb_function. */
+typedef void contd__f_draft(MPI_Fint *array_of_statuses, MPI_Aint *user_data, MPI_Fint *ierror);
+typedef void contd__f_revised(const MPI_Fint *rc, MPI_Aint *user_data, MPI_Fint *ierror);
 
 /* The handles of the call that attaches, on its stack. */
 struct contd__f_handles {
@@ -46,7 +60,11 @@ enum contd__f_written { F_NOT_WRITTEN, F_BEING_WRITTEN, F_WRITTEN };
 /* An attached continuation. */
 struct contd__f_record {
 	struct contd__f_record *next; /* in contd__f_spent */
-	contd__f_callback *cb;
+	union {
+		contd__f_draft *draft;
+		contd__f_revised *revised;
+		void (*any)(void);
+	} cb;
 	MPI_Aint data;
 	MPI_Fint *fortran_statuses; /* what the callback gets */
 	int count;                  /* of statuses to convert; 0 where they are ignored */
@@ -64,8 +82,9 @@ struct contd__f_record {
  */
 extern struct contd__f_record *contd__f_spent;
 
-/* MPI_STATUS_SIZE; once contd__f_is_ignored() was asked. */
+/* MPI_STATUS_SIZE; once contd__f_constants() was called. */
 extern MPI_Fint contd__f_status_size;
+void contd__f_constants(void);
 
 /* Is it MPI_STATUS_IGNORE or MPI_STATUSES_IGNORE? */
 bool contd__f_is_ignored(const void *statuses);
@@ -85,8 +104,13 @@ static inline void contd__f_report(MPI_Fint *ierror, int rc)
 		*ierror = rc;
 }
 
-/* The continuation that the C interface is given; data is the record. Async-signal-safe. */
+/*
+ * The continuations that the C interface is given, of the draft and of the revised interface; and the function that it
+ * calls if one of the revised interface does not run. `data` is the record. Async-signal-safe.
+ */
 void contd__f_run(MPI_Status *statuses, void *data);
+int contd__f_run_revised(int rc, void *data);
+void contd__f_discard(void *data);
 
 /* Write the program's handles unless that is done; on return it is. Async-signal-safe; waits while another copies. */
 void contd__f_write_handles(struct contd__f_record *r);

@@ -4,8 +4,6 @@
 
 #include "fortran/fortran.h"
 
-#define FORTRAN_TRUE 1 /* gfortran's LOGICAL */
-
 /* What the C interface is given. */
 struct query {
 	int count;
@@ -57,10 +55,13 @@ static void query_end(struct query *q, int given)
 	free(q->statuses);
 }
 
-#define ALL const MPI_Fint *count, const MPI_Fint requests[], MPI_Fint *flag, MPI_Fint statuses[], MPI_Fint *ierror
+/* Also by the names that begin with MPIX. */
+#define QUERY(which, ...) \
+	CONTD_API void pmpix_request_get_status_##which##_(__VA_ARGS__) ALIAS(pmpi_request_get_status_##which##_); \
+	CONTD_API void mpix_request_get_status_##which##_(__VA_ARGS__) WEAK_ALIAS(pmpi_request_get_status_##which##_); \
+	F_CALL(_request_get_status_##which, __VA_ARGS__)
 
-CONTD_API void pmpi_request_get_status_all_(ALL);
-CONTD_API void pmpi_request_get_status_all_(ALL)
+QUERY(all, const MPI_Fint *count, const MPI_Fint requests[], MPI_Fint *flag, MPI_Fint statuses[], MPI_Fint *ierror)
 {
 	struct query q;
 	int all = 0, rc = query_begin(&q, *count, requests, statuses, *count);
@@ -74,12 +75,8 @@ CONTD_API void pmpi_request_get_status_all_(ALL)
 	contd__f_report(ierror, rc);
 }
 
-#define ANY \
-	const MPI_Fint *count, const MPI_Fint requests[], MPI_Fint *index, MPI_Fint *flag, MPI_Fint status[], \
-		MPI_Fint *ierror
-
-CONTD_API void pmpi_request_get_status_any_(ANY);
-CONTD_API void pmpi_request_get_status_any_(ANY)
+QUERY(any, const MPI_Fint *count, const MPI_Fint requests[], MPI_Fint *index, MPI_Fint *flag, MPI_Fint status[],
+      MPI_Fint *ierror)
 {
 	struct query q;
 	int any = 0, which = 0, rc = query_begin(&q, *count, requests, status, 1);
@@ -96,12 +93,8 @@ CONTD_API void pmpi_request_get_status_any_(ANY)
 	contd__f_report(ierror, rc);
 }
 
-#define SOME \
-	const MPI_Fint *incount, const MPI_Fint requests[], MPI_Fint *outcount, MPI_Fint indices[], \
-		MPI_Fint statuses[], MPI_Fint *ierror
-
-CONTD_API void pmpi_request_get_status_some_(SOME);
-CONTD_API void pmpi_request_get_status_some_(SOME)
+QUERY(some, const MPI_Fint *incount, const MPI_Fint requests[], MPI_Fint *outcount, MPI_Fint indices[],
+      MPI_Fint statuses[], MPI_Fint *ierror)
 {
 	struct query q;
 	int some = 0, rc = query_begin(&q, *incount, requests, statuses, *incount);
@@ -116,14 +109,3 @@ CONTD_API void pmpi_request_get_status_some_(SOME)
 	}
 	contd__f_report(ierror, rc);
 }
-
-#define NAMES(which, arguments) \
-	CONTD_API void mpi_request_get_status_##which##_(arguments) WEAK_ALIAS(pmpi_request_get_status_##which##_); \
-	CONTD_API void pmpi_request_get_status_##which##_f08_(arguments) ALIAS(pmpi_request_get_status_##which##_); \
-	CONTD_API void mpi_request_get_status_##which##_f08_(arguments) \
-		WEAK_ALIAS(pmpi_request_get_status_##which##_); \
-	CONTD_API void pmpix_request_get_status_##which##_(arguments) ALIAS(pmpi_request_get_status_##which##_); \
-	CONTD_API void mpix_request_get_status_##which##_(arguments) WEAK_ALIAS(pmpi_request_get_status_##which##_);
-NAMES(all, ALL)
-NAMES(any, ANY)
-NAMES(some, SOME)

@@ -25,7 +25,8 @@ static int run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, stru
 	CONTD_COUNT(registered, 1);
 	CONTD_COUNT(run_inline, 1);
 	contd__wake_untold_sig();
-	contd__frame_enter_sig(&frame, group, (const void *)(uintptr_t)cb); /* not touched any more: the callback may free its CR */
+	contd__frame_enter_sig(&frame, group,
+			       (const void *)(uintptr_t)cb); /* not touched any more: the callback may free its CR */
 	cb(a->statuses, a->data);
 	contd__frame_leave_sig(&frame, 1);
 	contd__pickup();
@@ -69,7 +70,8 @@ static void set_begin(struct contd__set *set, const struct contd__mpi_attach *a,
 	set->group = s->group;
 	set->flags = a->flags;
 	set->rc = MPI_SUCCESS;
-	set->failure = (struct contd__failure){.data = a->data, .set = set};
+	set->discard = a->discard;
+	set->failure = (struct contd__failure){.data = a->failed_data, .set = set};
 	set->references = 2; /* attaching, and the continuation */
 	/* Attaching, an inactive CR, and for good where a CR is waited for: that cannot be ended from any context. */
 	set->holds = 1 + (cr && cr->revised) + (look->crs_pending != 0);

@@ -9,6 +9,7 @@
  *  attach.c             attaching, for both
  *  grequest.[ch]        the program's generalized requests: free_fn last, completion from handlers
  *  template.[ch]        generalized requests from templates: MPIX_Gr_*
+ *  binding.h            continuations and templates for bindings of other languages
  *  status.c             status queries, for both
  *  life.c               which backend; from the first call to MPI_Finalize
  *  settings.c draft.c revised.c   info keys, and the two interfaces
@@ -36,6 +37,9 @@ struct contd__mpi_attach {
 	bool ignore;          /* statuses is MPI_STATUS_IGNORE or MPI_STATUSES_IGNORE */
 	bool revised;
 	int flags; /* MPIX_CONT_* */
+	/* Of the revised interface: */
+	void *failed_data;           /* for MPIX_Continue_get_failed */
+	void (*discard)(void *data); /* called in place of cb if that does not run, or NULL */
 };
 
 static inline MPI_Status *contd__status_at(const struct contd__mpi_attach *a, int i)

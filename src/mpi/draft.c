@@ -37,8 +37,12 @@ static int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
 CONTD_API int PMPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb_data, MPI_Status *status,
 			    MPI_Request cont_req)
 {
-	const struct contd__mpi_attach a = {
-		1, op_request, (void (*)(void))cb, cb_data, status, status == MPI_STATUS_IGNORE, false, 0};
+	const struct contd__mpi_attach a = {.count = 1,
+					    .requests = op_request,
+					    .cb = (void (*)(void))cb,
+					    .data = cb_data,
+					    .statuses = status,
+					    .ignore = status == MPI_STATUS_IGNORE};
 
 	return attach(&a, cont_req);
 }
@@ -49,14 +53,12 @@ int MPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb
 CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb,
 			       void *cb_data, MPI_Status *array_of_statuses, MPI_Request cont_req)
 {
-	const struct contd__mpi_attach a = {count,
-					    array_of_op_requests,
-					    (void (*)(void))cb,
-					    cb_data,
-					    array_of_statuses,
-					    array_of_statuses == MPI_STATUSES_IGNORE,
-					    false,
-					    0};
+	const struct contd__mpi_attach a = {.count = count,
+					    .requests = array_of_op_requests,
+					    .cb = (void (*)(void))cb,
+					    .data = cb_data,
+					    .statuses = array_of_statuses,
+					    .ignore = array_of_statuses == MPI_STATUSES_IGNORE};
 
 	return attach(&a, cont_req);
 }

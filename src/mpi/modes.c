@@ -136,7 +136,8 @@ static int attach(struct contd_mpi_op *op, struct contd__cr *cr)
 				      .revised = !draft,
 				      .flags = draft  ? 0
 					       : mpix ? how->flags
-						      : MPIX_CONT_INVOKE_FAILED};
+						      : MPIX_CONT_INVOKE_FAILED,
+				      .failed_data = op};
 	struct contd_group *group = cr ? cr->group : contd__mpi_loose(where(how));
 
 	return group ? contd__attach(&a, cr, group) : MPI_ERR_NO_MEM;

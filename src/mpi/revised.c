@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The revised interface. Each function has its PMPIX name; the MPIX name is weak, for tools. */
 #include "mpi/backend.h"
+#include "mpi/binding.h"
 
 CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req)
 {
@@ -50,16 +51,30 @@ static int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
 	return __builtin_expect(rc, 0) ? contd__mpi_error(rc) : MPI_SUCCESS;
 }
 
+/* Of C: its callback needs no closure. */
+static int attach_c(int count, MPI_Request requests[], MPIX_Continue_cb_function *cb, void *cb_data, int flags,
+		    MPI_Status *statuses, bool ignore, MPI_Request cont_req)
+{
+	const struct contd__mpi_attach a = {.count = count,
+					    .requests = requests,
+					    .cb = (void (*)(void))cb,
+					    .data = cb_data,
+					    .statuses = statuses,
+					    .ignore = ignore,
+					    .revised = true,
+					    .flags = flags,
+					    .failed_data = cb_data};
+
+	return attach(&a, cont_req);
+}
+
 CONTD_API int PMPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags,
 			     MPI_Status *status, MPI_Request cont_req)
 {
 	/* MPI_STATUSES_IGNORE too, where it is another value: clients pass it here (pika). */
-	const struct contd__mpi_attach a = {
-		1,       op_request, (void (*)(void))cb,
-		cb_data, status,     status == MPI_STATUS_IGNORE || status == MPI_STATUSES_IGNORE,
-		true,    flags};
+	bool ignore = status == MPI_STATUS_IGNORE || status == MPI_STATUSES_IGNORE;
 
-	return attach(&a, cont_req);
+	return attach_c(1, op_request, cb, cb_data, flags, status, ignore, cont_req);
 }
 
 int MPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags, MPI_Status *status,
@@ -68,20 +83,29 @@ int MPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *
 CONTD_API int PMPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb,
 				void *cb_data, int flags, MPI_Status *array_of_statuses, MPI_Request cont_req)
 {
-	const struct contd__mpi_attach a = {count,
-					    array_of_op_requests,
-					    (void (*)(void))cb,
-					    cb_data,
-					    array_of_statuses,
-					    array_of_statuses == MPI_STATUSES_IGNORE,
-					    true,
-					    flags};
-
-	return attach(&a, cont_req);
+	return attach_c(count, array_of_op_requests, cb, cb_data, flags, array_of_statuses,
+			array_of_statuses == MPI_STATUSES_IGNORE, cont_req);
 }
 
 int MPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb, void *cb_data,
 		     int flags, MPI_Status *array_of_statuses, MPI_Request cont_req) CONTD_WEAK_FOR(PMPIX_Continueall);
+
+int contd__binding_continueall(int count, MPI_Request requests[], const struct contd__binding *binding, int flags,
+			       MPI_Status *statuses, MPI_Request cont_req)
+{
+	const struct contd__mpi_attach a = {.count = count,
+					    .requests = requests,
+					    .cb = (void (*)(void))binding->cb,
+					    .data = binding->closure,
+					    .statuses = statuses,
+					    .ignore = statuses == MPI_STATUSES_IGNORE,
+					    .revised = true,
+					    .flags = flags,
+					    .failed_data = binding->data,
+					    .discard = binding->discard};
+
+	return attach(&a, cont_req);
+}
 
 CONTD_API int PMPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data)
 {

@@ -217,6 +217,8 @@ void contd__invoke_revised(struct contd__slot *s)
 	if (rc == MPI_SUCCESS || set->flags & (MPIX_CONT_INVOKE_FAILED | MPIX_CONT_REQBUF_VOLATILE)) {
 		failed = cb(rc, s->data);
 		rc = MPI_SUCCESS;
+	} else if (set->discard) {
+		set->discard(s->data);
 	}
 	/*
 	 * Nothing of a set that has not failed is used any more but its references, and who waits for the CR is to find

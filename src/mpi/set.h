@@ -59,8 +59,9 @@ struct contd__set {
 	struct contd__cr *cr; /* or NULL: none */
 	struct contd_group *group;
 	uint32_t references, holds;
-	int flags, rc;       /* rc: class of the first failure */
-	MPI_Status *results; /* of op */
+	int flags, rc;               /* rc: class of the first failure */
+	void (*discard)(void *data); /* in place of the callback, or NULL */
+	MPI_Status *results;         /* of op */
 	struct contd__failure failure;
 	struct contd__op op[];
 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "mpi/backend.h"
+#include "mpi/binding.h"
 #include "mpi/calls.h"
 #include "mpi/portable.h"
 #include "mpi/template.h"
@@ -21,11 +22,31 @@ struct template
 {
 	uintptr_t handle;    /* 0: freed by the program */
 	uint32_t references; /* the handle, and each instance */
-	MPIX_Gr_start_function *start;
-	MPIX_Gr_push_function *push;
-	MPIX_Gr_complete_function *complete;
-	MPIX_Gr_cancel_function *cancel;
+	struct contd__gr_functions functions;
+	const struct contd__gr_calls *calls;
 };
+
+static int c_start(const struct contd__gr_functions *functions, void *extra_state)
+{
+	return ((MPIX_Gr_start_function *)functions->start)(extra_state);
+}
+
+static int c_push(const struct contd__gr_functions *functions, void *extra_state)
+{
+	return ((MPIX_Gr_push_function *)functions->push)(extra_state);
+}
+
+static int c_complete(const struct contd__gr_functions *functions, void *extra_state, MPI_Status *status)
+{
+	return ((MPIX_Gr_complete_function *)functions->complete)(extra_state, status);
+}
+
+static int c_cancel(const struct contd__gr_functions *functions, void *extra_state, int complete)
+{
+	return ((MPIX_Gr_cancel_function *)functions->cancel)(extra_state, complete);
+}
+
+static const struct contd__gr_calls c_calls = {c_start, c_push, c_complete, c_cancel};
 
 /* Of everything in this file but what callbacks do. Held for moments, and never when anything else is called. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -232,7 +253,7 @@ static int finish(struct contd__instance *i, MPI_Status *status)
 	if (contd__xchg(&i->finished, 1))
 		return MPI_SUCCESS;
 	contd__call = NULL; /* what it calls is not the completion call that it is in */
-	rc = i->template->complete(i->extra_state, status);
+	rc = i->template->calls->complete(&i->template->functions, i->extra_state, status);
 	contd__call = call;
 	return rc;
 }
@@ -303,13 +324,13 @@ static int on_cancel(void *extra, int complete)
 	int rc;
 
 	(void)complete;
-	if (!i->template->cancel)
+	if (!i->template->functions.cancel)
 		return MPI_SUCCESS;
 	pthread_mutex_lock(&lock);
 	complete = i->state != ACTIVE;
 	pthread_mutex_unlock(&lock);
 	contd__call = NULL;
-	rc = i->template->cancel(i->extra_state, complete);
+	rc = i->template->calls->cancel(&i->template->functions, i->extra_state, complete);
 	contd__call = call;
 	return rc;
 }
@@ -432,7 +453,7 @@ void contd__instances_push(bool all)
 		contd__add(&i->references, 1);
 		pthread_mutex_unlock(&lock);
 		ticks = contd__ticks();
-		rc = i->template->push(i->extra_state);
+		rc = i->template->calls->push(&i->template->functions, i->extra_state);
 		worked(contd__ticks() - ticks);
 		CONTD_TESTPOINT("push_returned");
 		pthread_mutex_lock(&lock);
@@ -462,12 +483,11 @@ static uint32_t pending(void)
 	return contd__load_seq(&contd__instances_pushed);
 }
 
-static struct contd__source source = {
-	.name = "MPI generalized requests",
-	.progress = drive,
-	.pending = pending,
-	.here = contd__mpi_thread_may,
-	.steady = true};
+static struct contd__source source = {.name = "MPI generalized requests",
+				      .progress = drive,
+				      .pending = pending,
+				      .here = contd__mpi_thread_may,
+				      .steady = true};
 
 static int source_register(void)
 {
@@ -506,7 +526,7 @@ static inline int begun(void)
 	return rc;
 }
 
-static int init(const struct template *from, MPIX_Gr *gr)
+static int init(const struct contd__gr_functions *functions, const struct contd__gr_calls *calls, MPIX_Gr *gr)
 {
 	struct template *t = contd__zalloc(sizeof(*t));
 	uint32_t at;
@@ -516,8 +536,7 @@ static int init(const struct template *from, MPIX_Gr *gr)
 		free(t);
 		return rc;
 	}
-	*t = *from;
-	t->references = 1;
+	*t = (struct template){.functions = *functions, .calls = calls, .references = 1};
 	pthread_mutex_lock(&lock);
 	if (place_locked(&at)) {
 		t->handle = ++made << PLACE_BITS | (at + 1);
@@ -532,16 +551,24 @@ static int init(const struct template *from, MPIX_Gr *gr)
 	return rc;
 }
 
-CONTD_API int PMPIX_Gr_init(MPIX_Gr_start_function *start_fn, MPIX_Gr_push_function *push_fn,
-			    MPIX_Gr_complete_function *complete_fn, MPIX_Gr_cancel_function *cancel_fn, MPIX_Gr *gr)
+int contd__binding_gr_init(const struct contd__gr_functions *functions, const struct contd__gr_calls *calls,
+			   MPIX_Gr *gr)
 {
-	const struct template t = {.start = start_fn, .push = push_fn, .complete = complete_fn, .cancel = cancel_fn};
 	int rc = begun();
 
 	if (rc)
 		return rc;
-	rc = start_fn && complete_fn && gr ? init(&t, gr) : MPI_ERR_ARG;
+	rc = functions->start && functions->complete && gr ? init(functions, calls, gr) : MPI_ERR_ARG;
 	return rc ? contd__mpi_error(rc) : MPI_SUCCESS;
+}
+
+CONTD_API int PMPIX_Gr_init(MPIX_Gr_start_function *start_fn, MPIX_Gr_push_function *push_fn,
+			    MPIX_Gr_complete_function *complete_fn, MPIX_Gr_cancel_function *cancel_fn, MPIX_Gr *gr)
+{
+	const struct contd__gr_functions functions = {(void (*)(void))start_fn, (void (*)(void))push_fn,
+						      (void (*)(void))complete_fn, (void (*)(void))cancel_fn};
+
+	return contd__binding_gr_init(&functions, &c_calls, gr);
 }
 
 int MPIX_Gr_init(MPIX_Gr_start_function *start_fn, MPIX_Gr_push_function *push_fn,
@@ -589,7 +616,8 @@ static void unmake(struct contd__instance *i)
 	contd__next_pmpi.Request_free(&handle);
 }
 
-static int begin(struct template *t, void *extra_state, MPI_Request *req)
+static int begin(struct template *t, void *extra_state, MPI_Request *req, void (*there)(MPI_Request request, void *arg),
+		 void *arg)
 {
 	struct contd__instance *i = NULL;
 	MPI_Request before = *req;
@@ -598,7 +626,9 @@ static int begin(struct template *t, void *extra_state, MPI_Request *req)
 
 	if (rc == MPI_SUCCESS) {
 		*req = i->request;
-		rc = t->start(extra_state);
+		if (there)
+			there(i->request, arg);
+		rc = t->calls->start(&t->functions, extra_state);
 		rc = rc ? contd__mpi_error(rc) : MPI_SUCCESS;
 	}
 	if (rc && !i)
@@ -614,7 +644,7 @@ static int begin(struct template *t, void *extra_state, MPI_Request *req)
 		return rc;
 	}
 	tell = idle_locked(i, MPI_SUCCESS);
-	if (i->state == ACTIVE && t->push) {
+	if (i->state == ACTIVE && t->functions.push) {
 		cds_list_add_tail(&i->node, &pushed);
 		i->listed = true;
 		contd__add(&contd__instances_pushed, 1);
@@ -622,13 +652,14 @@ static int begin(struct template *t, void *extra_state, MPI_Request *req)
 	pthread_mutex_unlock(&lock);
 	if (tell)
 		tell_mpi(i);
-	else if (t->push)
+	else if (t->functions.push)
 		contd__pending_sig();
 	contd__instance_unref(i);
 	return MPI_SUCCESS;
 }
 
-CONTD_API int PMPIX_Gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req)
+int contd__binding_gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req,
+			    void (*there)(MPI_Request request, void *arg), void *arg)
 {
 	struct template *t;
 	int rc = begun();
@@ -644,11 +675,16 @@ CONTD_API int PMPIX_Gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req)
 	pthread_mutex_unlock(&lock);
 	if (!t)
 		return contd__mpi_error(MPI_ERR_ARG);
-	rc = begin(t, extra_state, req);
+	rc = begin(t, extra_state, req, there, arg);
 	pthread_mutex_lock(&lock);
 	template_unref_locked(t);
 	pthread_mutex_unlock(&lock);
 	return rc;
+}
+
+CONTD_API int PMPIX_Gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req)
+{
+	return contd__binding_gr_begin(gr, extra_state, req, NULL, NULL);
 }
 
 int MPIX_Gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req) CONTD_WEAK_FOR(PMPIX_Gr_begin);

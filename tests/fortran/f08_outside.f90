@@ -14,6 +14,24 @@ contains
     runs = runs + merge(1, 1000, array_of_statuses(1)%MPI_TAG == user_data)
     if (present(ierror)) ierror = MPI_SUCCESS
   end subroutine see
+
+  subroutine see_rc(rc, user_data, ierror)
+    use mpi_f08
+    integer, intent(in) :: rc
+    integer(kind=MPI_ADDRESS_KIND) :: user_data
+    integer :: ierror
+    runs = runs + 1000 + 0 * rc
+    ierror = int(user_data)
+  end subroutine see_rc
+
+  subroutine complete_it(extra_state, status, ierror)
+    use mpi_f08
+    integer(kind=MPI_ADDRESS_KIND) :: extra_state
+    type(MPI_Status), optional :: status
+    integer :: ierror
+    runs = runs + merge(1000, 2000, present(status))
+    ierror = int(extra_state)
+  end subroutine complete_it
 end module callback
 
 program f08_outside
@@ -53,7 +71,57 @@ contains
     call check_equal(status%MPI_TAG, -77, 'the status')
     call queries(1)
     call queries(50)
+    call revised
+    call templates
   end subroutine refused
+
+  subroutine revised
+    type(MPI_Request) :: cr, request
+    type(MPI_Status) :: status
+    integer(kind=MPI_ADDRESS_KIND) :: failed(1)
+    integer :: ierror, count
+
+    ierror = MPI_SUCCESS
+    call MPIX_Continue_init(0, 0, MPI_INFO_NULL, cr, ierror)
+    call check_equal(ierror, MPI_ERR_OTHER, 'init')
+    request%MPI_VAL = 12345
+    cr%MPI_VAL = 12346
+    ierror = MPI_SUCCESS
+    call MPIX_Continue(request, see_rc, 0_MPI_ADDRESS_KIND, 0, status, cr, ierror)
+    call check_equal(ierror, MPI_ERR_OTHER, 'attach')
+    call check_equal(request%MPI_VAL, 12345, 'the handle')
+    ierror = MPI_SUCCESS
+    count = 1
+    call MPIX_Continue_get_failed(cr, count, failed, ierror)
+    call check_equal(ierror, MPI_ERR_OTHER, 'get_failed')
+    call check_equal(count, 1, 'the count')
+  end subroutine revised
+
+  subroutine templates
+    type(MPIX_Gr) :: gr
+    type(MPI_Request) :: request
+    integer :: ierror
+
+    gr%MPI_VAL = 12345
+    ierror = MPI_SUCCESS
+    call MPIX_Gr_init(MPIX_GR_PUSH_FN_NULL, MPIX_GR_PUSH_FN_NULL, complete_it, MPIX_GR_CANCEL_FN_NULL, gr, ierror)
+    call check_equal(ierror, MPI_ERR_OTHER, 'Gr_init')
+    request%MPI_VAL = 12345
+    ierror = MPI_SUCCESS
+    call MPIX_Gr_begin(gr, 0_MPI_ADDRESS_KIND, request, ierror)
+    call check_equal(ierror, MPI_ERR_OTHER, 'Gr_begin')
+    call check_equal(request%MPI_VAL, 12345, 'the handle')
+    ierror = MPI_SUCCESS
+    call MPIX_Mark_request_complete(request, ierror)
+    call check_equal(ierror, MPI_ERR_OTHER, 'Mark_request_complete')
+    ierror = MPI_SUCCESS
+    call MPIX_Cancel(request, ierror)
+    call check_equal(ierror, MPI_ERR_OTHER, 'Cancel')
+    ierror = MPI_SUCCESS
+    call MPIX_Gr_free(gr, ierror)
+    call check_equal(ierror, MPI_ERR_OTHER, 'Gr_free')
+    call check_true(gr%MPI_VAL == 12345, 'the template')
+  end subroutine templates
 
   subroutine queries(n)
     integer, intent(in) :: n

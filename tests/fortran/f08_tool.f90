@@ -34,9 +34,35 @@ subroutine MPI_Continue_scalar_f08(op_request, cb, cb_data, status, cont_request
   call PMPI_Continue(op_request, cb, cb_data, status, cont_request, ierror)
 end subroutine MPI_Continue_scalar_f08
 
+subroutine MPIX_Continue_f08(op_request, cb, cb_data, flags, status, cont_request, ierror)
+  use mpi_f08
+  use contd_mpi_f08, only: PMPIX_Continue, MPIX_Continue_cb_function
+  use tool
+  implicit none
+  type(MPI_Request), intent(inout) :: op_request
+  procedure(MPIX_Continue_cb_function) :: cb
+  integer(kind=MPI_ADDRESS_KIND), intent(in) :: cb_data
+  integer, intent(in) :: flags
+  type(MPI_Status), intent(in), asynchronous, target :: status(1)
+  type(MPI_Request), intent(in) :: cont_request
+  integer, optional, intent(out) :: ierror
+  attached = attached + 1
+  call PMPIX_Continue(op_request, cb, cb_data, flags, status, cont_request, ierror)
+end subroutine MPIX_Continue_f08
+
 module callback
   implicit none
 contains
+  subroutine see_rc(rc, user_data, ierror)
+    use mpi_f08
+    use tool
+    integer, intent(in) :: rc
+    integer(kind=MPI_ADDRESS_KIND) :: user_data
+    integer :: ierror
+    runs = runs + merge(1, 1000, rc == MPI_SUCCESS .and. user_data == 5)
+    ierror = MPI_SUCCESS
+  end subroutine see_rc
+
   subroutine see(array_of_statuses, user_data, ierror)
     use mpi_f08
     use tool
@@ -72,6 +98,12 @@ program f08_tool
   call MPI_Wait(cr, MPI_STATUS_IGNORE)
   call check_equal(attached, 1, 'calls of others that the tool saw')
   call check_equal(runs, 3, 'runs')
+  call MPIX_Continue(request, see_rc, 5_MPI_ADDRESS_KIND, 0, array, cr, ierror)
+  call check_equal(ierror, MPI_SUCCESS, 'attach')
+  call MPIX_Continue(request, see_rc, 5_MPI_ADDRESS_KIND, 0, status, cr) ! not wrapped
+  call MPI_Wait(cr, MPI_STATUS_IGNORE)
+  call check_equal(attached, 2, 'calls of MPIX_Continue that the tool saw')
+  call check_equal(runs, 5, 'runs')
   call MPI_Request_free(cr)
   call MPI_Finalize()
 end program f08_tool
