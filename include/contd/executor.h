@@ -105,7 +105,7 @@ CONTD_API int contd_executor_create(const struct contd_executor_attr *attr, stru
  * Context: any thread, not in its own work; may block. Errors: -EINVAL (NULL); -EBUSY: a group names it that is not given
  * back or has continuations outstanding, something is queued or runs, or a thread is in contd_executor_run(): stop it,
  * wait for the groups and destroy them, and drain it, first. -EAGAIN: a compute region's handler has interrupted a
- * call of contd's: destroy it afterwards. -EPERM (in a handler).
+ * call of contd's: destroy it afterwards. -EPERM (in a handler). After contd_fini(), too, which drops what its groups had ready.
  */
 CONTD_API int contd_executor_destroy(struct contd_executor *executor) CONTD_NOEXCEPT;
 

@@ -226,6 +226,10 @@ int contd_executor_destroy(struct contd_executor *ex)
 			return contd__fail(-EAGAIN, "contd_executor_destroy: this region's handler has interrupted contd "
 						    "itself; call it later");
 		contd__reap(true);
+	} else {
+		/* contd_fini() has freed its groups; what was ready in them will never run. */
+		for (unsigned p = 0; p < PRIORITIES; p++)
+			contd__store_seq(&ex->root[p].top, 0);
 	}
 	if (contd__load_seq(&ex->groups))
 		return contd__fail(

@@ -1237,6 +1237,21 @@ static void from_all_sides(bool tasks)
 	end();
 }
 
+/* contd_fini() drops what is ready and never ran; the executor it was for can be destroyed then. */
+Test(executor, destroyed_after_fini_with_something_ready)
+{
+	struct contd_event event = CONTD_EVENT_INIT, *list[1] = {&event};
+	struct tally tally = {0};
+
+	begin_pull(0);
+	must(contd_event_continue(1, list, tally_cb, &tally, g, NULL));
+	must(contd_event_complete(&event, 0));
+	must_fail(contd_executor_destroy(ex), EBUSY);
+	cr_assert_eq(contd_fini(), 1);
+	must(contd_executor_destroy(ex));
+	cr_assert_eq(runs(&tally), 0);
+}
+
 Test(executor, continuations_from_all_sides)
 {
 	from_all_sides(false);
