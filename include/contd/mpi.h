@@ -43,6 +43,8 @@ typedef void(MPI_Continue_cb_function)(MPI_Status *array_of_statuses, void *user
  *   contd_overhead_percent, contd_tick_min_ns, contd_tick_max_ns, contd_scan_count, contd_scan_ns, contd_watchdog_ns,
  *   contd_daemon_name, contd_daemon_cpus, contd_daemon_sched
  *                                   settings of the process, as in struct contd_config, changed by contd_configure()
+ * MPI ignores keys that it does not know. One that begins with contd_ or mpi_continue_ and is not in this list is ignored too,
+ * but reported on standard error, once, with the nearest key of the list.
  * Errors: MPI_ERR_ARG (NULL; poll_only with max_poll 0), MPI_ERR_INFO_VALUE (malformed), MPI_ERR_OTHER (before
  * MPI_Init, after MPI_Finalize, contd_agent "tick" or "spin" without MPI_THREAD_MULTIPLE), MPI_ERR_NO_MEM.
  */

@@ -16,7 +16,8 @@
  */
 int contd__settings_make(const struct contd_config *given, const struct contd_config *base, struct contd_config *config);
 
-/* The keys of settings that may be changed while contd runs; NULL behind the last. */
+/* The keys of settings that may be changed while contd runs, CONTD_SETTING_KEYS at most; NULL behind the last. */
+#define CONTD_SETTING_KEYS 16
 CONTD_API const char *contd__setting_key(size_t i);
 
 /* Put the text's value for that key into *config. 0 or -EINVAL. */

@@ -188,14 +188,12 @@ int contd__attach_check(const struct contd__mpi_attach *a);
 int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group);
 
 /* settings.c: what an info object says, on top of what s holds. */
-#define SETTING_TEXTS 8 /* that a CR's info may hold at most: contd's settings that are texts, and one */
 struct contd__settings {
 	struct contd_group_attr attr;
 	struct contd_config config; /* of the process, from contd's own keys */
 	bool configured;            /* there are any */
 	char value[MPI_MAX_INFO_VAL + 1];
-	char text[SETTING_TEXTS][CONTD_SETTING_TEXT];
-	int texts;
+	char text[CONTD_SETTING_KEYS][CONTD_SETTING_TEXT]; /* what `config` refers to, by key */
 };
 int contd__settings_read(MPI_Info info, struct contd__settings *s);
 

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +48,8 @@ static int info_max_poll(MPI_Info info, struct contd_group_attr *attr)
 		return -rc;
 	errno = 0;
 	n = strtol(value, &end, 10);
-	if (end == value || *end || errno || n < -1 || n > INT_MAX)
+	/* strtol(3) takes blanks and a plus sign too. */
+	if (value[strspn(value, "-0123456789")] || end == value || *end || errno || n < -1 || n > INT_MAX)
 		return MPI_ERR_INFO_VALUE;
 	attr->max_poll = n == -1 ? 0 : n == 0 ? CONTD_MAX_POLL_NONE : (int32_t)n;
 	return MPI_SUCCESS;
@@ -75,20 +77,18 @@ static int info_config(MPI_Info info, struct contd__settings *s)
 
 	s->config = (struct contd_config){.size = sizeof(s->config)};
 	for (size_t i = 0; (key = contd__setting_key(i)) != NULL; i++) {
-		char *value = s->text[s->texts];
+		char *value = s->text[i]; /* a setting that is a text stays there until the settings are made */
 
 		if ((rc = info_value(info, key, s->value)) < 0)
 			return -rc;
 		if (rc == 0)
 			continue;
-		/* Texts are kept where they are until the settings are made. */
 		if (strlen(s->value) >= CONTD_SETTING_TEXT)
 			return MPI_ERR_INFO_VALUE;
 		strcpy(value, s->value);
 		if (contd__setting_read(key, value, &s->config))
 			return MPI_ERR_INFO_VALUE;
 		s->configured = true;
-		s->texts += s->texts < SETTING_TEXTS - 1;
 	}
 	return MPI_SUCCESS;
 }
@@ -111,6 +111,92 @@ static int info_priority(MPI_Info info, struct contd_group_attr *attr)
 	return MPI_SUCCESS;
 }
 
+/* ------------------------------------------------------------------------------------- keys that nobody reads --- */
+
+static const char *const group_keys[] = {"mpi_continue_poll_only",         "mpi_continue_enqueue_complete",
+					 "mpi_continue_max_poll",          "mpi_continue_thread",
+					 "mpi_continue_async_signal_safe", "contd_priority"};
+#define GROUP_KEYS (sizeof(group_keys) / sizeof(group_keys[0]))
+#define REPORTED_MOST 32
+
+/* The i-th key that an info object may have; NULL behind the last. */
+static const char *known_key(size_t i)
+{
+	return i < GROUP_KEYS ? group_keys[i] : contd__setting_key(i - GROUP_KEYS);
+}
+
+/* How many characters must be inserted, removed or replaced to make b of a (the distance of Levenshtein). */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[MPI_MAX_INFO_KEY + 1], width = strlen(b);
+
+	for (size_t k = 0; k <= width; k++)
+		row[k] = k;
+	for (size_t i = 1; a[i - 1]; i++) {
+		size_t corner = row[0]; /* of the row above, one to the left */
+
+		row[0] = i;
+		for (size_t k = 1; k <= width; k++) {
+			size_t above = row[k], least = above < row[k - 1] ? above : row[k - 1];
+
+			row[k] = corner + (a[i - 1] != b[k - 1]);
+			if (least + 1 < row[k])
+				row[k] = least + 1;
+			corner = above;
+		}
+	}
+	return row[width];
+}
+
+/* The first time for this key? With so many different ones that there is no room to remember another, no. */
+static bool first_time(const char *key)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static char names[REPORTED_MOST][MPI_MAX_INFO_KEY + 1];
+	static size_t count;
+	size_t i = 0;
+	bool first;
+
+	pthread_mutex_lock(&lock);
+	while (i < count && strcmp(names[i], key) != 0)
+		i++;
+	first = i == count && count < REPORTED_MOST;
+	if (first)
+		snprintf(names[count++], sizeof(names[0]), "%s", key);
+	pthread_mutex_unlock(&lock);
+	return first;
+}
+
+static void report(const char *key)
+{
+	const char *nearest = known_key(0), *name;
+
+	for (size_t i = 0; (name = known_key(i)) != NULL; i++) {
+		if (strcmp(name, key) == 0)
+			return;
+		if (distance(key, name) < distance(key, nearest))
+			nearest = name;
+	}
+	if (first_time(key))
+		fprintf(stderr,
+			"contd: the info key %s is unknown and has no effect; the nearest one that is known is %s\n",
+			key, nearest);
+}
+
+/* MPI ignores keys that it does not know. One that begins as ours do was meant for us: it is reported, once. */
+static int info_unknown(MPI_Info info)
+{
+	char key[MPI_MAX_INFO_KEY + 1];
+	int count, rc = PMPI_Info_get_nkeys(info, &count);
+
+	for (int i = 0; !rc && i < count; i++) {
+		rc = PMPI_Info_get_nthkey(info, i, key);
+		if (!rc && (strncmp(key, "contd_", 6) == 0 || strncmp(key, "mpi_continue_", 13) == 0))
+			report(key);
+	}
+	return rc;
+}
+
 int contd__settings_read(MPI_Info info, struct contd__settings *s)
 {
 	uint32_t *flags = &s->attr.flags;
@@ -124,7 +210,8 @@ int contd__settings_read(MPI_Info info, struct contd__settings *s)
 	    (rc = info_flag(info, "mpi_continue_enqueue_complete", CONTD_ENQUEUE_COMPLETE, flags)) != 0 ||
 	    (rc = info_flag(info, "mpi_continue_async_signal_safe", CONTD_ASYNC_SIGNAL_SAFE, flags)) != 0 ||
 	    (rc = info_max_poll(info, &s->attr)) != 0 || (rc = info_thread(info, &s->attr)) != 0 ||
-	    (rc = info_priority(info, &s->attr)) != 0 || (rc = info_config(info, s)) != 0)
+	    (rc = info_priority(info, &s->attr)) != 0 || (rc = info_config(info, s)) != 0 ||
+	    (rc = info_unknown(info)) != 0)
 		return rc;
 	return MPI_SUCCESS;
 }
