@@ -153,11 +153,22 @@ enum contd_priority { CONTD_PRIORITY_LOW = -1, CONTD_PRIORITY_NORMAL = 0, CONTD_
 struct contd_group_attr {
 	size_t size;       /* sizeof(struct contd_group_attr) */
 	uint32_t flags;    /* enum contd_group_flags */
-	int32_t max_poll;  /* of the group's continuations, how many one contd_group_test() runs at most; 0: no limit */
+	int32_t max_poll;  /* how many of the group's continuations run at once: see below; 0: no limit */
 	int32_t priority;  /* enum contd_priority */
 };
 
-/* max_poll: a test runs none of the group's; other calls do. Not with CONTD_POLL_ONLY. */
+/*
+ * max_poll n > 0: none of these runs more than n continuations of the group, each by itself:
+ *   - a contd_group_test() of it, with all that happens during the test;
+ *   - an interruption: a tick, a notification, a contd_checkpoint(), the end of a guard, a completion on an attached thread.
+ *     During a test of the group an interruption of that thread runs none of it;
+ *   - each look of another call at all that is ready: contd_poll(), a test or wait of another group, an MPI call.
+ * What is left stays ready. The next call may run it. If the group is async-signal-safe, or the thread computes in a region,
+ * a tick comes soon, with every agent. The daemon has no such limit, and a wait for the group ends when all have run.
+ *
+ * CONTD_MAX_POLL_NONE: tests of the group and interruptions run none of it; other calls, waits and the daemon run it without a
+ * limit. Not with CONTD_POLL_ONLY.
+ */
 #define CONTD_MAX_POLL_NONE (-1)
 
 /*

@@ -34,7 +34,9 @@ typedef void(MPI_Continue_cb_function)(MPI_Status *array_of_statuses, void *user
  * Make a continuation request. Info keys (values are "true" and "false" unless said otherwise):
  *   mpi_continue_poll_only          run only in Test or Wait on this CR
  *   mpi_continue_enqueue_complete   never run inside the call that attaches
- *   mpi_continue_max_poll           an integer >= -1: how many one Test runs at most; -1: no limit
+ *   mpi_continue_max_poll           an integer >= -1: how many one Test, one MPI_Request_get_status* of the CR, one interruption
+ *                                   or one look of another call runs at most, as max_poll of struct contd_group_attr
+ *                                   (contd.h); -1: no limit; 0: as CONTD_MAX_POLL_NONE there
  *   mpi_continue_thread             "application" or "any" (also "all"): may contd's daemon thread run them
  *   mpi_continue_async_signal_safe  callbacks are async-signal-safe. Also attaches the calling thread
  *                                   (contd_thread_attach) and, with MPI_THREAD_MULTIPLE, starts the ticking daemon
@@ -289,8 +291,8 @@ typedef int(MPIX_Continue_cb_function)(int rc, void *user_data);
  * Make a CR that is used like a persistent request: it is inactive until MPI_Start. Continuations may be registered
  * meanwhile and run from the start on. Test and Wait on an inactive CR report completion with the empty status; when
  * they report that an active one is complete it is inactive again. Starting an active one is MPI_ERR_REQUEST.
- * flags: 0, or MPIX_CONT_POLL_ONLY and MPIX_CONT_DEFER_COMPLETE. max_poll: how many continuations one Test of the CR
- * runs at most; 0 and MPI_UNDEFINED: no limit. info: the keys of MPI_Continue_init, or MPI_INFO_NULL; a key in it
+ * flags: 0, or MPIX_CONT_POLL_ONLY and MPIX_CONT_DEFER_COMPLETE. max_poll: as the key mpi_continue_max_poll, but
+ * 0 and MPI_UNDEFINED: no limit. info: the keys of MPI_Continue_init, or MPI_INFO_NULL; a key in it
  * stands before flags and max_poll.
  * Errors: as MPI_Continue_init; MPI_ERR_ARG also for another negative max_poll.
  */

@@ -69,7 +69,9 @@ static bool watches_for_regions(void)
 static bool look(bool last)
 {
 	/* Back to the sources after a while, however much there is to run. */
-	struct contd__budget budget = {.count = UINT32_MAX, .deadline = contd__ticks() + (uint64_t)(LOOK_NS * D.ticks_per_ns)};
+	struct contd__budget budget = {.count = UINT32_MAX,
+				       .deadline = contd__ticks() + (uint64_t)(LOOK_NS * D.ticks_per_ns),
+				       .by = SCAN_DAEMON};
 	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
 	bool found = false;
 

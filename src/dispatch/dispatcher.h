@@ -74,6 +74,7 @@ struct contd__signal_ops {
 	int (*notify_region)(void); /* the same for one that computes in a region; 1 if there is one */
 	void (*ring)(int32_t tid); /* interrupt that one, on the sources' behalf */
 	void (*again)(bool ran);   /* after a scan by interruption that left something; ran: not everything */
+	void (*later)(void);       /* interrupt this thread soon, but not now (if it is not attached, another one); any context */
 	void (*detach_self)(void); /* the thread ends */
 	void (*stop)(void);       /* fini */
 	void (*give_back)(void);  /* contd_init() failed after all: the signal is as it was */

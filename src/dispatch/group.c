@@ -88,7 +88,11 @@ int contd_group_create(const struct contd_group_attr *attr, struct contd_group *
 	if (!g)
 		return contd__fail(-ENOMEM, "contd_group_create: out of memory");
 	*g = (struct contd_group){.life = LIFE_REFERENCE,
-				  .flags = attr ? attr->flags : 0,
+				  /* No interruption may run any of it then, and none is made. */
+				  .flags = !attr ? 0
+					   : attr->max_poll == CONTD_MAX_POLL_NONE
+						   ? attr->flags & ~(uint32_t)CONTD_ASYNC_SIGNAL_SAFE
+						   : attr->flags,
 				  .priority = attr ? attr->priority : 0,
 				  .max_poll = !attr || attr->max_poll == 0     ? -1
 					      : attr->max_poll == CONTD_MAX_POLL_NONE ? 0

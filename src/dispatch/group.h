@@ -275,8 +275,8 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
  *   run_work, contd_work_run (executor.c)
  *   contd__slot_run_inline (run.c), contd__carried_at_once (carried.c), run_now (mpi/attach.c): in the call that registers it
  *   test_waking (mpi/modes.c)
- *   contd__run_ready, cr_progress, testing_end (mpi/calls.c): at the end of a test that has a budget of its own, which keeps its
- *                                     group from being looked at in between
+ *   contd__run_ready, cr_progress, testing_end (mpi/calls.c): before the end of the test that they belong to, whose max_poll
+ *                                     holds for what is picked up, too
  *
  * In a handler, and under a guard, it does nothing: contd__react_sig() scans until nothing is left, or has another signal sent.
  */
@@ -312,10 +312,16 @@ static inline bool contd__may_scan_sig(const struct contd_group *g)
 	return contd__self.context != CONTEXT_DAEMON || flags & CONTD_THREAD_ANY;
 }
 
+/* What scans: a call of the program's, an interruption, or the daemon. */
+enum contd__scanner { SCAN_CALL, SCAN_INTERRUPTION, SCAN_DAEMON };
+
 struct contd__budget {
 	uint32_t count;    /* how many more may run */
 	uint64_t deadline; /* contd__ticks() after which none is started but the first; 0: none */
 	uint32_t ran;
+	enum contd__scanner by;
+	bool rounds;   /* of an interruption: each group has had its turn, and its max_poll */
+	bool left;     /* an interruption leaves something because of a max_poll */
 };
 
 /*
@@ -369,7 +375,7 @@ CONTD_INTERNAL_API void contd__kick_sig(uint32_t group_flags);
 
 /*
  * dispatch/wait.c: look at words, drive sources (where `sources`), run what is ready, of g (may be NULL) first. With
- * `limit` g's max_poll holds. Returns how many ran. Ordinary threads.
+ * `limit` this is a test of g: all that it runs of g's is at most its max_poll. Returns how many ran. Ordinary threads.
  */
 CONTD_INTERNAL_API uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources);
 

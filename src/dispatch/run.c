@@ -596,33 +596,41 @@ static bool spent(const struct contd__budget *b)
 	return b->count == 0 || (b->deadline && b->ran && contd__ticks() >= b->deadline);
 }
 
-/* What a test of g that is under way on this thread has left, or NULL. */
-static struct contd__testing *testing_of(const struct contd_group *g)
+/*
+ * How many of g's continuations may this scan run? The only place that knows what max_poll means to a scan (contd.h says it to
+ * programs). *testingp: the test of g that this thread is in, which is charged, or NULL.
+ */
+static uint32_t allowance(const struct contd_group *g, const struct contd__budget *b, struct contd__testing **testingp)
 {
-	if (g->max_poll < 0)
-		return NULL;
-	for (struct contd__testing *t = contd__self.testing; t; t = t->outer)
-		if (t->group == g)
-			return t;
-	return NULL;
+	struct contd__testing *t = contd__self.testing;
+
+	*testingp = NULL;
+	if (__builtin_expect(g->max_poll < 0, 1) || b->by == SCAN_DAEMON)
+		return UINT32_MAX;
+	while (t && t->group != g)
+		t = t->outer;
+	if (b->by == SCAN_INTERRUPTION)
+		return t || b->rounds ? 0 : (uint32_t)g->max_poll; /* the interrupted test has a bound of its own */
+	*testingp = t;
+	if (t)
+		return t->left;
+	return g->max_poll ? (uint32_t)g->max_poll : UINT32_MAX;
 }
 
 uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *root, struct contd__budget *budget)
 {
 	struct contd__table *table = &g->table;
-	uint32_t start, pos, ran = 0;
+	uint32_t start, pos, left, ran = 0;
 	struct contd__testing *t;
 	bool wrapped;
 
 	CONTD_TESTPOINT("scan_group");
 	if (contd__load_seq(&table->top) == 0 || contd__executor_rests_sig(g))
 		return 0;
-	t = testing_of(g);
-	if (t && contd__self.context != CONTEXT_THREAD)
-		return 0; /* the interrupted test has its own budget, and is about to look */
+	left = allowance(g, budget, &t);
 	start = pos = contd__load(&table->cursor);
 	wrapped = start == 0;
-	while (!spent(budget) && (!t || t->left)) {
+	while (left && !spent(budget)) {
 		struct contd__slot *s = contd__table_claim_sig(table, &pos);
 		bool round;
 		int rc;
@@ -642,13 +650,17 @@ uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *
 			ran++;
 			budget->ran++;
 			budget->count--;
+			left--;
+			/* Its callback may have tested the same group, which is charged to both, or a handler may have. */
 			if (t)
-				t->left--;
+				left = t->left = t->left < left ? t->left : left;
 		}
 		if (round)
 			break; /* one revolution: what became ready behind us is for the next */
 	}
 	contd__store(&table->cursor, pos);
+	if (left == 0 && budget->by == SCAN_INTERRUPTION && g->max_poll > 0)
+		budget->left = true;
 	if (contd__load_seq(&table->again) && contd__xchg(&table->again, 0))
 		tell_group_again(g);
 	return ran;
@@ -797,9 +809,10 @@ uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget)
 {
 	uint32_t ran = 0, n;
 
-	do
+	do {
 		ran += n = contd__scan_sig(classes, budget);
-	while (n && !spent(budget) && contd__marked_sig(classes));
+		budget->rounds = true;
+	} while (n && !spent(budget) && contd__marked_sig(classes));
 	return ran;
 }
 
@@ -810,7 +823,10 @@ uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget)
 uint32_t contd__react_sig(enum contd__looking how)
 {
 	uint32_t ran;
-	struct contd__budget budget = {.count = contd__load(&D.scan_count)};
+	/* The look that goes with arming a bell belongs to the interruption before it. */
+	struct contd__budget budget = {
+		.count = contd__load(&D.scan_count), .by = SCAN_INTERRUPTION, .rounds = how == LOOK_LAST};
+	const struct contd__signal_ops *ops;
 	uint8_t before = contd__self.context;
 	bool region = contd__tls.region && !contd__self.frame;
 	uint32_t classes = region ? CLASSES_ALL : CLASSES_SIGNAL, drives = region && how == LOOK_RUNG ? RUNG_DRIVES : 1;
@@ -827,13 +843,13 @@ uint32_t contd__react_sig(enum contd__looking how)
 	ran = contd__scan_through_sig(classes, &budget);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__store(&contd__self.context, before);
-	/* Left by the budget, or made ready behind the scan by a callback of it: no other signal need come for that. */
-	if (contd__marked_sig(CLASSES_SIGNAL)) {
-		const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
-
-		if (ops)
-			ops->again(ran != 0);
-	}
+	/* Left by the budget or by a max_poll, or made ready behind the scan by a callback of it: no other signal need come for
+	 * that. */
+	ops = contd__load_acquire(&D.signal_ops);
+	if (ops && budget.left)
+		ops->later();
+	else if (ops && contd__marked_sig(CLASSES_SIGNAL))
+		ops->again(ran != 0);
 	return ran;
 }
 
@@ -858,8 +874,7 @@ void contd__guard_pickup(void)
 	struct contd_tls *tls = &contd__tls;
 	int saved = errno; /* contd_event_complete() and contd_guard_end() are allowed in handlers */
 
-	/* A test with a budget of its own would keep its group from being looked at here: the end of the test does this. */
-	while (tls->guard == 0 && !contd__self.testing && contd__load(&tls->flags) & CONTD__TLS_MISSED) {
+	while (tls->guard == 0 && contd__load(&tls->flags) & CONTD__TLS_MISSED) {
 		contd__and(&tls->flags, ~CONTD__TLS_MISSED);
 		if (!(tls->flags & CONTD__TLS_ATTACHED) || contd__self.context != CONTEXT_THREAD)
 			break;

@@ -151,7 +151,8 @@ extern MPI_Status contd__status_empty; /* MPI 4.1, 3.7.3; MPI_ERROR is MPI_SUCCE
 /* status.c: of a CR, as peek(). */
 enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status);
 
-extern uint32_t contd__cr_live; /* CRs that the program has not freed */
+extern uint32_t contd__cr_live;    /* CRs that the program has not freed */
+extern uint32_t contd__cr_limited; /* one with a finite max_poll has been made */
 
 /* life.c: the backend, started; NULL and *errp where it can't be. */
 const struct contd__mpi_backend *contd__mpi_start(int *errp);

@@ -129,11 +129,48 @@ static void testing_begin(struct contd__testing *t, const struct contd__cr *cr)
 	contd__self.testing = t;
 }
 
-/* What came meanwhile, and was left to this test because its budget holds. */
+/* What came meanwhile counts for this test: it is picked up before the test ends. */
 static void testing_end(struct contd__testing *outer)
 {
-	contd__self.testing = outer;
 	contd__pickup();
+	contd__self.testing = outer;
+}
+
+static bool limited(MPI_Request request)
+{
+	struct contd__cr *cr = request && request != MPI_REQUEST_NULL ? contd__mpi->cr_of(request) : NULL;
+
+	return cr && cr->group->max_poll >= 0;
+}
+
+int contd__asking_begin(struct contd__asking *asking, size_t count, const MPI_Request *requests)
+{
+	struct contd__testing *testing = asking->few;
+	size_t n = 0;
+
+	asking->outer = contd__self.testing;
+	asking->memory = NULL;
+	if (!contd__load(&contd__cr_limited))
+		return MPI_SUCCESS;
+	for (size_t i = 0; i < count; i++)
+		n += limited(requests[i]);
+	if (n > sizeof(asking->few) / sizeof(asking->few[0])) {
+		testing = asking->memory = contd__zalloc(n * sizeof(*testing));
+		if (!testing)
+			return MPI_ERR_NO_MEM;
+	}
+	for (size_t i = 0; i < count && n; i++)
+		if (limited(requests[i])) {
+			testing_begin(testing++, contd__mpi->cr_of(requests[i]));
+			n--;
+		}
+	return MPI_SUCCESS;
+}
+
+void contd__asking_end(struct contd__asking *asking)
+{
+	testing_end(asking->outer);
+	free(asking->memory);
 }
 
 /* -------------------------------------------------------------------------------------------------- one request --- */

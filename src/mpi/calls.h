@@ -12,6 +12,8 @@
 
 #include <mpi.h>
 
+#include "dispatch/thread.h"
+
 /* Open MPI's table of request functions has this form (ompi/request/request.h). */
 struct contd__request_functions {
 	int (*test)(MPI_Request *request, int *completed, MPI_Status *status);
@@ -44,6 +46,18 @@ extern __thread struct contd__call *contd__call __attribute__((tls_model("initia
  * (mpi/template.h): there only tests and waits of CRs run some.
  */
 bool contd__may_run(void);
+
+/*
+ * A call that asks about these requests counts as a test of those CRs among them that have a max_poll: each is charged for what
+ * runs until the end, which is called where this was successful. MPI error class.
+ */
+struct contd__asking {
+	struct contd__testing *outer;
+	void *memory;
+	struct contd__testing few[4];
+};
+int contd__asking_begin(struct contd__asking *asking, size_t count, const MPI_Request *requests);
+void contd__asking_end(struct contd__asking *asking);
 
 /* Run what is ready, of all CRs that are not poll-only, on this thread. Returns how many ran. */
 unsigned contd__run_ready(void);

@@ -218,6 +218,8 @@ int contd__settings_read(MPI_Info info, struct contd__settings *s)
 
 /* ---------------------------------------------------------------------------------------------------------- CRs --- */
 
+uint32_t contd__cr_limited;
+
 /*
  * Low latency: the calling thread may be interrupted, and, where MPI allows it, a daemon looks. Once is enough. `agent`:
  * what an info key says, 0: none does.
@@ -266,6 +268,8 @@ int contd__cr_make(struct contd__settings *s, bool revised, MPI_Request *handle)
 	rc = contd_group_create(&s->attr, &group);
 	if (rc)
 		return contd__mpi_class(rc);
+	if (group->max_poll >= 0)
+		contd__store(&contd__cr_limited, 1);
 	rc = configure(s);
 	if (!rc && s->attr.flags & CONTD_ASYNC_SIGNAL_SAFE)
 		rc = low_latency(s->config.agent);

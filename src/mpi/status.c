@@ -31,6 +31,7 @@ static void run(void)
 /* MPI_SUCCESS: contd works, and progress was attempted; or the error class, told. `others`: the call's own pointers are there. */
 static int begin(int count, const MPI_Request requests[], bool others)
 {
+	struct contd__asking asking;
 	int rc = MPI_SUCCESS;
 
 	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(&rc))
@@ -39,12 +40,16 @@ static int begin(int count, const MPI_Request requests[], bool others)
 		return contd__mpi_error(MPI_ERR_COUNT);
 	if (!others || (count && !requests))
 		return contd__mpi_error(MPI_ERR_ARG);
+	rc = contd__asking_begin(&asking, (size_t)count, requests);
+	if (rc)
+		return contd__mpi_error(rc);
 	if (contd__load(&contd__cr_live))
 		contd__look_beside(&contd__mpi_source);
 	run();
 	contd__mpi->progress(PROGRESS);
 	contd__instances_look();
 	run();
+	contd__asking_end(&asking);
 	return MPI_SUCCESS;
 }
 

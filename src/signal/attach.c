@@ -306,6 +306,7 @@ int contd__signal_start(const struct contd_config *config)
 		.notify_region = contd__notify_region_sig,
 		.ring = contd__ring_sig,
 		.again = contd__again_sig,
+		.later = contd__later_sig,
 		.detach_self = detach_for_good,
 		.stop = stop_all,
 		.give_back = give_back,

@@ -197,3 +197,20 @@ void contd__again_sig(bool ran)
 	else if (ran)
 		contd__notify_sig();
 }
+
+void contd__later_sig(void)
+{
+	struct contd__attached *me = contd__me;
+	uint64_t now = contd__ticks(), at;
+
+	if (!me || !contd__load_seq(&me->tid)) {
+		contd__notify_sig();
+		return;
+	}
+	/* As in interrupt_counted(): one that is on its way is enough, unless it has been swallowed. */
+	if (contd__xchg(&me->signalled, 1) && now - contd__load(&me->signalled_at) < contd__dispatch.second)
+		return;
+	contd__store(&me->signalled_at, now);
+	at = contd__load(&me->purse.enough_at);
+	contd__tick_at_sig(me, at > now ? at : now); /* one shortest interval from now at the earliest */
+}

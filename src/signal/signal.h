@@ -122,6 +122,9 @@ int contd__notify_region_sig(void);
 /* For what a scan by interruption left: ticks, or, where there are none, the next signal. */
 void contd__again_sig(bool ran);
 
+/* A tick on this thread soon, whatever the agent, as after a notification that was put off. */
+void contd__later_sig(void);
+
 /* Measure what a tick and a notification cost this thread; once a process. Ordinary code of an attached thread; about 5 ms. */
 void contd__calibrate(struct contd__attached *me);
 
