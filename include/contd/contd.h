@@ -139,7 +139,7 @@ typedef void contd_callback(int status, void *data);
 
 enum contd_group_flags {
 	CONTD_POLL_ONLY = 1,         /* run in contd_group_test/wait on this group only */
-	CONTD_ENQUEUE_COMPLETE = 2,  /* never run inside the call that registers */
+	CONTD_ENQUEUE_COMPLETE = 2,  /* never run inside the call that registers; if async-signal-safe, by a tick soon after it */
 	CONTD_THREAD_ANY = 4,        /* may also run on contd's daemon thread */
 	CONTD_ASYNC_SIGNAL_SAFE = 8  /* callbacks are async-signal-safe (signal-safety(7)): may run in the handler */
 };

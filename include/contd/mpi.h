@@ -33,7 +33,7 @@ typedef void(MPI_Continue_cb_function)(MPI_Status *array_of_statuses, void *user
 /*
  * Make a continuation request. Info keys (values are "true" and "false" unless said otherwise):
  *   mpi_continue_poll_only          run only in Test or Wait on this CR
- *   mpi_continue_enqueue_complete   never run inside the call that attaches
+ *   mpi_continue_enqueue_complete   never run inside the call that attaches; if also async_signal_safe, by a tick soon after it
  *   mpi_continue_max_poll           an integer >= -1: how many one Test, one MPI_Request_get_status* of the CR, one interruption
  *                                   or one look of another call runs at most, as max_poll of struct contd_group_attr
  *                                   (contd.h); -1: no limit; 0: as CONTD_MAX_POLL_NONE there

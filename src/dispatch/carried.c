@@ -184,7 +184,10 @@ void contd__carried_at_once(struct contd_carried *c)
 		t->carried[--t->next] = c;
 		t->chained++;
 	} else {
+		bool deferring = contd__defer_begin_sig(c->group->flags);
+
 		make_all_ready(&c, 1);
+		contd__defer_end_sig(deferring);
 	}
 }
 

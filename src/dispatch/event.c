@@ -135,6 +135,7 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 {
 	struct contd__slot *s;
 	uint32_t generation, flags;
+	bool deferring;
 	int rc = contd__check_live();
 
 	if (rc)
@@ -162,10 +163,12 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 		handlep->generation = generation;
 	}
 	CONTD_TESTPOINT("event_before_release");
+	deferring = contd__defer_begin_sig(flags);
 	if (contd__may_run_inline(group))
 		contd__slot_run_inline(s, generation, (uint32_t)rc);
 	else if (contd__slot_event_done_sig(s, generation, (uint32_t)rc))
 		contd__kick_sig(flags);
+	contd__defer_end_sig(deferring);
 	return 0;
 }
 

@@ -389,6 +389,7 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 {
 	struct contd__slot *s;
 	uint32_t generation, flags;
+	bool deferring;
 	int rc = contd__check_live();
 
 	if (rc)
@@ -416,9 +417,11 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 	}
 	if (handlep)
 		*handlep = (struct contd_handle){s, generation};
+	deferring = contd__defer_begin_sig(flags);
 	if (contd__may_run_inline(group))
 		contd__slot_run_inline(s, generation, 1 + (uint32_t)rc);
 	else if (contd__slot_event_done_sig(s, generation, 1 + (uint32_t)rc))
 		contd__kick_sig(flags);
+	contd__defer_end_sig(deferring);
 	return 0;
 }

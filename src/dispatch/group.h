@@ -374,6 +374,28 @@ uint32_t contd__react_under_guard(enum contd__looking how);
 CONTD_INTERNAL_API void contd__kick_sig(uint32_t group_flags);
 
 /*
+ * Around what a call does that registers with a group of these flags. An async-signal-safe continuation that is ready already,
+ * and must not run inside the call (CONTD_ENQUEUE_COMPLETE), is not picked up by this thread in between: a tick comes soon
+ * after it. Any context.
+ */
+static inline bool contd__defer_begin_sig(uint32_t flags)
+{
+	if (__builtin_expect((flags & (CONTD_ENQUEUE_COMPLETE | CONTD_ASYNC_SIGNAL_SAFE)) !=
+				     (CONTD_ENQUEUE_COMPLETE | CONTD_ASYNC_SIGNAL_SAFE),
+			     1))
+		return false;
+	contd_guard_begin();
+	return true;
+}
+
+CONTD_INTERNAL_API void contd__deferred_sig(void);
+static inline void contd__defer_end_sig(bool deferring)
+{
+	if (__builtin_expect(deferring, 0))
+		contd__deferred_sig();
+}
+
+/*
  * dispatch/wait.c: look at words, drive sources (where `sources`), run what is ready, of g (may be NULL) first. With
  * `limit` this is a test of g: all that it runs of g's is at most its max_poll. Returns how many ran. Ordinary threads.
  */

@@ -902,3 +902,19 @@ void contd__kick_sig(uint32_t flags)
 	if (ops)
 		ops->notify();
 }
+
+void contd__deferred_sig(void)
+{
+	struct contd_tls *tls = &contd__tls;
+	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+
+	/* Without the pick-up of contd_guard_end(). */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	tls->guard--;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (tls->guard || !(contd__load(&tls->flags) & CONTD__TLS_MISSED) || contd__self.context != CONTEXT_THREAD)
+		return;
+	contd__and(&tls->flags, ~CONTD__TLS_MISSED);
+	if (ops)
+		ops->later();
+}

@@ -92,7 +92,7 @@ static int failed(const struct contd__look *look, int class)
 	return class;
 }
 
-int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
+static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
 	uint32_t generation, fired = 0, done = 1; /* 1: this call's own hold */
 	uint32_t flags = group->flags;
@@ -163,4 +163,14 @@ int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	if (a->revised)
 		contd__set_unref_sig(set);
 	return MPI_SUCCESS;
+}
+
+int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
+{
+	uint32_t later = a->flags & MPIX_CONT_DEFER_COMPLETE ? CONTD_ENQUEUE_COMPLETE : 0;
+	bool deferring = contd__defer_begin_sig(group->flags | later);
+	int rc = attach(a, cr, group);
+
+	contd__defer_end_sig(deferring);
+	return rc;
 }
