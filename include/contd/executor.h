@@ -104,8 +104,8 @@ CONTD_API int contd_executor_create(const struct contd_executor_attr *attr, stru
  * comes between contd_group_wait() and this.
  * Context: any thread, not in its own work; may block. Errors: -EINVAL (NULL); -EBUSY: a group names it that is not given
  * back or has continuations outstanding, something is queued or runs, or a thread is in contd_executor_run(): stop it,
- * wait for the groups and destroy them, and drain it, first. -EAGAIN: a compute region's handler has interrupted a
- * call of contd's: destroy it afterwards. -EPERM (in a handler). After contd_fini(), too, which drops what its groups had ready.
+ * wait for the groups and destroy them, and drain it, first. -EPERM (in a handler). After contd_fini(), too, which drops
+ * what its groups had ready.
  */
 CONTD_API int contd_executor_destroy(struct contd_executor *executor) CONTD_NOEXCEPT;
 

@@ -118,8 +118,7 @@ CONTD_API struct fid_cq *contd_fabric_cq(const struct contd_fabric *queue) CONTD
  * may be reading it; fi_close(3) of an endpoint and fi_cq_read(3) at the same time crash with some providers (tcp of libfabric
  * 1.17). Operations under way complete with -FI_ECANCELED; contd_fabric_begin() is refused from here on. Once more does nothing.
  * Context: any thread, not in a handler, not in a callback of that queue's `foreign`; blocks while another thread reads.
- * Errors: -EINVAL, -EPERM, -EDEADLK; -ECHILD (after fork); -EAGAIN: in a compute region's handler that has interrupted contd itself
- * (contd_event_complete()), whose end it would wait for; nothing has changed.
+ * Errors: -EINVAL, -EPERM, -EDEADLK; -ECHILD (after fork).
  */
 CONTD_API int contd_fabric_stop(struct contd_fabric *queue) CONTD_NOEXCEPT;
 

@@ -222,9 +222,6 @@ int contd_executor_destroy(struct contd_executor *ex)
 		return contd__fail(-EPERM, "contd_executor_destroy: not in a signal handler");
 	if (contd__is_live()) {
 		contd__thread_ensure();
-		if (contd__self.context == CONTEXT_REGION && contd__reading_sig())
-			return contd__fail(-EAGAIN, "contd_executor_destroy: this region's handler has interrupted contd "
-						    "itself; call it later");
 		contd__reap(true);
 	} else {
 		/* contd_fini() has freed its groups; what was ready in them will never run. */

@@ -196,9 +196,7 @@ void contd__reap(bool all)
 	struct cds_lfs_head *head;
 	struct cds_lfs_node *node, *next;
 
-	/* In a region's handler what was interrupted may be a completer in a read-side section, whose end a grace period
-	 * would wait for. */
-	if (contd__self.context == CONTEXT_REGION || contd__load(&D.dead_count) < (all ? 1 : REAP_BATCH))
+	if (contd__load(&D.dead_count) < (all ? 1 : REAP_BATCH))
 		return;
 	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &D.dead});
 	if (!head)

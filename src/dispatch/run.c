@@ -874,9 +874,11 @@ void contd__guard_pickup(void)
 	struct contd_tls *tls = &contd__tls;
 	int saved = errno; /* contd_event_complete() and contd_guard_end() are allowed in handlers */
 
-	while (tls->guard == 0 && contd__load(&tls->flags) & CONTD__TLS_MISSED) {
+	/* In a handler's scan, and in a read-side section, the note stays for the end of that. */
+	while (tls->guard == 0 && contd__load(&tls->flags) & CONTD__TLS_MISSED &&
+	       contd__self.context == CONTEXT_THREAD && !contd__reading_sig()) {
 		contd__and(&tls->flags, ~CONTD__TLS_MISSED);
-		if (!(tls->flags & CONTD__TLS_ATTACHED) || contd__self.context != CONTEXT_THREAD)
+		if (!(tls->flags & CONTD__TLS_ATTACHED))
 			break;
 		contd__react_under_guard(LOOK);
 	}

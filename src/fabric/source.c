@@ -247,9 +247,6 @@ int contd__fabric_object_close(struct contd__fabric_object *o)
 	if (contd__load(&o->looker) == &contd__self)
 		return contd__fail(-EDEADLK, "contd_fabric: not in a callback that runs while this queue is read");
 	contd__thread_ensure();
-	if (contd__self.context == CONTEXT_REGION && contd__reading_sig())
-		return contd__fail(-EAGAIN,
-				   "contd_fabric: this region's handler has interrupted contd itself; call it later");
 	contd__store_seq(&set->object[o->place], closing);
 	contd__grace_period();
 	while (contd__load_seq(&o->users) || contd__load_seq(&o->looking))

@@ -10,13 +10,15 @@
  *
  * What it protects: a pointer to a group found in a class's root stays valid inside a section. Whoever goes on to use
  * the group takes a reference inside the section and then leaves it, so a section lasts no longer than a few loads.
- * Scans run callbacks outside sections. (Async-signal-safe ones may run in one where a cancelled continuation's last
- * event makes a group complete that another one awaits: so nothing that they may call waits for a grace period.)
+ * Scans run callbacks outside sections, and a handler that interrupts one runs nothing: it leaves a note, and the end
+ * of the section acts on it. So a callback may wait for a grace period, or for a thread that waits for one.
  */
 #ifndef CONTD_RCU_READER_H
 #define CONTD_RCU_READER_H
 
 #include <stdbool.h>
+
+#include <contd/contd.h>
 
 #include <urcu/urcu-memb.h>
 /*
@@ -55,16 +57,20 @@ static inline void contd__read_lock_sig(void)
 	CONTD_URCU(read_lock)();
 }
 
-static inline void contd__read_unlock_sig(void)
-{
-	CONTD_TSAN_RELEASE();
-	CONTD_URCU(read_unlock)();
-}
-
 /* Is the thread in a read-side section: in a handler, one of what was interrupted? Registered threads. */
 static inline bool contd__reading_sig(void)
 {
 	return CONTD_URCU(read_ongoing)() != 0;
+}
+
+/* A section is a guard: a signal that came in it only left a note, and the end of the outermost section acts on it. */
+static inline void contd__read_unlock_sig(void)
+{
+	CONTD_TSAN_RELEASE();
+	CONTD_URCU(read_unlock)();
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (__builtin_expect(contd__load(&contd__tls.flags) & CONTD__TLS_MISSED, 0))
+		contd__guard_pickup();
 }
 
 void contd__reader_register(void);

@@ -4,6 +4,7 @@
 
 #include "dispatch/group.h"
 #include "dispatch/late.h"
+#include "rcu/reader.h"
 #include "signal/signal.h"
 
 struct contd__signals contd__signals;
@@ -140,7 +141,8 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	}
 	arrived(me, kind, info);
 	CONTD_TESTPOINT("handler_entered");
-	guarded = contd__tls.guard != 0;
+	/* A read-side section is a guard: a callback may wait for a thread that waits for the end of that section. */
+	guarded = contd__tls.guard != 0 || contd__reading_sig();
 	if (guarded) {
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		CONTD_COUNT(guarded, 1);
