@@ -180,13 +180,6 @@ bool contd__word_take_rcu(uint64_t word);
 CONTD_INTERNAL_API void contd__events_complete_sig(struct contd_event *const event[], uint32_t n);
 
 /*
- * Make it ready although events are missing; those count nothing when they come. The caller holds a pin, and so does
- * whoever counts one of them later. 1 if it became ready. 0 also where somebody looks at it (SLOT_LOOKED_AT), who calls
- * this afterwards.
- */
-CONTD_INTERNAL_API int contd__slot_fire_sig(struct contd__slot *s, uint32_t generation);
-
-/*
  * Between these no group is freed: a read-side critical section, or, on a thread that RCU does not know, a count that
  * contd__reap looks at. Any context; nests.
  */

@@ -347,25 +347,6 @@ int contd__slot_withdraw_sig(struct contd__slot *s, uint32_t generation)
 	return -EALREADY;
 }
 
-int contd__slot_fire_sig(struct contd__slot *s, uint32_t generation)
-{
-	uint64_t w = contd__load_acquire(&s->state);
-	struct contd_group *g = s->group;
-
-	while (((SLOT_GENERATION(w) ^ generation) & GENERATION_MASK) == 0 && SLOT_STATE(w) == SLOT_PENDING) {
-		if (SLOT_REMAINING(w) & SLOT_LOOKED_AT)
-			return 0;
-		CONTD_TESTPOINT("fire_before_exchange");
-		if (!contd__cas(&s->state, &w, SLOT_WORD(SLOT_GENERATION(w), 0, SLOT_READY)))
-			continue;
-		became_ready(s);
-		contd__table_mark_sig(&g->table, s->index);
-		contd__announce_rcu(g);
-		return 1;
-	}
-	return 0;
-}
-
 int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint32_t n)
 {
 	struct contd_group *g = s->group;

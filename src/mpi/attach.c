@@ -59,6 +59,12 @@ static int await_crs(const struct contd__mpi_attach *a, struct contd__slot *s, u
 	return 0;
 }
 
+/* CRs that it waits for count at the slot themselves. */
+static uint32_t awaited_crs(const struct contd__look *look)
+{
+	return look->crs_pending ? (uint32_t)look->crs : 0;
+}
+
 static void set_begin(struct contd__set *set, const struct contd__mpi_attach *a, struct contd__cr *cr,
 		      const struct contd__look *look, struct contd__slot *s, uint32_t generation)
 {
@@ -72,9 +78,8 @@ static void set_begin(struct contd__set *set, const struct contd__mpi_attach *a,
 	set->rc = MPI_SUCCESS;
 	set->discard = a->discard;
 	set->failure = (struct contd__failure){.data = a->failed_data, .set = set};
-	set->references = 2; /* attaching, and the continuation */
-	/* Attaching, an inactive CR, and for good where a CR is waited for: that cannot be ended from any context. */
-	set->holds = 1 + (cr && cr->revised) + (look->crs_pending != 0);
+	/* The requests, attaching, and the continuation's reference. */
+	set->life = (uint64_t)((uint32_t)a->count - awaited_crs(look) + 1) * SET_WAIT + SET_REFERENCE;
 	contd__group_pin_sig(s->group);
 }
 
@@ -94,7 +99,7 @@ static int failed(const struct contd__look *look, int class)
 
 static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
-	uint32_t generation, fired = 0, done = 1; /* 1: this call's own hold */
+	uint32_t generation, events, looked, fired = 0, done = 1; /* 1: this call's own hold */
 	uint32_t flags = group->flags;
 	bool startable = cr && cr->revised;
 	struct contd__look look;
@@ -129,11 +134,12 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	s->out.dest = a->statuses;
 	contd__store(&s->source, KIND_SOURCE);
 	CONTD_TESTPOINT("attach_before_publish");
-	generation = contd__slot_publish_sig(s, (uint32_t)a->count + 1 + startable);
+	events = (a->revised ? awaited_crs(&look) + 1 : (uint32_t)a->count) + 1 + startable;
+	generation = contd__slot_publish_sig(s, events);
 	if (look.crs && look.crs_pending && (rc = await_crs(a, s, &done, &fired)) < 0) {
 		contd__slot_withdraw_sig(s, generation);
 		/* Withdrawing is one more. */
-		contd__slot_event_done_sig(s, generation, (uint32_t)a->count + 2 + startable - fired);
+		contd__slot_event_done_sig(s, generation, events + 1 - fired);
 		CONTD_COUNT(registered, -1);
 		free(set);
 		return failed(&look, contd__mpi_class(rc));
@@ -143,25 +149,19 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 		/* Release: pairs with the acquire in contd__set_of. */
 		contd__store_release(&s->source, (uintptr_t)set | KIND_SOURCE);
 	}
-	done += contd__mpi->hook(a, &look, set, look.crs_pending == 0);
-	if (startable && contd__cr_hold(cr, s)) {
+	looked = contd__mpi->hook(a, &look, set, look.crs_pending == 0);
+	done += a->revised ? contd__set_attached_sig(set, looked) : looked;
+	if (startable && contd__cr_hold(cr, s))
 		done++;
-		if (a->revised)
-			contd__set_unhold_sig(set);
-	}
 	if (cr) {
 		contd__cr_registered(cr);
 		if (contd__mpi->cr_changed)
 			contd__mpi->cr_changed(cr);
 	}
-	if (a->revised)
-		contd__set_unhold_sig(set);
 	if (may_run_here(a, cr, group))
 		contd__slot_run_inline(s, generation, done);
 	else if (contd__slot_event_done_sig(s, generation, done))
 		contd__kick_sig(flags);
-	if (a->revised)
-		contd__set_unref_sig(set);
 	return MPI_SUCCESS;
 }
 

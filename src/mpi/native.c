@@ -259,7 +259,7 @@ static void ops_release(struct contd__set *set)
 #define RECHECK_SLOTS 4u
 #define RECHECK_EVERY 16u /* calls of opal_progress */
 
-/* The slot's continuation cannot become ready meanwhile, nor be fired: this counts as one more event of it. */
+/* The slot's continuation cannot become ready meanwhile, which keeps its set: this counts as one more event of it. */
 static void recheck_slot(struct contd__slot *s)
 {
 	uint64_t w = contd__load_acquire(&s->state);
@@ -272,17 +272,9 @@ static void recheck_slot(struct contd__slot *s)
 			continue;
 		set = contd__set_of(s);
 		CONTD_TESTPOINT("recheck_looking");
-		if (set && set->results)
-			contd__add(&set->references, 1);
 		for (uint32_t i = 0; set && i < contd__load_acquire(&set->count); i++)
 			op_recheck(&set->op[i]);
-		if (!set || !set->results) {
-			contd__slot_event_done_sig(s, SLOT_GENERATION(w), SLOT_LOOKED_AT);
-			return;
-		}
 		contd__slot_event_done_sig(s, SLOT_GENERATION(w), SLOT_LOOKED_AT);
-		contd__set_fire_sig(set);
-		contd__set_unref_sig(set);
 		return;
 	}
 }
@@ -651,7 +643,7 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 			contd__general_hold(op->backend);
 	}
 	if (set->results)
-		contd__add(&set->references, 1);
+		contd__add(&set->life, SET_REFERENCE);
 	if (op->persistent) {
 		contd__add(&persistent_hooked, 1);
 		op->free = r->free;

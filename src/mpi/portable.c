@@ -657,7 +657,7 @@ static void push(struct contd__set *set, MPI_Request request, MPI_Status *status
 				 .instance = instance,
 				 .state = OP_TAKEN};
 	if (set->results)
-		contd__add(&set->references, 1);
+		contd__add(&set->life, SET_REFERENCE);
 	if (h)
 		contd__store_release(&h->hooked, HANDLE_HOOKED);
 	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &P.lane[h != NULL].incoming}, &op->incoming);

@@ -91,24 +91,25 @@ static bool may_call_mpi(void)
 	return !contd__in_handler() && contd__mpi_thread_may();
 }
 
-void contd__set_unref_sig(struct contd__set *set)
+/* References, and with them what it waited for. Returns what `life` was; if that had no more references the set is gone. */
+static uint64_t less_sig(struct contd__set *set, uint64_t n)
 {
 	struct contd_group *group = set->group;
+	uint64_t before = contd__sub(&set->life, n);
 
-	if (contd__sub(&set->references, 1) != 1)
-		return;
-	set_put_off(set); /* MPI may hold locks here */
-	contd__group_unpin_sig(group);
+	if ((uint32_t)before == (uint32_t)n) {
+		set_put_off(set); /* MPI may hold locks here */
+		contd__group_unpin_sig(group);
+	}
+	return before;
+}
+
+void contd__set_unref_sig(struct contd__set *set)
+{
+	less_sig(set, SET_REFERENCE);
 }
 
 /* --------------------------------------------------------------------------------------------------- completion --- */
-
-void contd__set_fire_sig(struct contd__set *set)
-{
-	if (contd__load_seq(&set->rc) != MPI_SUCCESS && contd__load_seq(&set->holds) == 0 &&
-	    contd__slot_fire_sig(set->slot, set->generation))
-		contd__kick_sig(set->group->flags);
-}
 
 void contd__set_failed_sig(struct contd__set *set, int class)
 {
@@ -117,10 +118,23 @@ void contd__set_failed_sig(struct contd__set *set, int class)
 	contd__cas(&set->rc, &success, class);
 }
 
-void contd__set_unhold_sig(struct contd__set *set)
+/* Nothing else is waited for. true: the caller counts its event. The set waits for what the caller is at. */
+static bool end_sig(struct contd__set *set)
 {
-	contd__sub(&set->holds, 1);
-	contd__set_fire_sig(set);
+	return !(contd__or(&set->life, SET_OVER) & SET_OVER);
+}
+
+/* Were these the last ones that it waited for? Not if its event had been counted. */
+static bool were_last(uint64_t before, uint32_t n)
+{
+	return before >> 32 == n;
+}
+
+uint32_t contd__set_attached_sig(struct contd__set *set, uint32_t n)
+{
+	bool over = contd__load_seq(&set->rc) != MPI_SUCCESS && end_sig(set);
+
+	return were_last(contd__sub(&set->life, (n + 1) * SET_WAIT), n + 1) || over;
 }
 
 /*
@@ -147,6 +161,7 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 	struct contd__set *set = op->set;
 	struct contd__slot *slot = set->slot;
 	uint32_t generation = set->generation;
+	bool over = false;
 
 	op->error = status->MPI_ERROR;
 	if (!set->results) {
@@ -163,10 +178,12 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 	contd__store_release(&op->state, OP_DONE);
 	if (op->error) {
 		contd__set_failed_sig(set, contd__mpi_error_class(status->MPI_ERROR));
-		contd__set_fire_sig(set);
+		over = end_sig(set);
 	}
-	event_done_sig(slot, generation);
-	contd__set_unref_sig(set);
+	CONTD_TESTPOINT("set_before_less");
+	/* The slot, and its group, are there until the set's event is counted. */
+	if (were_last(less_sig(set, SET_WAIT + SET_REFERENCE), 1) || over)
+		event_done_sig(slot, generation);
 }
 
 /* ------------------------------------------------------------------------------------------------------ running --- */

@@ -6,14 +6,17 @@
  * set.
  *
  * Revised interface: an operation that fails ends the waiting for the others, so statuses are kept in the set until the
- * continuation is run, and the set lives until the last operation has finished. It has a reference for each operation,
- * one for attaching and one for the continuation, which passes to the CR's queue if that fails; and a reference to its
- * group. `holds` counts what keeps a failure from making the continuation ready: attaching, and an inactive CR.
+ * continuation is run, and the set lives until the last operation has finished. The slot waits for one event of the set's: that all
+ * operations have completed, or one has failed, whichever is first. The set knows whether it has been counted (SET_OVER), so what
+ * completes later counts nothing: the slot may be another continuation's by then. The slot's other events are the attaching
+ * call, the start of an inactive CR, and CRs among the requests, so a failure waits for these.
+ * The set has a reference for each operation and one for the continuation, which passes to the CR's queue if that fails; and a
+ * reference to its group.
  *
  *  operation                 thread  handler  MPI's completion callback  progress
  *  contd__set_new              yes     no              no                blocking (memory)
  *  contd__op_done_sig          yes     yes             yes               lock-free
- *  contd__set_unhold_sig       yes     yes             yes               lock-free
+ *  contd__set_attached_sig     yes     yes             yes               lock-free
  *  contd__set_unref_sig        yes     yes             yes               lock-free
  *  contd__put_off_drain        yes     no              no                blocking
  */
@@ -58,13 +61,21 @@ struct contd__set {
 	/* Revised interface; results is NULL otherwise. */
 	struct contd__cr *cr; /* or NULL: none */
 	struct contd_group *group;
-	uint32_t references, holds;
+	uint64_t life;               /* SET_* */
 	int flags, rc;               /* rc: class of the first failure */
 	void (*discard)(void *data); /* in place of the callback, or NULL */
 	MPI_Status *results;         /* of op */
 	struct contd__failure failure;
 	struct contd__op op[];
 };
+
+/*
+ * Of `life`. Its event has been counted at the slot, or is about to be; requests that it waits for, and attaching, in bits 62 to 32;
+ * references below.
+ */
+#define SET_OVER (1ull << 63)
+#define SET_WAIT (1ull << 32)
+#define SET_REFERENCE 1ull
 
 /* Of the slot's source field; NULL where all was complete at attach. */
 static inline struct contd__set *contd__set_of(const struct contd__slot *s)
@@ -84,12 +95,12 @@ struct contd__set *contd__set_new(uint32_t operations, bool revised);
  */
 void contd__op_done_sig(struct contd__op *op, const MPI_Status *status);
 
-/* A failure that attaching found (revised interface; holds keep it). */
+/* A failure that attaching found (revised interface), before contd__set_attached_sig(). */
 void contd__set_failed_sig(struct contd__set *set, int class);
 
-/* Make the continuation ready if an operation has failed and nothing holds it. */
-void contd__set_fire_sig(struct contd__set *set);
-void contd__set_unhold_sig(struct contd__set *set);
+/* All are attached, of which n were complete (revised interface). 1: the caller counts the set's event with its own. */
+uint32_t contd__set_attached_sig(struct contd__set *set, uint32_t n);
+
 void contd__set_unref_sig(struct contd__set *set);
 
 /* What the slots of both interfaces call when they are claimed. */

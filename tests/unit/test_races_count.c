@@ -86,13 +86,3 @@ Test(races_count, the_loser_counts)
 {
 	lose_at("count_before_exchange", count);
 }
-
-static int fire(void)
-{
-	return contd__slot_fire_sig(raced, generation);
-}
-
-Test(races_count, the_loser_fires)
-{
-	lose_at("fire_before_exchange", fire);
-}
