@@ -152,7 +152,7 @@ static void tell_again(uint32_t flags, struct contd_executor *executor)
 	if (!(flags & CONTD_ASYNC_SIGNAL_SAFE) || flags & CONTD_POLL_ONLY)
 		return;
 	if (contd__tls.flags & CONTD__TLS_ATTACHED)
-		contd__or(&contd__tls.flags, CONTD__TLS_MISSED); /* at the end of this scan, or of the guard around it */
+		contd__or(&contd__tls.flags, CONTD__TLS_MISSED); /* for contd__react_sig() or contd__pickup() */
 	else if (ops)
 		ops->notify();
 }
@@ -822,6 +822,13 @@ uint32_t contd__react_sig(enum contd__looking how)
 	while (--drives && !contd__marked_sig(classes));
 	budget.deadline = contd__ticks() + contd__load(&D.scan_ticks);
 	ran = contd__scan_through_sig(classes, &budget);
+	/* This scan has set a hint again (tell_again). Others who were told before have found nothing: nobody else comes for it. Under a
+	 * guard the end of the guard does this. */
+	while (contd__tls.guard == 0 && !spent(&budget) && contd__marked_sig(classes) &&
+	       contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) {
+		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
+		ran += contd__scan_through_sig(classes, &budget);
+	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__store(&contd__self.context, before);
 	/* Left by the budget or by a max_poll, or made ready behind the scan by a callback of it: no other signal need come for

@@ -246,6 +246,7 @@ bool contd__root_settle_sig(struct contd__root *root, uint32_t index, struct con
 {
 	if (t && contd__load_seq(&t->top) != 0)
 		return false;
+	CONTD_TESTPOINT("root_empty");
 	contd__and(&root->word[index >> 6], ~(1ull << (index & 63)));
 	CONTD_TESTPOINT("root_cleared");
 	if (!t || contd__load_seq(&t->top) == 0)

@@ -184,3 +184,26 @@ Test(pickup, carried_and_notified)
 {
 	carried(true);
 }
+
+/* ------------------------------------------------------------------------------------------------ in the handler itself --- */
+
+static unsigned hits;
+
+/* Ready, and everybody who was told has looked where the handler is about to clear a hint: they have found nothing. */
+static void become_ready(const char *name)
+{
+	if (strcmp(name, "root_empty") == 0 && contd__self.context == CONTEXT_HANDLER && hits++ == 0)
+		must(complete_quietly(&then, 0));
+}
+
+Test(pickup, a_hint_that_the_handler_sets_again)
+{
+	begin(false);
+	contd__root_mark_sig(safe->table.root,
+			     safe->table.root_index); /* for nothing, as a marker that was overtaken does */
+	__atomic_store_n(&contd__testpoint_hook, become_ready, __ATOMIC_RELEASE);
+	raise_ours();
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	cr_assert_gt(hits, 0);
+	end();
+}
