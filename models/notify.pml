@@ -13,6 +13,7 @@
  * mutant: CLEAR_LATE safety the handler clears `signalled` after it has looked
  * mutant: NOTIFY_FIRST safety a completer notifies before it marks
  * mutant: GUARD_FIRST safety the end of a guard looks for what was missed before it ends
+ * mutant: NO_PICKUP safety a place that runs continuations does not look for what was missed when the last has ended
  * mutant: DETACH_NO_WAIT safety who is detached does not wait for those who send
  *
  * Two completers make something ready, each once, and notify one attached thread. Either there is one, which goes
@@ -162,7 +163,7 @@ proctype Record()
 	ended++
 }
 
-/* contd_guard_begin, contd_guard_end, contd__guard_pickup */
+/* contd_guard_begin, contd_guard_end, contd__guard_pickup; or contd__frame_enter_sig, contd__frame_leave_sig, contd__pickup */
 proctype Guarded() provided (!inside[2])
 {
 	guard = true;
@@ -175,6 +176,7 @@ proctype Guarded() provided (!inside[2])
 pickup:
 #endif
 	guard = false;
+#ifndef MUTANT_NO_PICKUP
 	do
 	:: missed ->
 		missed = false;
@@ -183,6 +185,7 @@ pickup:
 		guard = false
 	:: else -> break
 	od;
+#endif
 #ifdef MUTANT_GUARD_FIRST
 out:
 #endif
