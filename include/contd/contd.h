@@ -99,15 +99,17 @@ struct contd_config {
 /*
  * Start the dispatcher (one a process), or count one more user of a running one. cfg may be NULL: all defaults. For a
  * running dispatcher cfg must be NULL, else -EALREADY.
- * Context: any thread; may block. Errors: -EINVAL, -EBUSY (signal taken: sigaction(2)), -ENOMEM, -EAGAIN (no thread for
- * the daemon), -EPERM (in a handler), -ECHILD (after fork).
+ * Context: any thread, in a callback; may block. Errors: -EINVAL, -EBUSY (signal taken: sigaction(2); or, in a callback that
+ * a region's handler or the daemon runs, another thread is in this call, in contd_configure() or in contd_fini()), -ENOMEM,
+ * -EAGAIN (no thread for the daemon), -EPERM (in a handler), -ECHILD (after fork).
  */
 CONTD_API int contd_init(const struct contd_config *cfg) CONTD_NOEXCEPT;
 
 /*
  * Change settings of the running dispatcher: fields that are not zero, with the last word for the environment again.
  * The agent is switched: another one takes over at once. signal_number, signal_taken and bell can't be changed.
- * Context: any thread, in a callback; may block. Errors: -EINVAL; -EBUSY (one that can't be changed is other than it is);
+ * Context: any thread, in a callback; may block. Errors: -EINVAL; -EBUSY (one that can't be changed is other than it is; or, in
+ * a callback that a region's handler runs, another thread is in this call, in contd_init() or in contd_fini());
  * for the daemon's settings what sched_setaffinity(2) and sched_setscheduler(2) say (-EPERM: no privilege for fifo, rr);
  * -EAGAIN (no thread for the daemon or the watchdog); -EPERM (not initialized, in a handler), -ECHILD.
  */
@@ -321,8 +323,9 @@ struct contd_thread_attr {
 /*
  * Let this thread be interrupted by contd's signal, to run async-signal-safe continuations and, in compute regions,
  * anything. attr may be NULL. Nested attach calls count. A thread that exits is detached.
- * Context: any thread; may block. Errors: -ENOBUFS (not enough stack left: pthread_attr_setstacksize(3)), -EAGAIN (no
- * timer to be had: timer_create(2), RLIMIT_SIGPENDING), -EPERM (not initialized), -EINVAL, -ENOMEM, -ECHILD.
+ * Context: any thread, in a callback that no handler runs, nor the daemon; may block. Errors: -ENOBUFS (not enough stack
+ * left: pthread_attr_setstacksize(3)), -EAGAIN (no timer to be had: timer_create(2), RLIMIT_SIGPENDING), -EPERM (not
+ * initialized; in a handler; on the daemon), -EINVAL, -ENOMEM, -ECHILD.
  */
 CONTD_API int contd_thread_attach(const struct contd_thread_attr *attr) CONTD_NOEXCEPT;
 
@@ -467,8 +470,8 @@ struct contd_daemon_attr {
  * continuations, and notifies attached threads of async-signal-safe ones. It sleeps while nothing is pending. How it
  * waits in between is the agent's choice (CONTD_AGENT_TICK, _BLOCK, _SPIN; ticks with the others); its name, processors
  * and scheduling are settings. attr may be NULL. Calls count; the last contd_daemon_stop() ends it.
- * Context: any thread; may block. Errors: -EINVAL, -EAGAIN (pthread_create(3)), -EBUSY (runs with another tick_ns), -EPERM,
- * -EDEADLK (on the daemon), and what the settings' calls say (contd_configure()).
+ * Context: any thread, in a callback that the daemon does not run; may block. Errors: -EINVAL, -EAGAIN (pthread_create(3)),
+ * -EBUSY (runs with another tick_ns), -EPERM, -EDEADLK (on the daemon; in a handler outside regions), and what the settings' calls say (contd_configure()).
  */
 CONTD_API int contd_daemon_start(const struct contd_daemon_attr *attr) CONTD_NOEXCEPT;
 CONTD_API int contd_daemon_stop(void) CONTD_NOEXCEPT;

@@ -34,6 +34,7 @@ static struct {
 	unsigned users;
 	bool runs;            /* for users, or because the settings' agent wants it */
 	bool by_settings;
+	bool closed;          /* contd_fini() has ended it for good: a handler's callback does not start another one */
 	int32_t tid;
 	uint32_t stop;
 	uint32_t changes;     /* futex word: goes up when the thread is to look at its settings, or to stop */
@@ -561,6 +562,7 @@ int contd__daemon_configure(const struct contd_config *before)
 	int rc = 0;
 
 	pthread_mutex_lock(&S.lock);
+	S.closed = false;
 	if (!S.runs && wanted) {
 		rc = start_locked();
 	} else if (S.runs && !wanted && S.users == 0) {
@@ -591,10 +593,13 @@ int contd_daemon_start(const struct contd_daemon_attr *attr)
 		return contd__fail(-EINVAL, "contd_daemon_start: set attr->size to sizeof(struct contd_daemon_attr)");
 	if (attr && attr->tick_ns && (attr->tick_ns < 1000 || attr->tick_ns > 10000000000))
 		return contd__fail(-EINVAL, "contd_daemon_start: tick_ns must be 0, or from 1000 to 10000000000");
-	if (contd__self.context != CONTEXT_THREAD)
-		return contd__fail(-EDEADLK, "contd_daemon_start: not on the daemon thread, nor in a handler");
+	if (contd__in_handler() || contd__self.context == CONTEXT_DAEMON)
+		return contd__fail(-EDEADLK,
+				   "contd_daemon_start: not on the daemon thread, nor in a handler outside regions");
 	pthread_mutex_lock(&S.lock);
-	if (!S.runs) {
+	if (S.closed) {
+		rc = contd__fail(-EPERM, "contd_daemon_start: contd_fini() is under way");
+	} else if (!S.runs) {
 		S.tick_ns = attr ? attr->tick_ns : 0;
 		rc = start_locked();
 	} else if (attr && attr->tick_ns != S.tick_ns) {
@@ -612,8 +617,8 @@ int contd_daemon_stop(void)
 
 	if (rc)
 		return rc;
-	if (contd__self.context != CONTEXT_THREAD)
-		return contd__fail(-EDEADLK, "contd_daemon_stop: not on the daemon thread, nor in a handler");
+	if (contd__in_handler() || contd__self.context == CONTEXT_DAEMON)
+		return contd__fail(-EDEADLK, "contd_daemon_stop: not on the daemon thread, nor in a handler outside regions");
 	pthread_mutex_lock(&S.lock);
 	if (S.users == 0)
 		rc = contd__fail(-EPERM, "contd_daemon_stop: it is not running by contd_daemon_start()");
@@ -631,6 +636,7 @@ void contd__daemon_end(void)
 	end_locked();
 	S.users = 0;
 	S.by_settings = false;
+	S.closed = true;
 	S.tick_ns = 0;
 	pthread_mutex_unlock(&S.lock);
 }

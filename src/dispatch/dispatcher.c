@@ -165,6 +165,20 @@ static int start_locked(const struct contd_config *cfg)
 	return rc;
 }
 
+/*
+ * Its holder may wait for the daemon's thread to end, or for handlers of other threads. So a callback that runs there does not
+ * wait for it.
+ */
+static int lock_life(void)
+{
+	if (contd__self.context == CONTEXT_THREAD)
+		pthread_mutex_lock(&life_lock);
+	else if (pthread_mutex_trylock(&life_lock))
+		return contd__fail(-EBUSY, "another thread is in contd_init, contd_configure or contd_fini; call it later, or not "
+					   "in a continuation that a handler or the daemon runs");
+	return 0;
+}
+
 int contd_configure(const struct contd_config *cfg)
 {
 	struct contd_config c, before;
@@ -178,7 +192,9 @@ int contd_configure(const struct contd_config *cfg)
 		return contd__fail(-EPERM, "contd_configure: not in a signal handler");
 	if (contd__self.context == CONTEXT_DAEMON)
 		return contd__fail(-EDEADLK, "contd_configure: not on the daemon thread");
-	pthread_mutex_lock(&life_lock);
+	rc = lock_life();
+	if (rc)
+		return rc;
 	before = D.config;
 	rc = contd__settings_make(cfg, &before, &c);
 	if (!rc && (c.signal_number != before.signal_number || c.signal_taken != before.signal_taken || c.bell != before.bell))
@@ -205,7 +221,9 @@ int contd_init(const struct contd_config *cfg)
 		return contd__check_live();
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_init: not in a signal handler");
-	pthread_mutex_lock(&life_lock);
+	rc = lock_life();
+	if (rc)
+		return rc;
 	if (D.live && cfg)
 		rc = contd__fail(-EALREADY, "contd_init: running already; only the first call may bring settings");
 	else if (D.live)

@@ -63,7 +63,7 @@ Test(errors_more, refused_registrations_are_not_counted)
 }
 
 /* In a region everything is allowed that does not change what the thread is. */
-static int region_rc[6];
+static int region_rc[9];
 
 static void in_region_cb(int status, void *data)
 {
@@ -74,11 +74,14 @@ static void in_region_cb(int status, void *data)
 	region_rc[3] = contd_daemon_start(NULL);
 	region_rc[4] = contd_group_wait(data, -1);
 	region_rc[5] = contd_poll(0);
+	region_rc[6] = contd_daemon_stop();
+	region_rc[7] = contd_init(NULL);
+	region_rc[8] = contd_configure(&(struct contd_config){.size = sizeof(struct contd_config)});
 }
 
 Test(errors_more, in_a_region)
 {
-	static const int expected[6] = {-EDEADLK, -EBUSY, -EPERM, -EDEADLK, -EDEADLK, 0};
+	static const int expected[9] = {-EDEADLK, -EBUSY, -EPERM, 0, -EDEADLK, 0, 0, 0, 0};
 	struct contd_group *g;
 
 	start(CONTD_AGENT_CALLER);
@@ -90,10 +93,11 @@ Test(errors_more, in_a_region)
 	raise_ours();
 	contd_compute_end();
 	cr_assert_eq(contd_group_outstanding(g), 0);
-	for (unsigned i = 0; i < 6; i++)
+	for (unsigned i = 0; i < 9; i++)
 		cr_assert_eq(region_rc[i], expected[i], "%u: %d", i, region_rc[i]);
 	must(contd_thread_detach());
 	must_fail(contd_daemon_stop(), EPERM);
+	cr_assert_eq(contd_fini(), 0, "one user of two");
 	cr_assert_eq(contd_fini(), 0);
 }
 
