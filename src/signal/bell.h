@@ -7,7 +7,7 @@
  *  contd__bell_arm_sig       yes*    yes*   wait-free
  *  contd__bell_settle_sig    yes*    yes*   as contd__react_sig
  *  contd__bell_ring          yes     yes    wait-free
- *  contd__bell_drain_sig     yes     yes    wait-free, but for peers that come meanwhile
+ *  contd__bell_drain_sig     yes     yes    wait-free, in a handler bounded by the scan's time
  *  contd_bell_listen/open    yes     no     blocking
  *   * on the attached thread itself: in its handler, or with the guard up
  */
@@ -56,7 +56,7 @@ void contd__bell_disarm_sig(const struct contd__attached *me);
 /* After a look that ran so many continuations: arm, and look again. Returns how many ran then. */
 uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran);
 
-/* Peers that have asked who listens stand in the socket's queue, which has an end: take them out, if there are many. */
+/* Peers that have asked who listens stand in the socket's queue, which has an end: take some out, if there are many. */
 extern int contd__bell_socket; /* -1: none */
 void contd__bell_drain_sig(void);
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -767,6 +768,45 @@ static void many_opened(void)
 	DISMISS(c);
 }
 
+/* So many have looked for it that a handler which took them all out of the queue would be at it for milliseconds. */
+static void drained_in_parts(void)
+{
+	enum { OPENED = 300, PART = 8 }; /* more than fit into a microsecond */
+	struct contd_config brief = {.size = sizeof(brief), .scan_ns = 1000};
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct pollfd client[OPENED];
+	socklen_t bytes;
+	int gone = 0, before, calls = 0;
+
+	start_attached();
+	CHECK(contd_configure(&brief) == 0);
+	CHECK(contd_bell_listen(job, 1) == 0);
+	snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "contd/%u/%s/1", (unsigned)geteuid(), job);
+	bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(un.sun_path + 1));
+	for (int i = 0; i < OPENED; i++) {
+		client[i] = (struct pollfd){.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+		CHECK(client[i].fd >= 0 && connect(client[i].fd, (struct sockaddr *)&un, bytes) == 0);
+		contd__add(&contd__dispatch.page->opened, 1);
+	}
+	do {
+		before = gone;
+		contd__store(&contd__me->inside, 1);
+		contd__bell_drain_sig();
+		contd__store(&contd__me->inside, 0);
+		gone = 0;
+		CHECK(poll(client, OPENED, 0) >= 0);
+		for (int i = 0; i < OPENED; i++)
+			gone += client[i].revents != 0;
+		CHECK(gone - before <= PART);
+	} while (gone > before && ++calls);
+	/* It begins when there are 64. */
+	CHECK(gone > OPENED - 64);
+	CHECK(calls >= (OPENED - 64) / PART);
+	for (int i = 0; i < OPENED; i++)
+		close(client[i].fd);
+	finish();
+}
+
 /* Many who ring for one. */
 static void rings_along(int fd)
 {
@@ -982,6 +1022,7 @@ static const struct {
 	{"forked", forked},
 	{"names", names},
 	{"many_opened", many_opened},
+	{"drained_in_parts", drained_in_parts},
 	{"many_peers", many_peers},
 	{"thread", thread},
 	{"process", process},
