@@ -17,7 +17,7 @@ function(agents_test program)
       continue()
     endif()
     foreach(case IN LISTS arg_UNPARSED_ARGUMENTS)
-      contd_test(fabric.${program}.${provider}.${case} TIMEOUT 180 SHARE 1 LABELS fabric
+      contd_test(fabric.${program}.${provider}.${case} TIMEOUT 120 SHARE 1 LABELS fabric
         COMMAND ${launcher} $<TARGET_FILE:fabric_${program}> ${provider} ${case})
     endforeach()
   endforeach()
