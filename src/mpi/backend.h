@@ -12,6 +12,7 @@
  *  binding.h            continuations and templates for bindings of other languages
  *  status.c             status queries, for both
  *  life.c               which backend; from the first call to MPI_Finalize
+ *  finalize.[ch]        what is outstanding then
  *  settings.c draft.c revised.c   info keys, and the two interfaces
  */
 #ifndef CONTD_MPI_BACKEND_H
@@ -75,8 +76,10 @@ struct contd__mpi_backend {
 	const char *(*refuses)(void);
 	/* MPI error class. */
 	int (*start)(int thread_level);
-	/* MPI_Finalize begins; `driving` calls are over. Returns how many continuations never ran. */
-	uint32_t (*stop)(void);
+	/* MPI_Finalize begins; `driving` calls are over. Operations that complete from now on are not looked at. */
+	void (*stop)(void);
+	/* What kind of operation it is, with an article, as far as it is known. */
+	const char *(*op_kind)(const struct contd__op *op);
 	/* Make progress, from a thread that may call MPI; finds completed operations. Of many it may look at some at a time. */
 	void (*progress)(enum contd__progress how);
 	/* How many operations wait that progress can complete. */
@@ -145,6 +148,15 @@ extern uint32_t contd__mpi_open;
 
 /* modes.c: it is complete; op->status and the program's status say how. Inside MPI's progress. */
 void contd__quick_done(struct contd_mpi_op *op);
+
+/*
+ * MPI_Finalize has begun, and what an executor was given before, say, does nothing any more. Sequentially consistent, after
+ * the slot has become RUNNING: pairs with contd__mpi_end, which sets contd__mpi_open and then looks at the slots.
+ */
+static inline bool contd__mpi_over(void)
+{
+	return __builtin_expect(!contd__load_seq(&contd__mpi_open), 0);
+}
 
 extern MPI_Status contd__status_empty; /* MPI 4.1, 3.7.3; MPI_ERROR is MPI_SUCCESS */
 

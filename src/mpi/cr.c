@@ -84,6 +84,7 @@ int contd__cr_start(struct contd__cr *cr)
 	}
 	held = cr->held;
 	cr->held = 0;
+	cr->started = true;
 	contd__store_seq(&cr->active, 1);
 	pthread_mutex_unlock(&cr->lock);
 	if (contd__mpi->cr_changed)

@@ -46,6 +46,7 @@ struct contd__cr {
 	struct contd_group *group;
 	MPI_Request handle;
 	bool revised;
+	bool started;        /* revised: MPI_Start was called once; under lock */
 	uint32_t active;     /* revised: between MPI_Start and the report that it is complete */
 	uint32_t unreported; /* draft: something was registered since it was last reported complete */
 	uint32_t held;       /* the slots that wait for the start, linked by `link`: index + 1; under lock */

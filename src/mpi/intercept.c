@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "mpi/finalize.h"
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
 #include "mpi/library.h"
@@ -571,6 +572,7 @@ static int on_Startall(int count, MPI_Request requests[])
  */
 static int on_Finalize(void)
 {
+	contd__mpi_drive_to_end();
 	if (portable())
 		contd__mpi_end();
 	return NEXT.Finalize();
@@ -733,6 +735,12 @@ static inline bool general_passes(const void *caller)
 	return contd__library_has(&mpi_library, caller) || contd__library_has(&fortran_library, caller);
 }
 
+/* Every process takes part in what the end needs, whatever it has used. */
+static inline bool end_passes(const void *caller)
+{
+	return contd__library_has(&mpi_library, caller);
+}
+
 #define NAMES_OF(name, parameters, arguments, passes, on) \
 	CONTD_API int MPI_##name parameters; \
 	CONTD_API int PMPI_##name parameters; \
@@ -753,8 +761,10 @@ static inline bool general_passes(const void *caller)
 	NAMES_OF(name, parameters, arguments, general_passes, contd__on_##name)
 #define ASKED_NAMES(name, parameters, arguments) NAMES_OF(name, parameters, arguments, asked_passes, on_##name)
 #define STARTED_NAMES(name, parameters, arguments) NAMES_OF(name, parameters, arguments, started_passes, on_##name)
+#define END_NAMES(name, parameters, arguments) NAMES_OF(name, parameters, arguments, end_passes, on_##name)
 CONTD_STARTED(STARTED_NAMES)
 CONTD_MADE(STARTED_NAMES)
 CONTD_CALLED(NAMES)
 CONTD_ASKED(ASKED_NAMES)
+CONTD_ENDS(END_NAMES)
 CONTD_GENERAL(GENERAL_NAMES)

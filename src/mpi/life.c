@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "mpi/backend.h"
+#include "mpi/finalize.h"
 #include "mpi/grequest.h"
 #include "mpi/ring.h"
 #include "mpi/sockets.h"
@@ -24,6 +25,7 @@ static MPI_Request loose_cr[LOOSE_GROUPS] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL,
 					     MPI_REQUEST_NULL}; /* of those groups; nobody gets them */
 static uint32_t driving;                                        /* calls of drive that are under way */
 static int thread_level;
+static int world_rank;
 enum { NOT_ASKED, MAIN, NOT_MAIN };
 static __thread int is_main __attribute__((tls_model("initial-exec"))); /* is it MPI's main thread? */
 
@@ -78,7 +80,8 @@ bool contd__mpi_thread_may(void)
 		return true;
 	if (contd__load(&contd__dispatch.mpi_owners))
 		return contd__self.owns_mpi != 0;
-	if (__builtin_expect(is_main == NOT_ASKED, 0) && contd__self.context == CONTEXT_THREAD)
+	/* Not after MPI_Finalize, where MPI must not be asked. */
+	if (__builtin_expect(is_main == NOT_ASKED, 0) && contd__self.context == CONTEXT_THREAD && contd__load(&contd__mpi_open))
 		ask_main();
 	return is_main == MAIN;
 }
@@ -106,15 +109,16 @@ static void drive(enum contd__where where, bool last)
 	if (contd__mpi_enter()) {
 		contd__general_drain();
 		contd__mpi->progress(last ? PROGRESS_ALL : PROGRESS);
+		if (where == WHERE_REGION || where == WHERE_THREAD)
+			contd__put_off_drain();
 		contd__mpi_leave();
 	}
-	if (where == WHERE_REGION || where == WHERE_THREAD)
-		contd__put_off_drain();
 }
 
 static uint32_t pending(void)
 {
-	return contd__mpi->pending() + contd__general_any();
+	/* After MPI_Finalize contd may go on for the program, and nothing of MPI's keeps its ticks coming. */
+	return contd__load(&contd__mpi_open) ? contd__mpi->pending() + contd__general_any() : 0;
 }
 
 struct contd__source contd__mpi_source = {.name = "MPI",
@@ -130,11 +134,9 @@ struct contd__source contd__mpi_source = {.name = "MPI",
 static void listen(void)
 {
 	char job[CONTD_JOB_TEXT];
-	int rank;
 
-	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	contd__mpi_job(job);
-	contd_bell_listen(job, (uint32_t)rank);
+	contd_bell_listen(job, (uint32_t)world_rank);
 }
 
 /* ------------------------------------------------------------------------------------------------------ the end --- */
@@ -156,11 +158,8 @@ void contd__mpi_end(void)
 	if (left)
 		fprintf(stderr, "contd: MPI_Finalize: %u request%s of MPIX_Gr_begin %s never marked complete\n", left,
 			left == 1 ? "" : "s", left == 1 ? "was" : "were");
-	left = contd__mpi->stop();
-	if (left)
-		fprintf(stderr,
-			"contd: MPI_Finalize: %u continuation%s never ran, since what %s waited for did not complete\n",
-			left, left == 1 ? "" : "s", left == 1 ? "it" : "they");
+	contd__mpi->stop();
+	contd__mpi_cancel_rest(world_rank);
 	contd_fini();
 }
 
@@ -235,6 +234,7 @@ static int start_locked(void)
 	if (!backend)
 		return MPI_ERR_OTHER;
 	PMPI_Query_thread(&thread_level);
+	PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
 	ask_main();
 	rc = contd_init(NULL);
 	if (rc) {

@@ -37,6 +37,8 @@ static void call_done(int status, void *data)
 {
 	struct contd_mpi_op *op = data;
 
+	if (contd__mpi_over())
+		return;
 	op->done(op, status == MPI_SUCCESS ? status : contd__mpi_error_class(status));
 }
 
@@ -225,6 +227,8 @@ static void quick_run(int code, void *data)
 	struct contd_mpi_op *op = data;
 	MPI_Request request = op->hooked;
 
+	if (contd__mpi_over())
+		return;
 	if (__builtin_expect(code != MPI_SUCCESS, 0)) {
 		release(op, code);
 		op->done(op, contd__mpi_error_class(code));

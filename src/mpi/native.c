@@ -837,19 +837,33 @@ static int start(int thread_level)
 	return MPI_SUCCESS;
 }
 
-static uint32_t stop(void)
+static void stop(void)
 {
-	uint32_t left;
-
 	contd__store_seq(&stopped, 1);
 	O.progress_unregister(in_progress);
 	/* Somebody may have wrapped ours after us; then ours goes on to work, for CRs alone find nothing to run. */
 	if (O.functions->test == contd__calls.test)
 		*O.functions = contd__original;
-	left = contd__crs_outstanding();
 	contd__store_seq(&ops_hooked, 0);
 	contd__ompi_forget();
-	return left;
+}
+
+static const char *op_kind(const struct contd__op *op)
+{
+	switch (inside(op->request)->type) {
+	case OMPI_TYPE_PML:
+		return op->persistent ? "a persistent point-to-point operation" : "a point-to-point operation";
+	case OMPI_TYPE_IO:
+		return "a file operation";
+	case OMPI_TYPE_GEN:
+		return op->instance ? "a request of a template" : "a generalized request";
+	case OMPI_TYPE_WIN:
+		return "an RMA operation";
+	case OMPI_TYPE_COLL:
+		return op->persistent ? "a persistent collective operation" : "a collective operation";
+	default:
+		return "an operation";
+	}
 }
 
 const struct contd__mpi_backend contd__mpi_native = {
@@ -857,6 +871,7 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.refuses = refuses,
 	.start = start,
 	.stop = stop,
+	.op_kind = op_kind,
 	.progress = progress,
 	.pending = pending,
 	.cr_create = cr_create,

@@ -42,7 +42,7 @@ struct contd__ompi_request {
 	void *object; /* communicator, file or window, by type */
 };
 
-enum { OMPI_TYPE_PML = 0, OMPI_TYPE_IO = 1, OMPI_TYPE_GEN = 2, OMPI_TYPE_NULL = 5 };
+enum { OMPI_TYPE_PML = 0, OMPI_TYPE_IO = 1, OMPI_TYPE_GEN = 2, OMPI_TYPE_WIN = 3, OMPI_TYPE_COLL = 4, OMPI_TYPE_NULL = 5 };
 enum { OMPI_INVALID, OMPI_INACTIVE, OMPI_ACTIVE };
 #define OMPI_PENDING ((void *)0)
 #define OMPI_COMPLETED ((void *)1)

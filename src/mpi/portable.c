@@ -821,11 +821,19 @@ static int start(int thread_level)
 	return MPI_SUCCESS;
 }
 
-/* The groups tell how many never ran; what was pending goes with MPI. */
-static uint32_t stop(void)
+/* What was pending goes with MPI. */
+static void stop(void)
 {
 	contd__intercept_off();
-	return contd__crs_outstanding();
+}
+
+static const char *op_kind(const struct contd__op *op)
+{
+	if (op->instance)
+		return "a request of a template";
+	if (op->persistent)
+		return "a persistent operation";
+	return op->backend ? "a generalized request" : "an operation";
 }
 
 const struct contd__mpi_backend contd__mpi_portable = {
@@ -834,6 +842,7 @@ const struct contd__mpi_backend contd__mpi_portable = {
 	.refuses = refuses,
 	.start = start,
 	.stop = stop,
+	.op_kind = op_kind,
 	.progress = progress,
 	.pending = pending,
 	.cr_create = cr_create,

@@ -79,7 +79,6 @@
 	X(Cancel, (MPI_Request * request), (request)) \
 	X(Start, (MPI_Request * request), (request)) \
 	X(Startall, (int count, MPI_Request requests[]), (count, requests)) \
-	X(Finalize, (void), ()) \
 	X(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status), \
 	  (source, tag, comm, flag, status)) \
 	X(Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status), \
@@ -98,10 +97,13 @@
 	   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status), \
 	  (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status))
 
+#define CONTD_ENDS(X) X(Finalize, (void), ())
+
 #define CONTD_INTERCEPTED(X) \
 	CONTD_STARTED(X) \
 	CONTD_MADE(X) \
-	CONTD_CALLED(X)
+	CONTD_CALLED(X) \
+	CONTD_ENDS(X)
 
 /* With each backend, where continuations or templates wait: Open MPI makes no progress in it for what is complete. */
 #define CONTD_ASKED(X) \

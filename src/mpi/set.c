@@ -193,9 +193,11 @@ void contd__invoke_draft(struct contd__slot *s)
 {
 	struct contd__set *set = contd__set_of(s);
 	MPI_Continue_cb_function *cb = (MPI_Continue_cb_function *)s->cb.any;
+	bool may;
 
-	bool may = may_call_mpi();
-
+	if (contd__mpi_over())
+		return;
+	may = may_call_mpi();
 	if (set && may && contd__load(&set->failed))
 		contd__mpi->ops_tell(set);
 	cb(s->out.dest, s->data);
@@ -228,6 +230,8 @@ void contd__invoke_revised(struct contd__slot *s)
 	MPIX_Continue_cb_function *cb = (MPIX_Continue_cb_function *)s->cb.any;
 	int rc = contd__load_seq(&set->rc), failed = rc;
 
+	if (contd__mpi_over())
+		return;
 	if (may_call_mpi() && rc != MPI_SUCCESS)
 		contd__mpi->ops_tell(set);
 	deliver(set);

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI_Finalize: what is outstanding is driven for as long as MPI works on it; what remains is named, and never runs. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "mpi/backend.h"
+#include "mpi/calls.h"
+#include "mpi/finalize.h"
+#include "mpi/grequest.h"
+#include "mpi/portable.h"
+
+#define SECOND 1000000000ull
+#define QUIET_TOGETHER (SECOND / 4) /* every process is in MPI_Finalize, and so long nothing has completed here */
+#define QUIET_ALONE SECOND          /* the same, where the others are not waited for */
+#define PATIENCE_IDLE \
+	(20 * SECOND)           /* for the others, with nothing outstanding here: MPI itself goes on waiting for them */
+#define PATIENCE (300 * SECOND) /* and with something */
+#define HINT (10 * SECOND)      /* after that it is said what is waited for */
+#define NAP 50000               /* nanoseconds between looks, with nothing outstanding */
+
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
+}
+
+/* -------------------------------------------------------------------------------------------------------- driving --- */
+
+/*
+ * MPI works on pending operations until every process has called MPI_Finalize, and so does contd: a nonblocking
+ * barrier tells. Every process that is linked with contd takes part, also one that has never used it.
+ * CONTD_FINALIZE=alone is for jobs in which some processes are without contd; Open MPI says how many programs a job consists of, and with more than
+ * one that is assumed.
+ */
+static bool wants_others(void)
+{
+	const char *wanted = getenv("CONTD_FINALIZE"), *programs = getenv("OMPI_NUM_APP_CTX");
+
+	if (wanted && strcmp(wanted, "together") == 0)
+		return true;
+	if (wanted && strcmp(wanted, "alone") == 0)
+		return false;
+	if (wanted && *wanted)
+		fprintf(stderr, "contd: CONTD_FINALIZE=%s: must be together or alone\n", wanted);
+	return !programs || atoi(programs) <= 1;
+}
+
+/* The others, as far as they are waited for. */
+struct others {
+	MPI_Request barrier; /* MPI_REQUEST_NULL: all are there, or not waited for */
+	MPI_Errhandler handler;
+	bool asked;
+};
+
+static void others_begin(struct others *o)
+{
+	int size = 1;
+
+	*o = (struct others){.barrier = MPI_REQUEST_NULL};
+	PMPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (size == 1 || !wants_others())
+		return;
+	/* An error says that the others are not to be waited for, and no more. */
+	PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &o->handler);
+	PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (PMPI_Ibarrier(MPI_COMM_WORLD, &o->barrier))
+		o->barrier = MPI_REQUEST_NULL;
+	o->asked = true;
+}
+
+static bool others_there(struct others *o)
+{
+	int flag = 0;
+
+	if (o->barrier == MPI_REQUEST_NULL)
+		return true;
+	if (contd__next_pmpi.Test(&o->barrier, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+		o->barrier = MPI_REQUEST_NULL;
+	return o->barrier == MPI_REQUEST_NULL;
+}
+
+static void others_end(struct others *o)
+{
+	if (!o->asked)
+		return;
+	PMPI_Comm_set_errhandler(MPI_COMM_WORLD, o->handler);
+	PMPI_Errhandler_free(&o->handler);
+}
+
+/* May something still run, for MPI's sake? */
+static bool may_complete(void)
+{
+	return contd__load_seq(&contd__mpi_open) && contd__crs_outstanding() &&
+	       (contd__mpi->pending() || contd__general_any() || contd__marked_sig(CLASSES_ALL));
+}
+
+/* Returns whether anything has happened. */
+static bool drive(void)
+{
+	uint32_t before = contd__mpi->pending();
+	unsigned ran = contd__run_ready();
+
+	contd__mpi->progress(PROGRESS_WAITING);
+	ran += contd__run_ready();
+	return ran || contd__mpi->pending() != before;
+}
+
+static void nap(void)
+{
+	struct timespec ts = {.tv_nsec = NAP};
+
+	nanosleep(&ts, NULL);
+}
+
+static void hint(void)
+{
+	fprintf(stderr,
+		"contd: MPI_Finalize: %u continuations are outstanding, and wait for the other processes to call "
+		"MPI_Finalize. If some are without contd, set CONTD_FINALIZE=alone\n",
+		contd__crs_outstanding());
+}
+
+static void drive_with(struct others *o)
+{
+	uint64_t begin = now(), last = begin;
+	uint64_t quiet = o->asked ? QUIET_TOGETHER : QUIET_ALONE;
+	bool there = false, told = false;
+
+	for (;;) {
+		bool busy = may_complete();
+		uint64_t passed;
+
+		if (!there && others_there(o)) {
+			there = true;
+			last = now();
+		}
+		if (busy && drive())
+			last = now();
+		else if (!busy)
+			nap();
+		passed = now() - last;
+		if (there && (!busy || passed > quiet))
+			return;
+		if (!there && passed > (busy ? PATIENCE : PATIENCE_IDLE))
+			return;
+		if (!there && busy && !told && passed > HINT) {
+			told = true;
+			hint();
+		}
+	}
+}
+
+void contd__mpi_drive_to_end(void)
+{
+	int initialized = 0, finalized = 1;
+	struct others others;
+
+	PMPI_Initialized(&initialized);
+	PMPI_Finalized(&finalized);
+	if (!initialized || finalized || contd__load(&contd__dispatch.forked) || contd__self.frame)
+		return;
+	others_begin(&others);
+	drive_with(&others);
+	others_end(&others);
+}
+
+/* ----------------------------------------------------------------------------------------------------- the report --- */
+
+/* Continuations that never ran for one reason. */
+struct lost {
+	void (*cb)(void);
+	const char *what, *why;
+	unsigned count;
+};
+
+#define LINES 12u
+
+struct report {
+	struct lost lost[LINES];
+	unsigned used, beyond, total;
+};
+
+static void add(struct report *r, const struct lost *lost)
+{
+	r->total += lost->count;
+	for (unsigned i = 0; i < r->used; i++) {
+		struct lost *l = &r->lost[i];
+
+		if (l->cb != lost->cb || l->what != lost->what || l->why != lost->why)
+			continue;
+		l->count += lost->count;
+		return;
+	}
+	if (r->used == LINES)
+		r->beyond += lost->count;
+	else
+		r->lost[r->used++] = *lost;
+}
+
+/* An operation of the set that has not completed; or any, where that is not known. */
+static const char *operation(struct contd__set *set)
+{
+	struct contd__op *op = &set->op[0];
+
+	for (uint32_t i = 0; i < set->count; i++) {
+		if (contd__load(&set->op[i].state) != OP_WAITS)
+			continue;
+		op = &set->op[i];
+		break;
+	}
+	return contd__mpi->op_kind(op);
+}
+
+/* What a slot that is not ready waits for; `held`: for the start of its CR besides. NULL: for nothing else. */
+static const char *awaited(struct contd__slot *s, uint64_t w, bool held)
+{
+	struct contd__set *set = contd__set_of(s);
+
+	if (SLOT_REMAINING(w) <= (uint32_t)held)
+		return NULL;
+	switch ((enum contd__slot_kind)(s->source & 3)) {
+	case KIND_EVENT:
+		return "an event";
+	case KIND_WORD:
+		return "a memory word";
+	case KIND_GROUP:
+		return "a group";
+	default:
+		return set && set->count ? operation(set) : "a continuation request";
+	}
+}
+
+static struct lost describe(struct contd__cr *cr, struct contd__slot *s, uint64_t w)
+{
+	bool held = cr->revised && !contd__load_seq(&cr->active);
+	struct lost l = {.cb = s->cb.any, .count = 1};
+
+	if (SLOT_STATE(w) == SLOT_PENDING) {
+		l.what = awaited(s, w, held);
+		l.why = !held          ? "did not complete"
+			: !cr->started ? "MPI_Start was never called for its continuation request"
+				       : "MPI_Start was not called again for its continuation request";
+		if (l.what && held)
+			l.why = "did not complete, nor was its continuation request started";
+	} else if (SLOT_STATE(w) == SLOT_RUNNING) {
+		l.why = "it was handed to an executor, or still runs";
+	} else if (cr->group->flags & CONTD_POLL_ONLY) {
+		l.why = "it is ready, and nobody tested its continuation request, which is poll-only";
+	} else {
+		l.why = "it is ready, and no thread that may run it has looked";
+	}
+	return l;
+}
+
+static void name(char *text, size_t size, void (*cb)(void))
+{
+	uintptr_t address = (uintptr_t)cb;
+	const char *file;
+	Dl_info info;
+
+	if (!cb) {
+		snprintf(text, size, "of contd_mpi_op_run()");
+		return;
+	}
+	if (!dladdr((void *)address, &info) || !info.dli_fname) {
+		snprintf(text, size, "%p", (void *)address);
+		return;
+	}
+	file = strrchr(info.dli_fname, '/');
+	file = file ? file + 1 : info.dli_fname;
+	if (info.dli_sname && (uintptr_t)info.dli_saddr == address)
+		snprintf(text, size, "%s (%s)", info.dli_sname, file);
+	else
+		snprintf(text, size, "%s+0x%lx", file, (unsigned long)(address - (uintptr_t)info.dli_fbase));
+}
+
+/* In one piece: other processes write to the same place. */
+static void tell(const struct report *r, int rank)
+{
+	char text[4096], callback[160];
+	size_t n;
+
+	n = (size_t)snprintf(text, sizeof(text), "contd: MPI_Finalize: rank %d: %u continuation%s never ran:\n", rank,
+			     r->total, r->total == 1 ? "" : "s");
+	for (unsigned i = 0; i < r->used; i++) {
+		const struct lost *l = &r->lost[i];
+
+		name(callback, sizeof(callback), l->cb);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "  %u with the callback %s: %s%s%s\n", l->count,
+				      callback, l->what ? l->what : "", l->what ? " " : "", l->why);
+	}
+	if (r->beyond)
+		snprintf(text + n, sizeof(text) - n, "  and %u more\n", r->beyond);
+	fputs(text, stderr);
+}
+
+/* --------------------------------------------------------------------------------------------- what never will run --- */
+
+/* One that another thread has begun is waited for; one that an executor has not begun does nothing (contd__mpi_over). */
+static void wait_for_running(struct contd__slot *s, uint32_t generation, uint64_t until)
+{
+	for (;;) {
+		uint64_t w = contd__load_seq(&s->state);
+
+		if (SLOT_GENERATION(w) != generation || SLOT_STATE(w) != SLOT_RUNNING || now() > until)
+			return;
+		sched_yield();
+	}
+}
+
+static void slot_end(struct contd__cr *cr, struct contd__slot *s, struct report *r, uint64_t until)
+{
+	uint64_t w = contd__load_seq(&s->state);
+	uint32_t generation = SLOT_GENERATION(w);
+	struct lost lost;
+
+	if (SLOT_STATE(w) != SLOT_PENDING && SLOT_STATE(w) != SLOT_READY && SLOT_STATE(w) != SLOT_RUNNING)
+		return;
+	if (SLOT_STATE(w) != SLOT_RUNNING) {
+		lost = describe(cr, s, w);
+		if (contd_cancel((struct contd_handle){s, generation}) == 0) {
+			add(r, &lost);
+			return;
+		}
+	}
+	wait_for_running(s, generation, until);
+	w = contd__load_seq(&s->state);
+	if (SLOT_GENERATION(w) != generation || SLOT_STATE(w) != SLOT_RUNNING)
+		return;
+	lost = describe(cr, s, w);
+	add(r, &lost);
+}
+
+/*
+ * contd__mpi_open is 0: nothing is registered any more, and continuations that are claimed from now on do not run
+ * (contd__mpi_over). The others are cancelled, for contd may go on without MPI if the program has called contd_init.
+ */
+void contd__mpi_cancel_rest(int rank)
+{
+	uint64_t until = now() + SECOND;
+	struct report report = {0};
+	struct contd__cr *cr;
+
+	pthread_mutex_lock(&contd__crs_lock);
+	cds_list_for_each_entry (cr, &contd__crs, node) {
+		struct contd_group *g = cr->group;
+		uint32_t used, outstanding;
+		unsigned before;
+
+		if (!contd__group_try_pin_sig(g))
+			continue;
+		outstanding = contd__group_outstanding_sig(g);
+		used = outstanding ? contd__load_acquire(&g->table.used) : 0;
+		before = report.total;
+		for (uint32_t i = 0; i < used; i++)
+			slot_end(cr, contd__table_slot(&g->table, contd__table_index(i)), &report, until);
+		/* Those that have no slot: their operations carry them. */
+		if (outstanding > report.total - before)
+			add(&report, &(struct lost){.what = "a point-to-point operation",
+						    .why = "did not complete",
+						    .count = outstanding - (report.total - before)});
+		contd__group_unpin_sig(g);
+	}
+	pthread_mutex_unlock(&contd__crs_lock);
+	if (report.total)
+		tell(&report, rank);
+}
