@@ -36,8 +36,8 @@ static uint64_t now(void)
 /*
  * MPI works on pending operations until every process has called MPI_Finalize, and so does contd: a nonblocking
  * barrier tells. Every process that is linked with contd takes part, also one that has never used it.
- * CONTD_FINALIZE=alone is for jobs in which some processes are without contd; Open MPI says how many programs a job consists of, and with more than
- * one that is assumed.
+ * CONTD_FINALIZE=alone is for jobs in which some processes are without contd; Open MPI says how many programs a job
+ * consists of, and with more than one that is assumed.
  */
 static bool wants_others(void)
 {

@@ -256,13 +256,24 @@ static void ops_release(struct contd__set *set)
 
 /* --------------------------------------------------------------------------------------------------- rechecking --- */
 
-#define RECHECK_SLOTS 4u
+/*
+ * Slots are looked at in turn, for a share of the time that passes, however often the program calls MPI. So each of n pending
+ * operations is looked at again within RECHECK_SHARE times what n looks take: with 100 000 of them in less than a second.
+ */
+#define RECHECK_SLOTS 16u /* of one CR at a time, which the lock is held for */
 #define RECHECK_EVERY 16u /* calls of opal_progress */
+#define RECHECK_SHARE 64u
+#define RECHECK_LEAST 500u    /* nanoseconds that a look is worth, at so many slots; before that time goes on passing */
+#define RECHECK_MOST 1000000u /* nanoseconds that one look may take: the rest comes with the next ones */
 
-/* The slot's continuation cannot become ready meanwhile, which keeps its set: this counts as one more event of it. */
-static void recheck_slot(struct contd__slot *s)
+/*
+ * The slot's continuation cannot become ready meanwhile, which keeps its set: this counts as one more event of it. Returns how
+ * many operations were looked at.
+ */
+static uint32_t recheck_slot(struct contd__slot *s)
 {
 	uint64_t w = contd__load_acquire(&s->state);
+	uint32_t looked = 0;
 
 	while (SLOT_STATE(w) == SLOT_PENDING && !(SLOT_REMAINING(w) & SLOT_LOOKED_AT)) {
 		struct contd__set *set;
@@ -272,37 +283,65 @@ static void recheck_slot(struct contd__slot *s)
 			continue;
 		set = contd__set_of(s);
 		CONTD_TESTPOINT("recheck_looking");
-		for (uint32_t i = 0; set && i < contd__load_acquire(&set->count); i++)
-			op_recheck(&set->op[i]);
+		for (; set && looked < contd__load_acquire(&set->count); looked++)
+			op_recheck(&set->op[looked]);
 		contd__slot_event_done_sig(s, SLOT_GENERATION(w), SLOT_LOOKED_AT);
-		return;
+		return looked;
 	}
+	return 0;
 }
 
-/* A few slots of one CR a call: every hooked operation is looked at again and again, whatever their number. */
-static void recheck(void)
+static uint32_t recheck_cr(struct contd__native_cr *cr)
+{
+	struct contd_group *g = cr->cr.group;
+	uint32_t used, looked = 0;
+
+	/* Where it is only waiting to be freed, the lock keeps that from happening (contd__cr_fini). */
+	if (contd__group_outstanding_sig(g) == 0 || !contd__group_try_pin_sig(g))
+		return 0;
+	used = contd__load_acquire(&g->table.used);
+	for (uint32_t n = 0; n < RECHECK_SLOTS && n < used; n++)
+		looked += recheck_slot(contd__table_slot(&g->table, contd__table_index(cr->recheck++ % used)));
+	contd__group_unpin_sig(g);
+	return looked;
+}
+
+/* The next CR in turn. Returns how many operations were looked at, or -1: another thread does that. */
+static int64_t recheck_next(void)
 {
 	struct contd__native_cr *cr;
-	struct contd_group *g;
+	int64_t looked = 0;
 
-	if (contd__load(&ops_hooked) == 0 || pthread_mutex_trylock(&contd__crs_lock))
-		return;
+	if (pthread_mutex_trylock(&contd__crs_lock))
+		return -1;
 	if (!cds_list_empty(&contd__crs)) {
 		cr = native_of(cds_list_first_entry(&contd__crs, struct contd__cr, node));
-		g = cr->cr.group;
-		/* Where it is only waiting to be freed, the lock keeps that from happening (contd__cr_fini). */
-		if (contd__group_try_pin_sig(g)) {
-			uint32_t used = contd__load_acquire(&g->table.used);
-
-			for (uint32_t n = 0; n < RECHECK_SLOTS && n < used; n++)
-				recheck_slot(contd__table_slot(&g->table, contd__table_index(cr->recheck++ % used)));
-			contd__group_unpin_sig(g);
-		}
-		/* The next call looks at another CR. */
+		looked = recheck_cr(cr);
 		cds_list_del(&cr->cr.node);
 		cds_list_add_tail(&cr->cr.node, &contd__crs);
 	}
 	pthread_mutex_unlock(&contd__crs_lock);
+	return looked;
+}
+
+static void recheck(void)
+{
+	static uint64_t before; /* when the last look began; threads may overwrite each other's, and look a little more */
+	uint64_t least = (uint64_t)(RECHECK_LEAST * contd__dispatch.ticks_per_ns), most = least * (RECHECK_MOST / RECHECK_LEAST);
+	uint64_t begin = contd__ticks(), share = (begin - contd__load(&before)) / RECHECK_SHARE;
+	int64_t left = contd__load(&ops_hooked), looked;
+
+	if (left == 0 || share < least)
+		return;
+	contd__store(&before, begin);
+	share = share < most ? share : most; /* a clock that jumps back, too */
+	/* Once a round is enough. */
+	while (left > 0) {
+		looked = recheck_next();
+		if (looked < 0 || contd__ticks() - begin >= share)
+			return;
+		left -= looked;
+	}
 }
 
 /* ---------------------------------------------------------------------------------------- continuation requests --- */
