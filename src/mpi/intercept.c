@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
@@ -15,6 +16,7 @@
 #include "mpi/portable.h"
 #include "mpi/template.h"
 #include "mpi/told.h"
+#include "rcu/memory.h"
 
 #define FEW_PENDING 64u /* so many are polled in every call about something else; more in every EVERYth */
 #define EVERY 8u
@@ -632,20 +634,83 @@ static int on_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, M
 	return NEXT.Mprobe(source, tag, comm, message, status);
 }
 
-/* Until there is a message to be received; errors are the receive's to tell. */
-static void await_message(int source, int tag, MPI_Comm comm)
-{
-	int flag = 0;
+/*
+ * A blocking receive, looking after what is pending meanwhile. The message is taken with the look that finds it: what another
+ * thread may take in between would leave this one in MPI, where it looks after nothing. What is wrong with the arguments is
+ * found before a message is taken, and told as MPI_Recv tells it.
+ */
+struct receive {
+	void *buf;
+	int count;
+	MPI_Datatype type;
+	int source, tag;
+	MPI_Comm comm;
+	MPI_Status *status;
+};
 
-	while (attends() && NEXT.Iprobe(source, tag, comm, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag)
+/* MPI_Recv's own judgement of all arguments but the source, which MPI_Improbe judges. */
+static int receive_check(const struct receive *r)
+{
+	return NEXT.Recv(r->buf, r->count, r->type, MPI_PROC_NULL, r->tag, r->comm, MPI_STATUS_IGNORE);
+}
+
+/* Is the message too long? MPI_Mrecv knows no communicator: MPICH (4.0) would tell MPI_COMM_WORLD's error handler. */
+static bool too_long(const struct receive *r, const MPI_Status *message, int *bytesp)
+{
+	MPI_Count size, room;
+
+	if (r->source == MPI_PROC_NULL || PMPI_Get_count(message, MPI_BYTE, bytesp) || *bytesp == MPI_UNDEFINED ||
+	    PMPI_Type_size_x(r->type, &size) || size == MPI_UNDEFINED)
+		return false;
+	room = size * r->count;
+	return *bytesp > room;
+}
+
+/* The message goes, as with MPI_Recv, and what is left of it is undefined. */
+static int receive_too_long(const struct receive *r, MPI_Message *message, int bytes)
+{
+	void *all = contd__zalloc((size_t)bytes);
+	int rc;
+
+	if (!all)
+		return PMPI_Mrecv(r->buf, r->count, r->type, message, r->status);
+	rc = PMPI_Mrecv(all, bytes, MPI_BYTE, message, r->status);
+	free(all);
+	if (rc)
+		return rc;
+	PMPI_Comm_call_errhandler(r->comm, MPI_ERR_TRUNCATE);
+	return MPI_ERR_TRUNCATE;
+}
+
+static int receive(const struct receive *r)
+{
+	while (attends()) {
+		MPI_Message message;
+		MPI_Status its;
+		int flag = 0, bytes = 0, rc = NEXT.Improbe(r->source, r->tag, r->comm, &flag, &message, &its);
+
+		if (rc)
+			return rc;
+		if (flag) {
+			CONTD_TESTPOINT("message_found");
+			return too_long(r, &its, &bytes)
+				       ? receive_too_long(r, &message, bytes)
+				       : PMPI_Mrecv(r->buf, r->count, r->type, &message, r->status);
+		}
 		attend();
+	}
+	return NEXT.Recv(r->buf, r->count, r->type, r->source, r->tag, r->comm, r->status);
 }
 
 static int on_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status)
 {
-	if (portable() && attends() && comm != MPI_COMM_NULL && count >= 0)
-		await_message(source, tag, comm);
-	return NEXT.Recv(buf, count, type, source, tag, comm, status);
+	const struct receive r = {buf, count, type, source, tag, comm, status};
+	int rc;
+
+	if (!portable() || !attends())
+		return NEXT.Recv(buf, count, type, source, tag, comm, status);
+	rc = receive_check(&r);
+	return rc ? rc : receive(&r);
 }
 
 static int await_sent(MPI_Request *request)
@@ -685,19 +750,49 @@ static int on_Ssend(const void *buf, int count, MPI_Datatype type, int dest, int
 static int on_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
 		       int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {
+	const struct receive r = {recvbuf, recvcount, recvtype, source, recvtag, comm, status};
 	MPI_Request request;
-	int rc, sent;
+	int rc, sent, flag;
 
 	if (!portable() || !attends())
 		return NEXT.Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
 				     recvtag, comm, status);
-	rc = NEXT.Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request);
-	if (rc)
+	/* Nothing is sent where the receive is refused, nor received where the send is. */
+	if ((rc = receive_check(&r)) != 0 || (rc = NEXT.Iprobe(source, recvtag, comm, &flag, MPI_STATUS_IGNORE)) != 0 ||
+	    (rc = NEXT.Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request)) != 0)
 		return rc;
-	await_message(source, recvtag, comm);
-	rc = NEXT.Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+	rc = receive(&r);
 	sent = await_sent(&request);
 	return rc ? rc : sent;
+}
+
+/* The send goes from a copy, which MPI makes for itself else. */
+static int on_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
+			       MPI_Comm comm, MPI_Status *status)
+{
+	const struct receive r = {buf, count, type, source, recvtag, comm, status};
+	int rc, sent, flag, size = 0, packed = 0;
+	MPI_Request request;
+	void *copy = NULL;
+
+	if (portable() && attends()) {
+		if ((rc = receive_check(&r)) != 0 || (rc = NEXT.Iprobe(source, recvtag, comm, &flag, MPI_STATUS_IGNORE)) != 0 ||
+		    (rc = PMPI_Pack_size(count, type, comm, &size)) != 0)
+			return rc;
+		copy = contd__zalloc(size > 0 ? (size_t)size : 1);
+	}
+	if (!copy)
+		return NEXT.Sendrecv_replace(buf, count, type, dest, sendtag, source, recvtag, comm, status);
+	rc = PMPI_Pack(buf, count, type, copy, size, &packed, comm);
+	if (!rc)
+		rc = NEXT.Isend(copy, packed, MPI_PACKED, dest, sendtag, comm, &request);
+	if (!rc) {
+		rc = receive(&r);
+		sent = await_sent(&request);
+		rc = rc ? rc : sent;
+	}
+	free(copy);
+	return rc;
 }
 
 /* ---------------------------------------------------------------------------------------------------- the names --- */

@@ -95,7 +95,11 @@
 	X(Sendrecv, \
 	  (const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, \
 	   int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status), \
-	  (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status))
+	  (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status)) \
+	X(Sendrecv_replace, \
+	  (void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, \
+	   MPI_Status *status), \
+	  (buf, count, type, dest, sendtag, source, recvtag, comm, status))
 
 #define CONTD_ENDS(X) X(Finalize, (void), ())
 
