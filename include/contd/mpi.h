@@ -266,7 +266,10 @@ CONTD_API int PMPIX_Gr_free(MPIX_Gr *gr);
 
 /*
  * MPI_Cancel, but MPI_REQUEST_NULL is accepted and nothing happens: so that who cancels need not know whether a
- * continuation has completed the request meanwhile. Errors: MPI_ERR_ARG (NULL), MPI_ERR_OTHER, and MPI_Cancel's.
+ * continuation has completed the request meanwhile. The proposal of the templates wants that of MPI_Cancel itself. That call
+ * stays as MPI has it: MPI 4.1 (3.8.4) cancels an operation that is pending, so both MPIs answer MPI_ERR_REQUEST to
+ * MPI_REQUEST_NULL, and a program that relies on contd here would fail without it, and also where calls of MPI do not come
+ * to contd (a plug-in, on the native backend). Errors: MPI_ERR_ARG (NULL), MPI_ERR_OTHER, and MPI_Cancel's.
  */
 CONTD_API int MPIX_Cancel(MPI_Request *request);
 CONTD_API int PMPIX_Cancel(MPI_Request *request);
