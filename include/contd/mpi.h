@@ -194,7 +194,8 @@ CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
  * do; what it takes beyond that is the operation's work, as callbacks are.
  *
  * The functions return MPI_SUCCESS or an MPI error class or code. They may call MPI, but:
- *   start_fn     The handle is in *req already. An error: MPIX_Gr_begin fails with it, and there is no request.
+ *   start_fn     The handle is in *req already. An error: MPIX_Gr_begin fails with it, and there is no request. A
+ *                continuation that start_fn has attached to it before runs, and its status holds that error.
  *   push_fn      Any thread that may call MPI, also in a handler that has interrupted a compute region; of one request on
  *                one thread at a time, never before start_fn has returned, and not inside any push_fn (a Test or Wait
  *                in there pushes nobody and runs no continuations but those of the CRs that it is given). So it must not

@@ -111,9 +111,10 @@ struct contd__instance {
 	struct contd__instance *next; /* in its bucket */
 	struct cds_list_head node;    /* of those that are pushed */
 	enum state state;
-	bool busy;   /* start_fn or push_fn runs */
-	bool listed; /* it is in that list */
-	bool freed;  /* MPI_Request_free before it was marked; with the portable backend MPI has not seen that */
+	bool busy;      /* start_fn or push_fn runs */
+	bool listed;    /* it is in that list */
+	bool freed;     /* MPI_Request_free before it was marked; with the portable backend MPI has not seen that */
+	bool forgotten; /* MPI has let go of it */
 	/* Not under lock. */
 	bool silent;       /* free_fn does not call complete_fn: there was no operation, or somebody else does */
 	uint32_t hooked;   /* it has a continuation: complete_fn after that */
@@ -310,6 +311,7 @@ static int on_free(void *extra)
 
 	pthread_mutex_lock(&lock);
 	leave_locked(i);
+	i->forgotten = true;
 	pthread_mutex_unlock(&lock);
 	if (!i->silent && !contd__load_acquire(&i->hooked) && !contd__load(&i->finished))
 		finish_freed(i);
@@ -606,14 +608,20 @@ static int make(struct template *t, void *extra_state, struct contd__instance **
 	return room ? MPI_SUCCESS : contd__mpi_error(MPI_ERR_NO_MEM);
 }
 
-/* There is no operation after all. */
-static void unmake(struct contd__instance *i)
+/*
+ * There is no operation after all, and no complete_fn. A continuation that start_fn has attached runs now, with that
+ * error, and frees the request; or start_fn has freed it, and then MPI forgets it when it is complete.
+ */
+static void unmake(struct contd__instance *i, int error)
 {
 	MPI_Request handle = i->request;
 
 	i->silent = true;
+	i->error = error;
+	contd__store(&i->finished, 1);
 	contd__next_pmpi.Grequest_complete(handle);
-	contd__next_pmpi.Request_free(&handle);
+	if (!contd__load(&i->hooked) && !i->forgotten)
+		contd__next_pmpi.Request_free(&handle);
 }
 
 static int begin(struct template *t, void *extra_state, MPI_Request *req, void (*there)(MPI_Request request, void *arg),
@@ -638,7 +646,7 @@ static int begin(struct template *t, void *extra_state, MPI_Request *req, void (
 		if (leave_locked(i) && i->state == ACTIVE)
 			contd__sub(&contd__instances_waiting, 1);
 		pthread_mutex_unlock(&lock);
-		unmake(i);
+		unmake(i, rc);
 		*req = before;
 		contd__instance_unref(i);
 		return rc;

@@ -187,6 +187,79 @@ static void check_revised(void)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
+/* start_fn gives its request away, and fails. */
+static MPI_Request given, to_cr;
+static MPI_Status given_status;
+static int given_class, given_ran, given_completed;
+static enum { ATTACHES, ATTACHES_REVISED, FREES } gives;
+static bool marks_first;
+
+static void given_seen(MPI_Status *status, void *data)
+{
+	(void)data;
+	given_ran++;
+	MPI_Error_class(status->MPI_ERROR, &given_class);
+}
+
+static int given_seen_rc(int rc, void *data)
+{
+	(void)data;
+	given_ran++;
+	given_class = rc;
+	return MPI_SUCCESS;
+}
+
+static int give_and_fail(void *extra_state)
+{
+	(void)extra_state;
+	if (marks_first)
+		CHECK_OK(MPIX_Mark_request_complete(given));
+	if (gives == ATTACHES)
+		CHECK_OK(MPI_Continue(&given, given_seen, NULL, &given_status, to_cr));
+	else if (gives == ATTACHES_REVISED)
+		CHECK_OK(MPIX_Continue(&given, given_seen_rc, NULL, MPIX_CONT_INVOKE_FAILED, &given_status, to_cr));
+	else
+		CHECK_OK(MPI_Request_free(&given));
+	return MPI_ERR_BUFFER;
+}
+
+static int given_complete(void *extra_state, MPI_Status *status)
+{
+	(void)extra_state, (void)status;
+	given_completed++;
+	return MPI_SUCCESS;
+}
+
+static void check_start_gives_away(void)
+{
+	MPIX_Gr failing;
+	int class;
+
+	to_cr = check_plain_cr();
+	CHECK_OK(MPIX_Gr_init(give_and_fail, NULL, given_complete, NULL, &failing));
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPICH tells this one */
+	for (int how = 0; how < 60; how++) {
+		gives = how % 3;
+		marks_first = how / 3 % 2 == 1;
+		given_ran = 0;
+		given_class = -1;
+		given = MPI_REQUEST_NULL;
+		MPI_Error_class(MPIX_Gr_begin(failing, NULL, &given), &class);
+		CHECK_EQ(class, MPI_ERR_BUFFER);
+		CHECK(given == MPI_REQUEST_NULL);
+		CHECK_OK(MPI_Wait(&to_cr, MPI_STATUS_IGNORE));
+		CHECK_EQ(given_ran, gives != FREES);
+		if (gives != FREES)
+			CHECK_EQ(given_class, MPI_ERR_BUFFER);
+		CHECK_EQ(given_completed, 0);
+	}
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+	CHECK_OK(MPIX_Gr_free(&failing));
+	CHECK_OK(MPI_Request_free(&to_cr));
+}
+
 int main(int argc, char **argv)
 {
 	check_init(&argc, &argv, MPI_THREAD_FUNNELED);
@@ -207,6 +280,8 @@ int main(int argc, char **argv)
 	check_cr_wait(true);
 	check_begin("the revised interface");
 	check_revised();
+	check_begin("a start_fn that gives its request away, and fails");
+	check_start_gives_away();
 	CHECK_OK(MPIX_Gr_free(&gr));
 	return check_fini();
 }
