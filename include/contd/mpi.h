@@ -206,7 +206,8 @@ CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
  *                query_fn (of which MPICH 4.0 makes MPI_ERR_OTHER in calls for arrays); where no Test or Wait reports
  *                it, it goes to MPI_COMM_SELF's error handler. When status comes, source and tag are MPI_UNDEFINED, the
  *                count is 0, and it is not cancelled; MPI_ERROR is not complete_fn's to set. NULL: the request was
- *                freed. Also called where push_fn has failed.
+ *                freed. Also called where push_fn has failed. MPICH (4.0) calls it in an MPI_Testall too that finds
+ *                only some of its requests complete: once, and the Test or Wait that completes has its status.
  *   cancel_fn    In MPI_Cancel; complete says whether the request was marked before. push_fn may be running on another
  *                thread. The request still has to be marked, and then tested or waited for: whether the operation
  *                was cancelled is for complete_fn to say (MPI_Status_set_cancelled).
