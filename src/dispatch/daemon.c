@@ -596,6 +596,9 @@ int contd_daemon_start(const struct contd_daemon_attr *attr)
 	if (contd__in_handler() || contd__self.context == CONTEXT_DAEMON)
 		return contd__fail(-EDEADLK,
 				   "contd_daemon_start: not on the daemon thread, nor in a handler outside regions");
+	/* contd_configure() must not change the settings under it. */
+	if ((rc = contd__life_lock()) != 0)
+		return rc;
 	pthread_mutex_lock(&S.lock);
 	if (S.closed) {
 		rc = contd__fail(-EPERM, "contd_daemon_start: contd_fini() is under way");
@@ -608,6 +611,7 @@ int contd_daemon_start(const struct contd_daemon_attr *attr)
 	if (!rc)
 		S.users++;
 	pthread_mutex_unlock(&S.lock);
+	contd__life_unlock();
 	return rc;
 }
 

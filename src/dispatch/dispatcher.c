@@ -14,7 +14,7 @@
 
 #define D contd__dispatch
 
-static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER; /* init and fini, which take other locks inside */
+static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER; /* init, fini and settings; other locks are taken inside */
 
 /* --------------------------------------------------------------------------------------------------------- errors --- */
 
@@ -169,7 +169,7 @@ static int start_locked(const struct contd_config *cfg)
  * Its holder may wait for the daemon's thread to end, or for handlers of other threads. So a callback that runs there does not
  * wait for it.
  */
-static int lock_life(void)
+int contd__life_lock(void)
 {
 	if (contd__self.context == CONTEXT_THREAD)
 		pthread_mutex_lock(&life_lock);
@@ -177,6 +177,11 @@ static int lock_life(void)
 		return contd__fail(-EBUSY, "another thread is in contd_init, contd_configure or contd_fini; call it later, or not "
 					   "in a continuation that a handler or the daemon runs");
 	return 0;
+}
+
+void contd__life_unlock(void)
+{
+	pthread_mutex_unlock(&life_lock);
 }
 
 int contd_configure(const struct contd_config *cfg)
@@ -192,7 +197,7 @@ int contd_configure(const struct contd_config *cfg)
 		return contd__fail(-EPERM, "contd_configure: not in a signal handler");
 	if (contd__self.context == CONTEXT_DAEMON)
 		return contd__fail(-EDEADLK, "contd_configure: not on the daemon thread");
-	rc = lock_life();
+	rc = contd__life_lock();
 	if (rc)
 		return rc;
 	before = D.config;
@@ -221,7 +226,7 @@ int contd_init(const struct contd_config *cfg)
 		return contd__check_live();
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_init: not in a signal handler");
-	rc = lock_life();
+	rc = contd__life_lock();
 	if (rc)
 		return rc;
 	if (D.live && cfg)

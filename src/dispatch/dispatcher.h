@@ -198,6 +198,13 @@ uint32_t contd__groups_fini(void);
 /* Implemented by the signal room above: reserve the signal and set signal_ops. 0, -EBUSY, -ENOMEM. */
 int contd__signal_start(const struct contd_config *config);
 
+/*
+ * While it is held contd neither starts nor ends, and its settings stay. Before all other locks; not in a handler outside regions.
+ * 0; -EBUSY in a region's handler and on the daemon thread, where it is not waited for.
+ */
+int contd__life_lock(void);
+void contd__life_unlock(void);
+
 /* Stops the daemon, whoever started it. */
 void contd__daemon_end(void);
 
