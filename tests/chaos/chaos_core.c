@@ -27,6 +27,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifdef __GLIBC__
@@ -80,6 +82,9 @@ enum class {
 	C_FD,
 	C_BELL,
 	C_STATS,
+	C_FILE,
+	C_SOURCE,
+	C_LONG,
 	C_INIT,
 	C_SIGNAL,
 	C_THREAD,
@@ -107,6 +112,7 @@ static struct chaos_class classes[C_END] = {
 	[C_CANCEL] = {"cancel", "contd_cancel", 0},
 	[C_COMPLETE] = {"complete", "complete events of anybody's", 0},
 	[C_POLL] = {"poll", "contd_poll", 0},
+	[C_LONG] = {"long-wait", "callbacks that wait until another thread has completed something", 0},
 	[C_TEST] = {"test", "contd_group_test", 0},
 	[C_WAIT] = {"wait", "contd_group_wait, for a short while", 0},
 	[C_PUSH] = {"push", "run what push executors were given", 0},
@@ -122,6 +128,9 @@ static struct chaos_class classes[C_END] = {
 	[C_FD] = {"fd", "contd_fd, and poll(2) on it", 0},
 	[C_BELL] = {"bell", "listen, open, ring and close a bell of this process", 0},
 	[C_STATS] = {"stats", "contd_stats_get, descriptions, versions", 0},
+	[C_FILE] = {"file", "files of the program's own, which get the numbers of descriptors that contd has closed",
+		    0},
+	[C_SOURCE] = {"source", "a source that is driven, and completes what it finds", 0},
 	[C_INIT] = {"init", "contd_init and contd_fini of one more user", 0},
 	[C_SIGNAL] = {"signal", "raise contd's signal, or the program's, on any thread", 0},
 	[C_THREAD] = {"thread", "threads that end while they are attached", 0},
@@ -229,6 +238,7 @@ struct self {
 	uint32_t in_executor[EXECUTORS];
 	uint32_t refused; /* by this executor, just now */
 	uint32_t registering, registering_depth;
+	uint32_t waits_long; /* for something that others complete */
 	struct testing *testing;
 	struct interruption *interruption;
 	uint32_t parked, order, order_of, obeyed;
@@ -382,6 +392,59 @@ static bool complete_some(uint64_t r)
 	return false;
 }
 
+/*
+ * A source as MPI is one: operations are begun, and whoever drives it finds them complete; several at a time are announced
+ * together.
+ */
+static uint32_t source_operations;
+
+static uint32_t source_pending(void)
+{
+	return contd__load(&quiet) ? 0 : contd__load_seq(&source_operations);
+}
+
+static void source_progress(enum contd__where where, bool last)
+{
+	struct contd_event *list[4];
+	uint32_t of[4], n = 0, left = contd__load(&source_operations), before;
+	uint64_t r = chaos_draw_at(0);
+	struct self *me = self();
+
+	(void)where;
+	if (!me || !left || (!last && r & 3) || !contd__cas(&source_operations, &left, left - 1))
+		return;
+	before = contd__load(&me->registering);
+	contd__store(&me->registering, NONE);
+	for (uint32_t i = 0; i < 64 && n < 1 + (r >> 2 & 3); i++) {
+		uint32_t index = (uint32_t)((r >> 8) + i) % CONTS, todo = contd__load(&conts[index].todo), bit;
+
+		if (!todo)
+			continue;
+		bit = (uint32_t)__builtin_ctz(todo);
+		if (!(contd__and(&conts[index].todo, ~(1u << bit)) & 1u << bit))
+			continue;
+		if (bit == WORD_BIT || conts[index].code[bit]) {
+			complete_bit(index, bit);
+			continue;
+		}
+		contd__store(&conts[index].ready_ns, chaos_ns());
+		conts[index].payload[bit] = USE(contd__load(&conts[index].state));
+		chaos_note("source finds", index, bit);
+		list[n] = &conts[index].event[bit];
+		of[n++] = index;
+	}
+	if (n)
+		contd__events_complete_sig(list, n);
+	contd__store(&me->registering, before);
+	for (uint32_t i = 0; i < n; i++)
+		release(&conts[of[i]]);
+}
+
+static struct contd__source source = {.name = "chaos",
+				      .where = WHERE_THREAD | WHERE_REGION | WHERE_HANDLER | WHERE_DAEMON,
+				      .progress = source_progress,
+				      .pending = source_pending};
+
 /* ----------------------------------------------------------------------------------------------------- the callback --- */
 
 static bool testing_it(const struct self *me, uint32_t group)
@@ -450,7 +513,7 @@ static void entitled(struct self *me, const struct cont *c, uint32_t index)
 			chaos_wrong("continuation %u, that push executor %u has refused, runs on the daemon", index,
 				    ex);
 	}
-	if (me->registering == index) {
+	if (contd__load(&me->registering) == index) {
 		if (g->flags & CONTD_ENQUEUE_COMPLETE && on(C_ENQUEUE))
 			chaos_wrong("continuation %u of group %u (CONTD_ENQUEUE_COMPLETE, flags %#x) runs in the call "
 				    "that registers it",
@@ -517,7 +580,7 @@ static void ran(int status, void *data)
 		c->event[i].next = (struct contd_event *)(uintptr_t)SCRIBBLE;
 	}
 	contd__add(&me->ran, 1);
-	registering = me->registering;
+	registering = contd__load(&me->registering);
 	contd__store(&me->registering, NONE);
 	me->depth++;
 	me->frames += !c->as_task;
@@ -552,7 +615,7 @@ static void task_ran(int status, void *data)
 	if (status != t->status)
 		chaos_wrong("task %u gets the status %d instead of %d", index, status, t->status);
 	chaos_note("task runs", index, ex);
-	registering = me->registering;
+	registering = contd__load(&me->registering);
 	contd__store(&me->registering, NONE);
 	me->depth++;
 	act(me, NULL);
@@ -1126,7 +1189,9 @@ static void do_drain(struct self *me, uint32_t ex)
 
 	chaos_note("drains", ex, 0);
 	me->in_executor[ex]++;
+	contd__add(&me->waits_long, 1); /* for what another one's callback runs, which may wait, too */
 	rc = contd_executor_drain(executors[ex].ex);
+	contd__sub(&me->waits_long, 1);
 	me->in_executor[ex]--;
 	chaos_note("drained", ex, (uint64_t)(int64_t)rc);
 	if (rc)
@@ -1144,6 +1209,33 @@ static void do_push(struct self *me, uint64_t r)
 }
 
 /* --------------------------------------------------------------------------------------------- in callbacks and handlers --- */
+
+/* A callback that waits for what another thread completes, as long as that takes. */
+static void wait_long(struct self *me, uint64_t r)
+{
+	uint32_t k = contd__load(&group_count) < GROUPS - 64 ? contd__add(&group_count, 1) : NONE;
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = r & 1 ? CONTD_ASYNC_SIGNAL_SAFE : 0};
+	struct grec *g = &groups[k];
+	int rc;
+
+	if (k == NONE)
+		return;
+	memset(g, 0, sizeof(*g));
+	g->flags = attr.flags;
+	g->ex = NONE;
+	g->users = 1;
+	rc = contd_group_create(&attr, &g->g);
+	if (rc)
+		chaos_wrong("contd_group_create is %d: %s", rc, contd_error_text());
+	enroll(me, k, NONE, ON_EVENTS,
+	       chaos_mix(r, 5) | 1u << 20); /* not as a task, which others would have to be lent for */
+	contd__add(&me->waits_long, 1);
+	do_wait(me, k, (int64_t)chaos_bound_ns(60000));
+	contd__sub(&me->waits_long, 1);
+	contd__store_seq(&g->destroyed, 1);
+	if ((rc = contd_group_destroy(g->g)) != 0)
+		chaos_wrong("contd_group_destroy is %d: %s", rc, contd_error_text());
+}
 
 /* What a callback does: as much as it may where it runs. */
 static void act(struct self *me, const struct cont *c)
@@ -1200,6 +1292,11 @@ static void act(struct self *me, const struct cont *c)
 		}
 		return;
 	case 10:
+		if (on(C_LONG) && me != &selves[0] && me->chaos->number <= worker_count && me->depth == 1 &&
+		    !contd__load(&quiet) && r >> 50 < 1024) {
+			wait_long(me, chaos_mix(r, 9));
+			return;
+		}
 		group = on(C_WAIT) && !contd__load(&quiet) ? group_enter(r >> 8) : NONE;
 		if (group != NONE) {
 			do_wait(me, group, (int64_t)(r >> 16 & 0x3ffff));
@@ -1290,7 +1387,7 @@ void __wrap_contd__handler(int signo, siginfo_t *info, void *context)
 	uint32_t registering = NONE;
 
 	if (me) {
-		registering = me->registering;
+		registering = contd__load(&me->registering);
 		outer = me->interruption;
 		contd__store(&me->registering, NONE);
 		me->interruption = &in;
@@ -1497,6 +1594,24 @@ static void op_stats(struct self *me)
 		chaos_wrong("contd_version, contd_error_text");
 }
 
+/* Nobody else writes to it. */
+static void op_file(uint64_t r)
+{
+	int fd = memfd_create("chaos", MFD_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	for (uint32_t i = 0; i < (r & 7); i++) {
+		complete_some(chaos_mix(r, i));
+		chaos_nap(1000 * (r >> 8 & 31));
+	}
+	if (fstat(fd, &st) || st.st_size)
+		chaos_wrong("somebody has written %lld bytes to a file of the program's, descriptor %d",
+			    (long long)st.st_size, fd);
+	close(fd);
+}
+
 static void op_init(uint64_t r)
 {
 	uint32_t n = contd__load(&users);
@@ -1583,7 +1698,7 @@ static const struct operation operation[] = {
 	{C_WORD, 0},       {C_CHAIN, 0},     {C_GROUP, 6},     {C_EXECUTOR, 2}, {C_SET_EXECUTOR, 6}, {C_PUSH, 6},
 	{C_PULL, 8},       {C_TASK, 6},      {C_DRAIN, 2},     {C_ATTACH, 3},   {C_GUARD, 3},        {C_REGION, 4},
 	{C_CHECKPOINT, 3}, {C_DAEMON, 2},    {C_CONFIGURE, 1}, {C_FD, 3},       {C_BELL, 1},         {C_STATS, 1},
-	{C_INIT, 1},       {C_SIGNAL, 4},    {C_THREAD, 1},    {C_BURST, 1},
+	{C_FILE, 2},       {C_SOURCE, 5},    {C_INIT, 1},      {C_SIGNAL, 4},   {C_THREAD, 1},       {C_BURST, 1},
 };
 
 static enum class draw_operation(void) {
@@ -1685,6 +1800,13 @@ static void operate(struct self *me)
 		break;
 	case C_STATS:
 		op_stats(me);
+		break;
+	case C_FILE:
+		op_file(r);
+		break;
+	case C_SOURCE:
+		contd__add(&source_operations, 1 + (uint32_t)(r & 3));
+		contd__pending_sig();
 		break;
 	case C_INIT:
 		op_init(r);
@@ -2271,6 +2393,9 @@ static void round_begin(struct self *me)
 	agent_now = config.agent ? (uint32_t)config.agent : CONTD_AGENT_REGION;
 	users = 1;
 	contd__store_seq(&ended_contd, 0);
+	contd__store(&source_operations, 0);
+	if (on(C_SOURCE) && r >> 12 & 1 && contd__source_register(&source))
+		chaos_wrong("contd__source_register: %s", contd_error_text());
 	for (uint32_t i = 0; i < 4; i++) {
 		if (on(C_EXECUTOR))
 			do_executor_create(chaos_draw(0));
@@ -2383,6 +2508,17 @@ static void round_end(struct self *me)
 	total_rounds++;
 }
 
+/* Threads that wait in a callback are helped when no other one is left to do it. */
+static void help_who_waits(void)
+{
+	uint32_t e = contd__load(&epoch_of_threads);
+
+	for (uint32_t i = 1; i <= worker_count; i++)
+		if (contd__load_acquire(&selves[i].parked) != e && !contd__load(&selves[i].waits_long))
+			return;
+	complete_some(choose_at(0));
+}
+
 static void epoch(struct self *me)
 {
 	static void (*const alone[])(struct self *) = {alone_signal, alone_region, alone_daemon, alone_lent,
@@ -2400,6 +2536,7 @@ static void epoch(struct self *me)
 	for (uint32_t i = 1; i <= worker_count; i++)
 		while (contd__load_acquire(&selves[i].parked) != e) {
 			main_runs_pools(me); /* a pool has a thread at least */
+			help_who_waits();
 			chaos_nap(100000);
 			if (chaos_ns() > until)
 				chaos_wrong("thread %u hangs in %s", i, selves[i].chaos->doing);

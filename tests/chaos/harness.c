@@ -162,7 +162,7 @@ uint64_t chaos_bound_ns(uint64_t ms)
 
 	if (getloadavg(&load, 1) != 1 || load < 0)
 		load = 0;
-	return (uint64_t)((double)ms * 1e6 * CHAOS_SLOW * (1 + load / 2));
+	return (uint64_t)((double)ms * 1e6 * CHAOS_SLOW * (1 + (load < 8 ? load : 8) / 4));
 }
 
 int chaos_descriptors(void)
