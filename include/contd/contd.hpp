@@ -135,6 +135,7 @@ struct process {
 	std::mutex lock;
 	unsigned users = 0;
 	std::atomic<contd_group *> group{nullptr};
+	std::atomic<bool> daemon{false}; /* started by need_daemon(), for as long as there are users */
 };
 
 inline process &the_process()
@@ -142,6 +143,18 @@ inline process &the_process()
 	static process p;
 
 	return p;
+}
+
+/* A thread waits that does not poll. */
+inline void need_daemon() noexcept
+{
+	auto &p = the_process();
+
+	if (p.daemon.load(std::memory_order_relaxed))
+		return;
+	std::lock_guard hold(p.lock);
+	if (p.users && !p.daemon.load(std::memory_order_relaxed) && contd_daemon_start(nullptr) == 0)
+		p.daemon.store(true, std::memory_order_relaxed);
 }
 
 } // namespace detail
@@ -183,8 +196,13 @@ public:
 		if (!std::exchange(counted_, false))
 			return 0;
 		std::lock_guard hold(p.lock);
-		if (--p.users == 0)
+		if (--p.users == 0) {
+			/* Not false before: need_daemon() on the daemon, which is waited for, must not take the lock. */
+			if (p.daemon.load(std::memory_order_relaxed))
+				contd_daemon_stop();
+			p.daemon.store(false, std::memory_order_relaxed);
 			contd_group_destroy(p.group.exchange(nullptr));
+		}
 		return contd_fini();
 	}
 

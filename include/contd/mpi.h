@@ -284,6 +284,7 @@ CONTD_API int PMPIX_Cancel(MPI_Request *request);
 #define MPIX_CONT_POLL_ONLY (4)       /* init: run only in Test or Wait on this CR */
 #define MPIX_CONT_DEFER_COMPLETE (8)  /* attach: do not run inside the call if all is complete; init: for all calls */
 #define MPIX_CONT_INVOKE_FAILED (16)  /* attach: run the callback although an operation failed, with the error in rc */
+#define CONTD_CONT_THREAD_ANY (65536) /* attach, with MPI_REQUEST_NULL for the CR: may also run on contd's daemon thread */
 #define MPIX_CONT_IMMEDIATE (32)      /* attach: a hint, the callback is short (MPICH pull request 7164); ignored */
 
 /*

@@ -21,7 +21,11 @@
 #define MPICH_SKIP_MPICXX 1
 #endif
 
+#include <atomic>
+#include <cstdio>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <contd/contd.hpp>
@@ -175,6 +179,7 @@ protected:
 	contd_executor *issuer_ = nullptr;
 	int issuer_priority_ = CONTD_PRIORITY_NORMAL;
 	bool stoppable_ = false;
+	int flags_ = MPIX_CONT_INVOKE_FAILED; /* without a CR */
 
 private:
 	static MPI_Status empty_status() noexcept
@@ -236,7 +241,7 @@ private:
 	{
 		/* With a CR by the draft's call, which is the cheaper one; it needs one. */
 		int rc = cont_req_ == MPI_REQUEST_NULL ?
-				 MPIX_Continue(&request, on_result, this, MPIX_CONT_INVOKE_FAILED, &status_, MPI_REQUEST_NULL) :
+				 MPIX_Continue(&request, on_result, this, flags_, &status_, MPI_REQUEST_NULL) :
 				 MPI_Continue(&request, on_status, this, &status_, cont_req_);
 
 		if (rc) { /* out of memory. It is under way, and must end before its memory does */
@@ -314,7 +319,7 @@ private:
 		}
 		/* A copy: the function goes on using driven_, on other threads. */
 		MPI_Request handle = driven_;
-		rc = MPIX_Continue(&handle, on_driven, this, MPIX_CONT_INVOKE_FAILED, MPI_STATUS_IGNORE, cont_req_);
+		rc = MPIX_Continue(&handle, on_driven, this, flags_, MPI_STATUS_IGNORE, cont_req_);
 		if (rc) {
 			rc = MPI_Wait(&handle, MPI_STATUS_IGNORE);
 			driven_is_over();
@@ -352,8 +357,26 @@ private:
 
 } // namespace detail
 
+namespace detail
+{
+template <class Result>
+concept mpi_result = std::is_void_v<Result> || std::is_convertible_v<Result, int>;
+
+/* The function's error code; one that returns nothing says by an exception what went wrong, or nothing. */
+template <class F, class... Args> int mpi_call(F &f, Args &&...args)
+{
+	if constexpr (std::is_void_v<std::invoke_result_t<F &, Args...>>) {
+		std::invoke(f, std::forward<Args>(args)...);
+		return MPI_SUCCESS;
+	} else {
+		return std::invoke(f, std::forward<Args>(args)...);
+	}
+}
+} // namespace detail
+
 template <class F, class... Args>
-concept mpi_invocable = std::is_invocable_r_v<int, std::decay_t<F> &, std::decay_t<Args> &..., MPI_Request *>;
+concept mpi_invocable = std::is_invocable_v<std::decay_t<F> &, std::decay_t<Args> &..., MPI_Request *> &&
+			detail::mpi_result<std::invoke_result_t<std::decay_t<F> &, std::decay_t<Args> &..., MPI_Request *>>;
 
 /* What contd::mpi() makes. Options are named before it is awaited. */
 template <class Mode, class F, class... Args>
@@ -422,7 +445,9 @@ private:
 	{
 		auto *self = static_cast<mpi_operation *>(base);
 
-		return std::apply([self](auto &...args) -> int { return self->f_(args..., &self->request_); }, self->args_);
+		return std::apply(
+			[self](auto &...args) -> int { return detail::mpi_call(self->f_, args..., &self->request_); },
+			self->args_);
 	}
 	static bool stopped(const mpi_base *base)
 	{
@@ -490,6 +515,70 @@ template <class Env> bool stop_possible(const Env &env) noexcept
 		return ex::get_stop_token(env).stop_possible();
 }
 
+/* Does the thread that waits for this sleep, as in stdexec's sync_wait()? Then it offers to run tasks, and does not poll. */
+template <class Env>
+concept waited_for_asleep = requires(const Env &env) { env.query(ex::get_delegation_scheduler_t{}); };
+template <class Env> bool waiter_sleeps(const Env &env) noexcept
+{
+	if constexpr (requires { env.contd_waiter_sleeps(); })
+		return env.contd_waiter_sleeps();
+	else
+		return waited_for_asleep<Env>;
+}
+
+/* With MPI_THREAD_MULTIPLE the daemon makes the progress, and goes on with the chain. */
+inline bool daemon_may_call_mpi() noexcept
+{
+	int level = MPI_THREAD_SINGLE;
+
+	MPI_Query_thread(&level);
+	return level == MPI_THREAD_MULTIPLE;
+}
+inline void serve_sleeper() noexcept
+{
+	static std::atomic<bool> said{false};
+
+	if (daemon_may_call_mpi())
+		need_daemon();
+	else if (!said.exchange(true))
+		std::fputs("contd: a thread sleeps in sync_wait() until an MPI operation completes, and below MPI_THREAD_MULTIPLE no "
+			   "other thread of contd's may look for it: call contd::sync_wait() instead, which does, or "
+			   "MPI_Init_thread() with MPI_THREAD_MULTIPLE, or contd_poll() on the thread that calls MPI\n",
+			   stderr);
+}
+
+/* An environment on its way, which may be a reference. */
+template <class Env> class kept_env
+{
+public:
+	void put(Env &&env) noexcept
+	{
+		env_.emplace(static_cast<Env &&>(env));
+	}
+	Env take() noexcept
+	{
+		return static_cast<Env &&>(*env_);
+	}
+
+private:
+	std::optional<Env> env_;
+};
+template <class Env> class kept_env<Env &>
+{
+public:
+	void put(Env &env) noexcept
+	{
+		env_ = &env;
+	}
+	Env &take() noexcept
+	{
+		return *env_;
+	}
+
+private:
+	Env *env_ = nullptr;
+};
+
 /*
  * What the operation states of one kind of values and environment have in common, and all that their predecessors' receivers see
  * of them. What depends on the rest of the chain is three functions of transform_state's: each has a name as long as the chain,
@@ -507,6 +596,10 @@ public:
 		try {
 			take_values(with, static_cast<Values *>(nullptr));
 			stoppable_ = stop_possible(env());
+			if (daemon_may_call_mpi())
+				flags_ |= CONTD_CONT_THREAD_ANY;
+			if (waiter_sleeps(env()))
+				serve_sleeper();
 			under_way = launch(over, this);
 		} catch (...) {
 			error_came(std::current_exception());
@@ -525,14 +618,14 @@ public:
 	}
 	[[gnu::noinline]] Env env() const noexcept
 	{
-		std::optional<Env> e;
+		kept_env<Env> e;
 
 		act_(const_cast<transform_base *>(this), transform_act::env, &e);
-		return std::move(*e);
+		return e.take();
 	}
 
 protected:
-	/* To the receiver; with: std::optional<Env> *, nothing, std::exception_ptr *, nothing. */
+	/* To the receiver; with: kept_env<Env> *, nothing, std::exception_ptr *, nothing. */
 	using act_fn = void(transform_base *, transform_act, void *with) noexcept;
 
 	[[gnu::noinline]] transform_base(issue_fn *issue, act_fn *act) noexcept : mpi_base(issue, stopped), act_(act)
@@ -642,7 +735,7 @@ private:
 
 		switch (what) {
 		case transform_act::env:
-			static_cast<std::optional<ex::env_of_t<Receiver>> *>(with)->emplace(ex::get_env(self->receiver_));
+			static_cast<kept_env<ex::env_of_t<Receiver>> *>(with)->put(ex::get_env(self->receiver_));
 			break;
 		case transform_act::value:
 			static_cast<Receiver &&>(self->receiver_).set_value(static_cast<MPI_Status &&>(self->status_));
@@ -658,9 +751,21 @@ private:
 	}
 	static int issue(mpi_base *s)
 	{
-		return [self = static_cast<transform_state *>(s)]<std::size_t... I>(std::index_sequence<I...>) {
-			return static_cast<int>(self->f_(std::get<I>(*self->values_)..., &self->request_));
-		}(std::make_index_sequence<std::tuple_size_v<Values>>());
+		auto *self = static_cast<transform_state *>(s);
+
+		return call(self, std::make_index_sequence<std::tuple_size_v<Values>>());
+	}
+	template <std::size_t... I> static int call(transform_state *self, std::index_sequence<I...>)
+	{
+		if constexpr (mpi_invocable<F, std::tuple_element_t<I, Values>...>) {
+			return mpi_call(self->f_, std::get<I>(*self->values_)..., &self->request_);
+		} else {
+			/* After another transform_mpi() f may do without that one's MPI_Status. */
+			static_assert(std::is_same_v<Values, std::tuple<MPI_Status>> && mpi_invocable<F>,
+				      "transform_mpi(f): f takes the values that the sender before it sends, and an MPI_Request *, "
+				      "and returns an error code of MPI's or nothing");
+			return mpi_call(self->f_, &self->request_);
+		}
 	}
 
 	F f_;
@@ -710,7 +815,9 @@ private:
  * A sender that calls f(values sent by the sender before..., MPI_Request *), and sends the MPI_Status when that operation has
  * completed: just(buf, n, type, dest, tag, comm) | transform_mpi(MPI_Isend). Errors are sent as std::exception_ptr (of
  * mpi_error); a stop that the receiver's stop token requests as by mpi_operation::stop(). The operation state holds
- * everything. Completes where the continuation runs: as those of groups without flags do.
+ * everything. Completes where the continuation runs: as those of groups without flags do, and with MPI_THREAD_MULTIPLE on contd's
+ * daemon too. If the receiver's environment has a delegation scheduler (stdexec's sync_wait(), which sleeps) the daemon is
+ * started then; below MPI_THREAD_MULTIPLE it can't help, and that is said on stderr once: contd::sync_wait() polls.
  */
 template <class Sender, class F>
 	requires sender<Sender>
@@ -739,10 +846,15 @@ public:
 	{
 		return possible;
 	}
+	bool contd_waiter_sleeps() const noexcept
+	{
+		return asleep;
+	}
 
 	const void *receiver = nullptr;
 	bool (*requested)(const void *) noexcept = nullptr;
 	bool possible = false;
+	bool asleep = false;
 };
 
 /* Whom an erased operation tells. */
@@ -867,6 +979,7 @@ private:
 
 		e.receiver = &receiver_;
 		e.possible = stop_possible(ex::get_env(receiver_));
+		e.asleep = waiter_sleeps(ex::get_env(receiver_));
 		e.requested = [](const void *r) noexcept {
 			return stop_requested(ex::get_env(*static_cast<const Receiver *>(r)));
 		};
@@ -930,6 +1043,186 @@ template <class Sender, class F> [[gnu::noinline]] erased_mpi_sender operator|(t
 	return erased_mpi_sender(static_cast<transform_sender<Sender, F> &&>(s));
 }
 } // namespace detail
+
+// ---------------------------------------------------------------------------------------------------- then, sync_wait
+
+namespace detail
+{
+
+/* f's result of the values, or without them where they are one MPI_Status that it does not take. */
+template <class F, class Values> struct then_call;
+template <class F, class... Values> struct then_call<F, std::tuple<Values...>> {
+	static constexpr bool takes = std::is_invocable_v<F, Values...>;
+	static constexpr bool does_without = std::is_same_v<std::tuple<Values...>, std::tuple<MPI_Status>> && std::is_invocable_v<F>;
+	static_assert(takes || does_without, "contd::then(f): f takes what the sender before it sends; an MPI_Status it may leave out");
+
+	static decltype(auto) call(F &&f, Values &&...values)
+	{
+		if constexpr (takes)
+			return std::invoke(std::forward<F>(f), std::forward<Values>(values)...);
+		else
+			return std::invoke(std::forward<F>(f));
+	}
+	using result = decltype(call(std::declval<F>(), std::declval<Values>()...));
+};
+template <class Result> struct then_sends {
+	using type = ex::set_value_t(Result);
+};
+template <> struct then_sends<void> {
+	using type = ex::set_value_t();
+};
+
+template <class F, class Receiver, class Values> class then_receiver;
+template <class F, class Receiver, class... Values> class then_receiver<F, Receiver, std::tuple<Values...>>
+{
+	using call = then_call<F, std::tuple<Values...>>;
+
+public:
+	using receiver_concept = ex::receiver_t;
+
+	then_receiver(F &&f, Receiver &&r) : f_(std::move(f)), receiver_(std::move(r))
+	{
+	}
+	void set_value(Values... values) noexcept
+	{
+		try {
+			if constexpr (std::is_void_v<typename call::result>)
+				call::call(std::move(f_), std::move(values)...);
+			else
+				return sends(call::call(std::move(f_), std::move(values)...));
+		} catch (...) {
+			return ex::set_error(std::move(receiver_), std::current_exception());
+		}
+		if constexpr (std::is_void_v<typename call::result>)
+			ex::set_value(std::move(receiver_));
+	}
+	template <class Error> void set_error(Error &&e) noexcept
+	{
+		ex::set_error(std::move(receiver_), as_exception(std::forward<Error>(e)));
+	}
+	void set_stopped() noexcept
+	{
+		ex::set_stopped(std::move(receiver_));
+	}
+	ex::env_of_t<Receiver> get_env() const noexcept
+	{
+		return ex::get_env(receiver_);
+	}
+
+private:
+	template <class Result> void sends(Result &&r) noexcept
+	{
+		ex::set_value(std::move(receiver_), std::forward<Result>(r));
+	}
+
+	F f_;
+	Receiver receiver_;
+};
+
+template <class Sender, class F> class [[nodiscard]] then_sender
+{
+	using values = sent_by<Sender, ex::empty_env>;
+
+public:
+	using sender_concept = ex::sender_t;
+	using completion_signatures = ex::completion_signatures<typename then_sends<typename then_call<F, values>::result>::type,
+								ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>;
+
+	then_sender(Sender &&s, F &&f) : sender_(std::move(s)), f_(std::move(f))
+	{
+	}
+	template <class Receiver> auto connect(Receiver r) &&
+	{
+		return connect_to(std::move(sender_), then_receiver<F, Receiver, values>(std::move(f_), std::move(r)));
+	}
+	template <class Receiver> auto connect(Receiver r) const &
+	{
+		return connect_to(Sender(sender_), then_receiver<F, Receiver, values>(F(f_), std::move(r)));
+	}
+
+private:
+	Sender sender_;
+	F f_;
+};
+
+template <class F> struct then_closure {
+	F f;
+};
+template <class Sender, class F>
+	requires sender<Sender>
+auto operator|(Sender &&s, then_closure<F> closure)
+{
+	return then_sender<std::decay_t<Sender>, F>(std::decay_t<Sender>(std::forward<Sender>(s)), std::move(closure.f));
+}
+
+template <class Values> struct waited;
+template <class... Values> struct waited<std::tuple<Values...>> {
+	std::optional<std::tuple<Values...>> values;
+	std::exception_ptr error;
+	sleeper here;
+};
+template <class Values> class waiting_receiver;
+template <class... Values> class waiting_receiver<std::tuple<Values...>>
+{
+public:
+	using receiver_concept = ex::receiver_t;
+
+	explicit waiting_receiver(waited<std::tuple<Values...>> *to) noexcept : to_(to)
+	{
+	}
+	void set_value(Values... values) noexcept
+	{
+		try {
+			to_->values.emplace(std::move(values)...);
+		} catch (...) {
+			to_->error = std::current_exception();
+		}
+		sleeper::wake(&to_->here);
+	}
+	template <class Error> void set_error(Error &&e) noexcept
+	{
+		to_->error = as_exception(std::forward<Error>(e));
+		sleeper::wake(&to_->here);
+	}
+	void set_stopped() noexcept
+	{
+		sleeper::wake(&to_->here);
+	}
+
+private:
+	waited<std::tuple<Values...>> *to_;
+};
+
+} // namespace detail
+
+/*
+ * As std::execution's then(), and after transform_mpi() f may leave the MPI_Status out, as P2300's then() does not allow:
+ * just(buf, n, type, dest, tag, comm) | transform_mpi(MPI_Isend) | contd::then([buf] { release(buf); })
+ */
+template <class F> auto then(F &&f)
+{
+	return detail::then_closure<std::decay_t<F>>{std::forward<F>(f)};
+}
+
+/*
+ * Start a sender, and wait for its end: makes progress meanwhile, as sync_wait() of an operation does, at any thread level and without
+ * a daemon. What it sends, as a tuple; nullopt: it was stopped. Throws what it ended with. Needs a dispatcher.
+ */
+template <class Sender>
+	requires(sender<Sender> && !startable<std::remove_reference_t<Sender>>)
+auto sync_wait(Sender &&s)
+{
+	using values = detail::sent_by<Sender, ex::empty_env>;
+
+	detail::waited<values> result;
+	auto state = detail::connect_to(std::decay_t<Sender>(std::forward<Sender>(s)), detail::waiting_receiver<values>(&result));
+
+	ex::start(state);
+	result.here.sleep();
+	if (result.error)
+		std::rethrow_exception(result.error);
+	return std::move(result.values);
+}
 
 } // namespace contd
 

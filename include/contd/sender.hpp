@@ -22,7 +22,9 @@ namespace ex
 using stdexec::completion_signatures;
 using stdexec::connect;
 using stdexec::connect_result_t;
+using empty_env = stdexec::env<>;
 using stdexec::env_of_t;
+using stdexec::get_delegation_scheduler_t;
 using stdexec::get_env;
 using stdexec::get_stop_token;
 using stdexec::operation_state_t;
@@ -110,13 +112,17 @@ struct never_stop_token {
 	}
 };
 struct get_env_t {
-	template <class T> auto operator()(const T &of) const noexcept
+	/* What it gives may be a reference. */
+	template <class T> decltype(auto) operator()(const T &of) const noexcept
 	{
 		if constexpr (requires { of.get_env(); })
 			return of.get_env();
 		else
 			return empty_env{};
 	}
+};
+/* Asked of a receiver's environment: a thread waits there that runs what this scheduler is given, and nothing else. */
+struct get_delegation_scheduler_t {
 };
 struct get_stop_token_t {
 	template <class Env> auto operator()(const Env &env) const noexcept
@@ -134,6 +140,7 @@ inline constexpr set_stopped_t set_stopped{};
 inline constexpr start_t start{};
 inline constexpr connect_t connect{};
 inline constexpr get_env_t get_env{};
+inline constexpr get_delegation_scheduler_t get_delegation_scheduler{};
 inline constexpr get_stop_token_t get_stop_token{};
 
 template <class Receiver> using env_of_t = decltype(get_env(std::declval<const Receiver &>()));

@@ -38,7 +38,7 @@ static int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
 	if (__builtin_expect(rc, 0))
 		return contd__mpi_error(rc);
 	if (cont_req == MPI_REQUEST_NULL) {
-		group = contd__mpi_loose(LOOSE);
+		group = contd__mpi_loose(a->flags & CONTD_CONT_THREAD_ANY ? LOOSE_ANY : LOOSE);
 		if (!group)
 			return contd__mpi_error(MPI_ERR_NO_MEM);
 	} else {

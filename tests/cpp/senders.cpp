@@ -117,6 +117,86 @@ static void errors()
 #endif
 }
 
+/* As on the slides: nobody is told of an MPI_Status, and nobody waits. */
+template <class Env> struct noting_receiver {
+	using receiver_concept = contd::ex::receiver_t;
+	std::atomic<int> *ends;
+	const Env *env;
+
+	void set_value(auto &&...) noexcept
+	{
+		++*ends;
+	}
+	void set_error(std::exception_ptr) noexcept
+	{
+		std::abort();
+	}
+	void set_stopped() noexcept
+	{
+		std::abort();
+	}
+	/* A reference, to what can't be copied. */
+	const Env &get_env() const noexcept
+	{
+		return *env;
+	}
+};
+struct one_env {
+	one_env() = default;
+	one_env(const one_env &) = delete;
+};
+
+static void detached()
+{
+	int mine = rank, theirs = -1, freed = 0;
+	std::atomic<int> ends{0};
+	one_env env;
+	auto send = given::just(&mine, 1, MPI_INT, other(), 90, comm) | transform_mpi(MPI_Isend) | contd::then([&freed]() { freed++; });
+	auto receive = given::just(&theirs, 1, MPI_INT, other(), 90, comm) | transform_mpi(MPI_Irecv) |
+		       contd::then([](MPI_Status s) { return s.MPI_TAG; });
+	auto bare = given::just() | transform_mpi([](MPI_Request *r) { return MPI_Ibarrier(MPI_COMM_SELF, r); }) |
+		    transform_mpi([](MPI_Request *r) { return MPI_Ibarrier(MPI_COMM_SELF, r); });
+	using receiver = noting_receiver<one_env>;
+	auto one = contd::ex::connect(std::move(send), receiver{&ends, &env});
+	auto two = contd::ex::connect(std::move(receive), receiver{&ends, &env});
+	auto three = contd::ex::connect(std::move(bare), receiver{&ends, &env});
+	auto four = contd::ex::connect(given::just() | transform_mpi([](MPI_Request *r) { return MPI_Ibarrier(MPI_COMM_SELF, r); }) |
+					       contd::erase(),
+				       receiver{&ends, &env});
+
+	contd::ex::start(one);
+	contd::ex::start(two);
+	contd::ex::start(three);
+	contd::ex::start(four);
+	while (ends < 4)
+		contd_poll(0);
+	CHECK(freed == 1 && theirs == other());
+}
+
+/* A function that returns nothing has nothing to complain of; what it throws is an error. */
+static void voids()
+{
+	int called = 0;
+	auto nothing = [&](MPI_Request *r) {
+		called++;
+		MPI_Ibarrier(MPI_COMM_SELF, r);
+	};
+	auto got = contd::sync_wait(given::just() | transform_mpi(nothing) | transform_mpi(nothing));
+	CHECK(got && called == 2);
+	auto begins_none = contd::sync_wait(given::just() | transform_mpi([&](MPI_Request *) { called++; }) | contd::then([] {}));
+	CHECK(begins_none && called == 3);
+	static_assert(std::is_same_v<decltype(begins_none), std::optional<std::tuple<>>>);
+	CHECK(throws<std::string>([&] {
+		contd::sync_wait(given::just() | transform_mpi([](MPI_Request *) { throw std::string("x"); }) | contd::then([] {}));
+	}));
+	CHECK(throws<std::string>([&] {
+		contd::sync_wait(given::just() | transform_mpi(nothing) | contd::then([](MPI_Status) -> int { throw std::string("y"); }));
+	}));
+	auto result = contd::sync_wait(given::just() | transform_mpi(nothing) | contd::then([] { return std::make_unique<int>(5); }));
+	CHECK(result && *std::get<0>(*result) == 5);
+	contd::sync_wait([](auto f) -> contd::task<> { co_await contd::mpi(f); }(nothing));
+}
+
 #ifndef CONTD_STDEXEC
 static void stops()
 {
@@ -168,6 +248,8 @@ int main(int argc, char **argv)
 		shapes();
 		values();
 		errors();
+		detached();
+		voids();
 #ifdef CONTD_STDEXEC
 		over = true;
 		progress.join();
