@@ -258,9 +258,11 @@ CONTD_API int contd_event_continue(size_t n, struct contd_event *const events[],
 				   struct contd_group *group, struct contd_handle *handlep) CONTD_NOEXCEPT;
 
 /*
- * The operation is complete, with status 0 or a code of the caller's. The continuation is made ready. If its group is async-signal-safe and the caller is an attached thread outside guards
- * and continuations, it runs here and now; if the caller is not attached, an attached thread is notified by signal.
- * Others wait for test, wait or poll.
+ * The operation is complete, with status 0 or a code of the caller's. The continuation is made ready. It runs here and now if
+ * the caller is an attached thread outside guards and continuations, and either the group is async-signal-safe or the thread
+ * computes in a region. Otherwise an attached thread that may run it is notified by signal: of an async-signal-safe group
+ * any, of others one that computes in a region. What nobody may be interrupted for waits for test, wait, poll, or the next
+ * region (docs/signals.md has the table).
  * Context: any thread, handler, in a callback. Errors: -EALREADY (complete before), -EINVAL. In the child of a fork the
  * event becomes complete and nothing runs.
  */
@@ -352,7 +354,8 @@ CONTD_API void contd__checkpoint(void) CONTD_NOEXCEPT;
 /*
  * From here to the matching end this thread runs only async-signal-safe code: plain computation, no malloc, no stdio,
  * no MPI, no contd call but those tagged "handler". contd may interrupt it at any instruction and drive MPI or fabric
- * progress and run any continuation there, as if the thread had called contd_poll(). Nests; about a nanosecond.
+ * progress and run any continuation there, as if the thread had called contd_poll(). What is ready already runs inside
+ * this call. Nests; about a nanosecond, and some hundred after contd has completed something outside regions.
  * On a thread that is not attached it does nothing.
  * Context: any thread, in a callback (where it has no effect until the callback returns).
  */

@@ -95,13 +95,11 @@ static void make_all_ready(struct contd_carried *const c[], uint32_t n)
 {
 	struct contd__marks m = CONTD__MARKS_INIT;
 	bool reader = contd__enter_sig();
-	uint32_t flags;
 
 	for (uint32_t i = 0; i < n; i++)
 		make_ready_rcu(c[i], &m);
-	flags = contd__marks_end_rcu(&m);
+	contd__marks_end_rcu(&m);
 	contd__leave_sig(reader);
-	contd__kick_sig(flags);
 }
 
 void contd__carried_retry_all_sig(void)
@@ -109,15 +107,13 @@ void contd__carried_retry_all_sig(void)
 	struct contd_event *e = contd__xchg(&D.put_off_carried, NULL), *next;
 	struct contd__marks m = CONTD__MARKS_INIT;
 	bool reader = contd__enter_sig();
-	uint32_t flags;
 
 	for (; e; e = next) {
 		next = e->next;
 		make_ready_rcu((struct contd_carried *)e, &m);
 	}
-	flags = contd__marks_end_rcu(&m);
+	contd__marks_end_rcu(&m);
 	contd__leave_sig(reader);
-	contd__kick_sig(flags);
 }
 
 void contd__carried_release_all_sig(void)

@@ -268,6 +268,7 @@ int contd_fini(void)
 			memset(&D.root[c], 0, sizeof(D.root[c]));
 	contd__store(&contd__ready, 0);
 	close_descriptors();
+	contd__store(&D.regions, 0);
 	contd__store_seq(&D.live, 0);
 	pthread_mutex_unlock(&life_lock);
 	return left > INT_MAX ? INT_MAX : (int)left;

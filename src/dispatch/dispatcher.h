@@ -71,7 +71,8 @@ struct contd__signal_ops {
 	bool (*listens)(void);    /* can peers ring this process */
 	void (*drain)(void);      /* of peers that have asked who listens, now and then; any context */
 	bool (*computing)(int32_t tid); /* does that thread compute in a region */
-	int (*notify_region)(void); /* the same for one that computes in a region; 1 if there is one */
+	/* The same for one that computes in a region; 1 if there is one. If not, whoever begins a region next looks; any context. */
+	int (*notify_region)(void);
 	void (*ring)(int32_t tid); /* interrupt that one, on the sources' behalf */
 	void (*again)(bool ran);   /* after a scan by interruption that left something; ran: not everything */
 	void (*later)(void);       /* interrupt this thread soon, but not now (if it is not attached, another one); any context */
@@ -106,6 +107,7 @@ struct contd__dispatch {
 	/* Read by whoever makes something ready; one line. */
 	uint32_t sleepers __attribute__((aligned(64))); /* threads in, or about to enter, contd_group_wait's sleep */
 	uint32_t wake;        /* futex word of those threads; goes up at each wake-up */
+	uint32_t regions;     /* a thread may compute in a region, or begin one without looking: contd__notify_region_sig() */
 	uint32_t fd_armed;    /* the eventfd is to be written when something becomes ready */
 	int fd;               /* -1: nobody asked for one */
 	uint32_t live;        /* users; 0: not initialized */

@@ -147,7 +147,6 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 	for (size_t i = 0; i < n; i++)
 		if (!events[i])
 			return contd__fail(-EINVAL, "contd_event_continue: an event is NULL");
-	flags = group->flags;
 	s = contd__slot_get(group, &rc);
 	if (!s)
 		return rc;
@@ -166,8 +165,8 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 	deferring = contd__defer_begin_sig(flags);
 	if (contd__may_run_inline(group))
 		contd__slot_run_inline(s, generation, (uint32_t)rc);
-	else if (contd__slot_event_done_sig(s, generation, (uint32_t)rc))
-		contd__kick_sig(flags);
+	else
+		contd__slot_event_done_sig(s, generation, (uint32_t)rc);
 	contd__defer_end_sig(deferring);
 	return 0;
 }
@@ -191,7 +190,6 @@ static int end_event(struct contd_event *event, int status, uint64_t *wp)
 
 int contd_event_complete(struct contd_event *event, int status)
 {
-	uint32_t flags = CONTD_POLL_ONLY;
 	bool reader;
 	uint64_t w;
 	int rc;
@@ -202,25 +200,20 @@ int contd_event_complete(struct contd_event *event, int status)
 	rc = end_event(event, status, &w);
 	if (rc > 0) {
 		struct contd__slot *s = contd__word_slot(w);
-		struct contd_group *g = s->group;
 
 		keep_status(s, status);
-		/* After it was counted: a poll-only group whose handle is given back meanwhile is none any more, and either this
-		 * or contd_group_destroy() sees both. */
-		if (contd__slot_event_done_rcu(s, contd__word_generation(w), 1))
-			flags = contd__load_seq(&g->flags);
+		contd__slot_event_done_rcu(s, contd__word_generation(w), 1);
 	}
 	contd__leave_sig(reader);
 	if (rc < 0)
 		return contd__fail(rc, rc == -EBUSY ? "contd_event_complete: of an operation that is under way: withdraw that"
 						    : "contd_event_complete: complete already; contd_event_init() starts anew");
-	contd__kick_sig(flags);
 	return 0;
 }
 
 void contd__events_complete_sig(struct contd_event *const event[], uint32_t n)
 {
-	uint32_t waiting = 0, flags = CONTD_POLL_ONLY;
+	uint32_t waiting = 0;
 	uint64_t w, word[EVENTS_TOGETHER];
 	bool reader = contd__enter_sig();
 
@@ -228,7 +221,6 @@ void contd__events_complete_sig(struct contd_event *const event[], uint32_t n)
 		if (end_event(event[i], 0, &w) > 0)
 			word[waiting++] = w;
 	if (waiting && (waiting > 1 || !contd__word_take_rcu(word[0])))
-		flags = contd__words_done_rcu(word, waiting);
+		contd__words_done_rcu(word, waiting);
 	contd__leave_sig(reader);
-	contd__kick_sig(flags);
 }

@@ -133,10 +133,8 @@ static int poll_only_end(struct contd_group *g)
 	else if (contd__load_seq(&g->table.top))
 		contd__root_mark_sig(g->table.root, g->table.root_index);
 	pthread_mutex_unlock(&D.lock);
-	if (!rc) {
+	if (!rc)
 		contd__announce_rcu(g); /* what is poll-only has no executor */
-		contd__kick_sig(contd__load_seq(&g->flags));
-	}
 	return rc;
 }
 
@@ -396,7 +394,6 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 		return contd__fail(-EINVAL, "contd_group_continue: groups and callback must not be NULL");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_group_continue: not in a signal handler");
-	flags = group->flags;
 	s = contd__slot_get(group, &rc);
 	if (!s)
 		return rc;
@@ -418,8 +415,8 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 	deferring = contd__defer_begin_sig(flags);
 	if (contd__may_run_inline(group))
 		contd__slot_run_inline(s, generation, 1 + (uint32_t)rc);
-	else if (contd__slot_event_done_sig(s, generation, 1 + (uint32_t)rc))
-		contd__kick_sig(flags);
+	else
+		contd__slot_event_done_sig(s, generation, 1 + (uint32_t)rc);
 	contd__defer_end_sig(deferring);
 	return 0;
 }

@@ -130,7 +130,7 @@ static inline uint64_t contd__event_done_word(int status)
 /* Ready ones of one leaf of a group's, whose bits are not set yet; and what is to be announced when they are. */
 struct contd__marks {
 	struct contd_group *group; /* NULL: there are none */
-	uint32_t leaf, flags;
+	uint32_t leaf, flags, kicks;
 	uint64_t bits;
 	bool announce; /* there are groups without executor among them */
 };
@@ -140,8 +140,8 @@ struct contd__marks {
  * lives. */
 void contd__marks_add_rcu(struct contd__marks *m, struct contd__slot *s);
 
-/* All of them are marked and announced. Returns the flags that contd__kick_sig() is to be given. */
-uint32_t contd__marks_end_rcu(struct contd__marks *m);
+/* All of them are marked, and told of. */
+void contd__marks_end_rcu(struct contd__marks *m);
 
 /* Nothing of g is outstanding any more; the caller holds a pin. */
 void contd__group_idle_sig(struct contd_group *g);
@@ -162,11 +162,14 @@ static inline void contd__group_count_down_own_sig(struct contd_group *g, uint32
 	contd__group_unpin_sig(g);
 }
 
+/* The same with one event of each of n (contd__slot_word), told of together. Between enter and leave. */
+void contd__words_done_rcu(const uint64_t word[], uint32_t n);
+
 /*
- * The same with one event of each of n (contd__slot_word), announced together. Returns the flags that contd__kick_sig() is to
- * be given. Between enter and leave.
+ * The same with the one event of a memory word's. Nobody is interrupted, for the caller is about to scan: what it leaves, and
+ * what it may not run, it gives to contd__kick_sig() with what this returns.
  */
-uint32_t contd__words_done_rcu(const uint64_t word[], uint32_t n);
+uint32_t contd__word_holds_sig(struct contd__slot *s, uint32_t generation);
 
 /*
  * The same with one event of one that sources which are driven on this thread have completed alone, while nothing else is ready:
@@ -342,8 +345,10 @@ static inline bool contd__marked_sig(uint32_t classes)
 CONTD_INTERNAL_API void contd__wake_sleepers_sig(void);
 
 /*
- * Tell sleepers, the daemon and the file descriptor that something of g is ready; or its executor's threads. Between enter and leave
- * if g may have an executor.
+ * Something of g is ready: tell sleepers, the daemon, the file descriptor, and a thread that may be interrupted for it; or
+ * its executor's threads. The one step that follows each mark. On an attached thread it may run continuations there and
+ * then, but not in a read-side section, under a guard or in a handler: then at the end of that. Between enter and leave if g
+ * may have an executor.
  */
 void contd__announce_rcu(const struct contd_group *g);
 
@@ -363,8 +368,8 @@ uint32_t contd__react_sig(enum contd__looking how);
 /* As an interruption here and now would; signals that come meanwhile are kept out by the guard. Ordinary threads. */
 uint32_t contd__react_under_guard(enum contd__looking how);
 
-/* Make sure that async-signal-safe continuations which are ready are looked at soon, from wherever this is called. */
-CONTD_INTERNAL_API void contd__kick_sig(uint32_t group_flags);
+/* Have a thread look that may be interrupted: what contd__words_look_sig() returns says which. Any context. */
+void contd__kick_sig(uint32_t kicks);
 
 /*
  * Around what a call does that registers with a group of these flags. An async-signal-safe continuation that is ready already,
@@ -400,7 +405,10 @@ uint32_t contd__events_detach_sig(struct contd__slot *s, uint32_t generation);
 /* Calls the slot's callback as contd_callback. */
 void contd__invoke_user_sig(struct contd__slot *s);
 
-/* dispatch/word.c: look at memory words; skips where another thread, or the interrupted one, is doing it. */
-CONTD_INTERNAL_API void contd__words_look_sig(uint32_t most);
+/*
+ * dispatch/word.c: look at memory words; skips where another thread, or the interrupted one, is doing it. The caller scans
+ * next; what it returns is for contd__kick_sig(), if something is left then.
+ */
+CONTD_INTERNAL_API uint32_t contd__words_look_sig(uint32_t most);
 
 #endif

@@ -117,6 +117,72 @@ static void announce(uint32_t flags)
 	}
 }
 
+/*
+ * Who is interrupted for something ready. Of async-signal-safe groups: an attached thread, wherever it is. Of others: one that
+ * computes in a region; with CONTD_THREAD_ANY the daemon does it where there is one. Nobody for a poll-only group, or one
+ * whose executor's threads take it themselves.
+ */
+#define KICK_SIGNAL 1u
+#define KICK_REGION 2u
+
+static uint32_t whom(uint32_t flags)
+{
+	if (flags & (CONTD_POLL_ONLY | GROUP_PULL))
+		return 0;
+	if (flags & CONTD_ASYNC_SIGNAL_SAFE)
+		return KICK_SIGNAL;
+	return flags & CONTD_THREAD_ANY && contd__load(&D.daemon_mode) ? 0 : KICK_REGION;
+}
+
+/*
+ * A thread that computes in a region runs it here and now, or at the end of what keeps it. Else another one is interrupted. If
+ * there is none, whoever begins a region next looks (contd__region_rearm()).
+ */
+static void kick_region(void)
+{
+	struct contd_tls *tls = &contd__tls;
+	const struct contd__signal_ops *ops;
+
+	if (contd__self.context == CONTEXT_REGION)
+		return; /* inside a scan of the handler's, which goes on */
+	if (tls->flags & CONTD__TLS_ATTACHED && tls->region && contd__self.context == CONTEXT_THREAD) {
+		contd__or(&tls->flags, CONTD__TLS_MISSED);
+		contd__guard_pickup();
+		return;
+	}
+	/* Dekker: the bit was set, then this is loaded. Partner: contd__region_rearm(), which stores this, then looks. */
+	if (!contd__load_seq(&D.regions))
+		return;
+	ops = contd__load_acquire(&D.signal_ops);
+	if (ops)
+		ops->notify_region();
+}
+
+static void kick_signal(void)
+{
+	struct contd_tls *tls = &contd__tls;
+	const struct contd__signal_ops *ops;
+
+	if (tls->flags & CONTD__TLS_ATTACHED) {
+		if (contd__self.context != CONTEXT_THREAD)
+			return; /* inside a scan of the handler's, which goes on */
+		contd__or(&tls->flags, CONTD__TLS_MISSED);
+		contd__guard_pickup();
+		return;
+	}
+	ops = contd__load_acquire(&D.signal_ops);
+	if (ops)
+		ops->notify();
+}
+
+void contd__kick_sig(uint32_t kicks)
+{
+	if (kicks & KICK_SIGNAL)
+		kick_signal();
+	if (kicks & KICK_REGION)
+		kick_region();
+}
+
 /* Between enter and leave: what keeps the executor (executor.h). */
 static void tell_executor_rcu(const struct contd_group *g, uint32_t n)
 {
@@ -130,10 +196,12 @@ void contd__announce_rcu(const struct contd_group *g)
 {
 	uint32_t flags = contd__load_seq(&g->flags);
 
-	if (flags & GROUP_PULL)
+	if (flags & GROUP_PULL) {
 		tell_executor_rcu(g, 1);
-	else
-		announce(flags);
+		return;
+	}
+	announce(flags);
+	contd__kick_sig(whom(flags));
 }
 
 /*
@@ -142,19 +210,17 @@ void contd__announce_rcu(const struct contd_group *g)
  */
 static void tell_again(uint32_t flags, struct contd_executor *executor)
 {
-	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+	uint32_t kicks = whom(flags);
 
 	if (executor) {
 		contd__executor_tell_sig(executor, 1);
 		return;
 	}
 	announce(flags);
-	if (!(flags & CONTD_ASYNC_SIGNAL_SAFE) || flags & CONTD_POLL_ONLY)
-		return;
-	if (contd__tls.flags & CONTD__TLS_ATTACHED)
+	if (contd__tls.flags & CONTD__TLS_ATTACHED && (kicks & KICK_SIGNAL || (kicks && contd__tls.region)))
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED); /* for contd__react_sig() or contd__pickup() */
-	else if (ops)
-		ops->notify();
+	else
+		contd__kick_sig(kicks);
 }
 
 /* The same of a hint in g's own table. The caller holds a pin, which does not keep an executor. */
@@ -374,6 +440,7 @@ static void mark_all(struct contd__marks *m)
 		return;
 	}
 	m->announce = true;
+	m->kicks |= whom(f);
 	if (!(f & CONTD_POLL_ONLY))
 		m->flags = (m->flags & ~CONTD_POLL_ONLY) | f;
 }
@@ -390,16 +457,16 @@ void contd__marks_add_rcu(struct contd__marks *m, struct contd__slot *s)
 	m->bits |= 1ull << (s->index & 63);
 }
 
-uint32_t contd__marks_end_rcu(struct contd__marks *m)
+void contd__marks_end_rcu(struct contd__marks *m)
 {
 	if (m->group)
 		mark_all(m);
 	if (m->announce)
 		announce(m->flags);
-	return m->flags;
+	contd__kick_sig(m->kicks);
 }
 
-uint32_t contd__words_done_rcu(const uint64_t word[], uint32_t n)
+void contd__words_done_rcu(const uint64_t word[], uint32_t n)
 {
 	struct contd__marks m = CONTD__MARKS_INIT;
 
@@ -411,7 +478,29 @@ uint32_t contd__words_done_rcu(const uint64_t word[], uint32_t n)
 		CONTD_TESTPOINT("complete_counted");
 		contd__marks_add_rcu(&m, s);
 	}
-	return contd__marks_end_rcu(&m);
+	contd__marks_end_rcu(&m);
+}
+
+uint32_t contd__word_holds_sig(struct contd__slot *s, uint32_t generation)
+{
+	bool reader = contd__enter_sig();
+	uint32_t kicks = 0;
+
+	if (count_events(s, generation, 1, SLOT_READY)) {
+		struct contd_group *g = s->group;
+		uint32_t flags;
+
+		contd__table_mark_sig(&g->table, s->index);
+		/* After it was counted, as in contd__announce_rcu(). */
+		flags = contd__load_seq(&g->flags);
+		if (flags & GROUP_PULL)
+			tell_executor_rcu(g, 1);
+		else
+			announce(flags);
+		kicks = whom(flags);
+	}
+	contd__leave_sig(reader);
+	return kicks;
 }
 
 bool contd__word_take_rcu(uint64_t word)
@@ -456,8 +545,7 @@ void contd__group_idle_sig(struct contd_group *g)
 
 		/* Its continuation is outstanding until this completes it. */
 		contd__group_pin_sig(waiting);
-		if (contd__slot_event_done_sig(s, contd__word_generation(waiter), 1))
-			contd__kick_sig(waiting->flags);
+		contd__slot_event_done_sig(s, contd__word_generation(waiter), 1);
 		contd__group_unpin_sig(waiting);
 	}
 	contd__wake_sleepers_sig(); /* whoever waits for the group; the descriptor tells of what is to be run */
@@ -809,7 +897,7 @@ uint32_t contd__react_sig(enum contd__looking how)
 		.count = contd__load(&D.scan_count), .by = SCAN_INTERRUPTION, .rounds = how == LOOK_LAST};
 	const struct contd__signal_ops *ops;
 	uint8_t before = contd__self.context;
-	bool region = contd__tls.region && !contd__self.frame;
+	bool region = contd__tls.region && !contd__self.frame, again = false;
 	uint32_t classes = region ? CLASSES_ALL : CLASSES_SIGNAL, drives = region && how == LOOK_RUNG ? RUNG_DRIVES : 1;
 
 	/* Atomic: the watchdog reads it. */
@@ -831,13 +919,23 @@ uint32_t contd__react_sig(enum contd__looking how)
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__store(&contd__self.context, before);
+	/* The same, with the budget spent. Where a guard is around this its end acts on the note; in the handler nobody else would. */
+	if (contd__tls.guard == 0 && contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) {
+		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
+		again = true;
+	}
+	ops = contd__load_acquire(&D.signal_ops);
+	if (!ops)
+		return ran;
 	/* Left by the budget or by a max_poll, or made ready behind the scan by a callback of it: no other signal need come for
 	 * that. */
-	ops = contd__load_acquire(&D.signal_ops);
-	if (ops && budget.left)
+	if (budget.left)
 		ops->later();
-	else if (ops && contd__marked_sig(CLASSES_SIGNAL))
-		ops->again(ran != 0);
+	else if (contd__marked_sig(classes))
+		ops->again(ran != 0 || again);
+	/* The thread has left the region for which the signal came; or a guard's end comes after that. Others may compute. */
+	if (!region && contd__marked_sig(CLASSES_ALL & ~CLASSES_SIGNAL) && contd__load_seq(&D.regions))
+		ops->notify_region();
 	return ran;
 }
 
@@ -871,26 +969,6 @@ void contd__guard_pickup(void)
 		contd__react_under_guard(LOOK);
 	}
 	errno = saved;
-}
-
-void contd__kick_sig(uint32_t flags)
-{
-	struct contd_tls *tls = &contd__tls;
-	const struct contd__signal_ops *ops;
-
-	if (!(flags & CONTD_ASYNC_SIGNAL_SAFE) || flags & CONTD_POLL_ONLY)
-		return;
-	if (tls->flags & CONTD__TLS_ATTACHED) {
-		if (contd__self.context != CONTEXT_THREAD)
-			return; /* inside a scan of the handler's, which goes on */
-		contd__or(&tls->flags, CONTD__TLS_MISSED);
-		if (tls->guard == 0)
-			contd__guard_pickup();
-		return;
-	}
-	ops = contd__load_acquire(&D.signal_ops);
-	if (ops)
-		ops->notify();
 }
 
 void contd__deferred_sig(void)

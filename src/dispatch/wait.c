@@ -73,7 +73,7 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 {
 	struct contd__budget budget = {.count = most};
 	struct contd__testing testing;
-	uint32_t ran = 0;
+	uint32_t ran = 0, kicks;
 
 	contd__thread_ensure();
 	limit = limit && g && g->max_poll >= 0;
@@ -82,7 +82,7 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 		contd__self.testing = &testing;
 	}
 	contd__carried_release_sig();
-	contd__words_look_sig(UINT32_MAX);
+	kicks = contd__words_look_sig(UINT32_MAX);
 	if (sources) {
 		budget.ran = ran = drive_sources(most);
 		budget.count -= ran;
@@ -91,6 +91,8 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 		ran += contd__scan_group_sig(g, NULL, &budget);
 	if (contd__marked_sig(classes_here()))
 		ran += contd__scan_sig(classes_here(), &budget);
+	if (kicks && contd__marked_sig(CLASSES_ALL))
+		contd__kick_sig(kicks);
 	contd__pickup(); /* while the test is under way, which what it runs counts for */
 	if (limit)
 		contd__self.testing = testing.outer;
@@ -100,7 +102,7 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 void contd__look_beside(const struct contd__source *mine)
 {
 	contd__carried_release_sig();
-	contd__words_look_sig(UINT32_MAX);
+	contd__kick_sig(contd__words_look_sig(UINT32_MAX));
 	contd__sources_drive_sig(where_here(), mine, false);
 }
 

@@ -20,35 +20,35 @@ static bool holds(const struct contd_word *w)
 	}
 }
 
-static void look_at(struct contd__word_block *b, unsigned i)
+static uint32_t look_at(struct contd__word_block *b, unsigned i)
 {
 	struct contd__word_entry *e = &b->entry[i];
 	struct contd__slot *s;
 	uint32_t generation;
 
 	if (!holds(&e->word))
-		return;
+		return 0;
 	s = e->slot;
 	generation = e->generation;
 	CONTD_TESTPOINT("word_holds");
 	if (!(contd__and(&b->live, ~(1ull << i)) & 1ull << i))
-		return; /* removed meanwhile */
+		return 0; /* removed meanwhile */
 	contd__and(&b->used, ~(1ull << i));
 	contd__sub(&contd__dispatch.words_pending, 1);
-	/* No kick: whoever looks at words scans next, or, on the daemon, notifies. */
-	contd__slot_event_done_sig(s, generation, 1);
+	return contd__word_holds_sig(s, generation);
 }
 
-void contd__words_look_sig(uint32_t most)
+uint32_t contd__words_look_sig(uint32_t most)
 {
 	struct contd__words *ws = &contd__words;
 	struct contd__word_block *start, *b;
+	uint32_t kicks = 0;
 	uint64_t live;
 	unsigned bit;
 	bool wrapped = false;
 
 	if (contd__load_seq(&contd__dispatch.words_pending) == 0 || contd__xchg(&ws->busy, 1))
-		return;
+		return 0;
 	start = b = ws->cursor ? ws->cursor : contd__load_acquire(&ws->first);
 	bit = ws->cursor_bit;
 	while (b) {
@@ -56,7 +56,7 @@ void contd__words_look_sig(uint32_t most)
 			bit = (unsigned)__builtin_ctzll(live);
 			if (most-- == 0)
 				goto out;
-			look_at(b, bit);
+			kicks |= look_at(b, bit);
 		}
 		if (wrapped && b == start)
 			break;
@@ -74,4 +74,5 @@ out:
 	ws->cursor_bit = bit & 63;
 	/* Release: pairs with the exchange above and with the wait in contd__word_remove. */
 	contd__store_release(&ws->busy, 0);
+	return kicks;
 }

@@ -100,7 +100,6 @@ static int failed(const struct contd__look *look, int class)
 static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
 	uint32_t generation, events, looked, fired = 0, done = 1; /* 1: this call's own hold */
-	uint32_t flags = group->flags;
 	bool startable = cr && cr->revised;
 	struct contd__look look;
 	struct contd__slot *s;
@@ -160,8 +159,8 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	}
 	if (may_run_here(a, cr, group))
 		contd__slot_run_inline(s, generation, done);
-	else if (contd__slot_event_done_sig(s, generation, done))
-		contd__kick_sig(flags);
+	else
+		contd__slot_event_done_sig(s, generation, done);
 	return MPI_SUCCESS;
 }
 

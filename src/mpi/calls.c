@@ -80,6 +80,8 @@ static unsigned cr_run(struct contd__cr *cr)
 	ran = contd__scan_group_sig(g, NULL, &budget);
 	contd__call = call;
 	contd__group_unpin_sig(g);
+	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
+		contd__guard_pickup();
 	return ran;
 }
 

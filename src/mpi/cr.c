@@ -66,8 +66,7 @@ static void release_held(struct contd__cr *cr, uint32_t held)
 		/* Its set is none of ours: until the start is counted an operation may fail, and afterwards the set may be gone. */
 		held = contd__load(&s->link);
 		CONTD_TESTPOINT("start_releases");
-		if (contd__slot_event_done_sig(s, generation, 1))
-			contd__kick_sig(cr->group->flags);
+		contd__slot_event_done_sig(s, generation, 1);
 	}
 }
 

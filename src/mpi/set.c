@@ -150,8 +150,7 @@ static void event_done_sig(struct contd__slot *slot, uint32_t generation)
 	if (!call || !call->takes || call->takes != slot->group || call->taken || flags & GROUP_EXECUTOR ||
 	    contd__self.context != CONTEXT_THREAD) {
 		/* What is async-signal-safe may run right here, as it might in a handler that interrupted MPI here. */
-		if (contd__slot_event_done_sig(slot, generation, 1))
-			contd__kick_sig(flags);
+		contd__slot_event_done_sig(slot, generation, 1);
 	} else if (contd__slot_take_sig(slot, generation, 1))
 		call->taken = slot;
 }

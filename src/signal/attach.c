@@ -127,14 +127,23 @@ static void detach_self(void)
 	record_give_back(a);
 }
 
-/* The thread ends. A notification meant for it may be lost with it. */
+/* A notification meant for this thread may have been lost with it. */
+static void tell_others(void)
+{
+	if (contd__marked_sig(CLASSES_SIGNAL))
+		contd__notify_sig();
+	if (contd__marked_sig(CLASSES_ALL & ~CLASSES_SIGNAL) && contd__load_seq(&contd__dispatch.regions))
+		contd__notify_region_sig();
+}
+
+/* The thread ends. */
 static void detach_for_good(void)
 {
 	bool attached = contd__me && contd__load(&contd__me->tid);
 
 	detach_self();
-	if (attached && contd__marked_sig(CLASSES_SIGNAL))
-		contd__notify_sig();
+	if (attached)
+		tell_others();
 }
 
 int contd_thread_attach(const struct contd_thread_attr *attr)
@@ -206,9 +215,7 @@ int contd_thread_detach(void)
 		return 0;
 	}
 	detach_self();
-	/* A notification meant for this thread may have been lost with it. */
-	if (contd__marked_sig(CLASSES_SIGNAL))
-		contd__notify_sig();
+	tell_others();
 	return 0;
 }
 

@@ -124,25 +124,49 @@ bool contd__signals_computing_sig(int32_t tid)
 	return computing;
 }
 
-/* Interrupt a thread that computes in a region, but for `me`. */
-static int interrupt_computing(const struct contd__attached *me, bool whatever)
+static bool computes(struct contd__attached *a)
+{
+	bool computing;
+
+	if (!contd__load_seq(&a->tid))
+		return false;
+	contd__add(&a->senders, 1); /* while this is not 0 the thread does not go */
+	computing = contd__load_seq(&a->tid) && contd__load_seq(&a->tls->region);
+	contd__sub(&a->senders, 1);
+	return computing;
+}
+
+static bool some_compute(void)
 {
 	uint32_t n = contd__load_acquire(&contd__signals.count);
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct contd__attached *a = contd__signals.record[i];
-		int32_t tid = contd__load_seq(&a->tid);
+	for (uint32_t i = 0; i < n; i++)
+		if (computes(contd__signals.record[i]))
+			return true;
+	return false;
+}
 
-		if (a != me && tid && contd__signals_computing_sig(tid) && interrupt(a, whatever))
+/* Interrupt a thread that computes in a region, but for `me`: first those that can pay for it. */
+static int interrupt_computing(const struct contd__attached *me, bool whatever)
+{
+	uint32_t n = contd__load_acquire(&contd__signals.count);
+	uint64_t now = contd__ticks();
+
+	for (uint32_t i = 0; i < 2 * n; i++) {
+		struct contd__attached *a = contd__signals.record[i % n];
+
+		if (a == me || (contd__load(&a->purse.enough_at) > now) != (i >= n) || !computes(a))
+			continue;
+		if (interrupt(a, whatever))
 			return 1;
 	}
 	return 0;
 }
 
-/* The next region of each of them arms the bell again. */
-static void rearm(const struct contd__attached *me)
+/* The next region of each of them arms the bell again, and looks at what is ready. Returns how many others it tells first. */
+static uint32_t rearm(const struct contd__attached *me)
 {
-	uint32_t n = contd__load_acquire(&contd__signals.count);
+	uint32_t n = contd__load_acquire(&contd__signals.count), told = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct contd__attached *a = contd__signals.record[i];
@@ -150,31 +174,75 @@ static void rearm(const struct contd__attached *me)
 		if (a == me)
 			continue;
 		contd__add(&a->senders, 1); /* while this is not 0 the thread does not go */
-		if (contd__load_seq(&a->tid))
-			contd__or(&a->tls->flags, CONTD__TLS_REARM);
+		if (contd__load_seq(&a->tid) && !(contd__load_seq(&a->tls->flags) & CONTD__TLS_REARM) &&
+		    !(contd__or(&a->tls->flags, CONTD__TLS_REARM) & CONTD__TLS_REARM))
+			told += a != contd__me;
 		contd__sub(&a->senders, 1);
 	}
+	return told;
+}
+
+/*
+ * Partner: contd_compute_begin(), which counts the region, then looks at its flags, with no fence of its own. One that has
+ * missed CONTD__TLS_REARM is seen to compute after this. liburcu-memb has registered the process when it was loaded.
+ * false: the kernel has no membarrier(2).
+ */
+static bool barrier_everywhere(void)
+{
+	int saved = errno;
+	bool done = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) == 0;
+
+	errno = saved;
+	return done;
 }
 
 void contd__hand_on_sig(const struct contd__attached *me)
 {
-	int saved = errno;
-
 	if (interrupt_computing(me, true))
 		return;
 	rearm(me);
-	/*
-	 * Partner: contd_compute_begin(), which counts the region, then looks at the flag, with no fence of its own. One that
-	 * has missed the flag is seen to compute. liburcu-memb has registered the process when it was loaded. (Where the kernel
-	 * has no membarrier(2) a tick makes up for it.)
-	 */
-	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
-	errno = saved;
+	barrier_everywhere(); /* where there is none a tick makes up for it */
 	interrupt_computing(me, true);
 }
 
+/* Without membarrier(2) a signal is the barrier: in its handler a thread sees whether it computes, and what is ready. */
+static int interrupt_all(void)
+{
+	uint32_t n = contd__load_acquire(&contd__signals.count);
+	int done = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (contd__signals.record[i] != contd__me)
+			done |= interrupt(contd__signals.record[i], false);
+	return done;
+}
+
+/*
+ * `regions` is what completers look at, so that a completion costs a load where no thread uses regions. It is set by a region
+ * that begins and has been told to look (contd__region_rearm()), before it looks. It is taken back here, as follows:
+ *
+ * 1. Nobody seems to compute. Store 0, then tell every thread to look when its next region begins, then the barrier.
+ * 2. A thread that was told does, in this order: take CONTD__TLS_REARM away, store 1, look at what is ready. So a completer
+ *    that has marked something and then loads 0 is seen by that look, if the store of 1 comes later; if it came before the
+ *    store of 0, then so did the taking away, CONTD__TLS_REARM is set again, and either the next region looks or 3.
+ * 3. A region that has begun without seeing that it was told is seen to compute after the barrier. Store 1 again, then
+ *    interrupt it: its handler looks later than every completer that has loaded the 0.
+ */
 int contd__notify_region_sig(void)
 {
+	uint32_t *regions = &contd__dispatch.regions;
+
+	if (interrupt_computing(NULL, false))
+		return 1;
+	if (!contd__load_seq(regions))
+		return 0;
+	contd__store_seq(regions, 0);
+	CONTD_TESTPOINT("regions_taken_back");
+	if (rearm(NULL) && !barrier_everywhere())
+		return interrupt_all();
+	if (!some_compute())
+		return 0;
+	contd__store_seq(regions, 1);
 	return interrupt_computing(NULL, false);
 }
 
@@ -192,10 +260,14 @@ void contd__ring_sig(int32_t tid)
 void contd__again_sig(bool ran)
 {
 	/* A signal to oneself comes before the next instruction: only where the scan has got anywhere. */
-	if (contd__load(&contd__signals.timers))
+	if (contd__load(&contd__signals.timers)) {
 		contd__arm_sig();
-	else if (ran)
-		contd__notify_sig();
+	} else if (ran) {
+		if (contd__marked_sig(CLASSES_SIGNAL))
+			contd__notify_sig();
+		else
+			contd__notify_region_sig();
+	}
 }
 
 void contd__later_sig(void)

@@ -116,7 +116,7 @@ bool contd__queue_sig(int32_t tid);
 /* 1 if an attached thread has been or is being interrupted. */
 int contd__notify_sig(void);
 
-/* The same for one that computes in a region. */
+/* The same for one that computes in a region. If there is none, whoever begins a region next looks. */
 int contd__notify_region_sig(void);
 
 /* For what a scan by interruption left: ticks, or, where there are none, the next signal. */

@@ -36,12 +36,12 @@ static void make_ready(struct contd_group *const *groups, unsigned n)
 {
 	static struct contd_event e[READY];
 
+	contd_guard_begin();
 	for (unsigned i = 0; i < READY; i++) {
 		struct contd_event *es[] = {&e[i]};
 
 		must(contd_event_continue(1, es, flood_cb, &each[i], groups[i % n], NULL));
 	}
-	contd_guard_begin();
 	for (unsigned i = 0; i < READY; i++)
 		must(complete_quietly(&e[i], 0));
 	contd_guard_end();
@@ -75,14 +75,12 @@ static void flooded(enum contd_agent agent, bool region, uint32_t count)
 	begin(agent, count, 1000000000, 0);
 	for (unsigned i = 0; i < 7; i++)
 		g[i] = group_new(i % 2 || !region ? CONTD_ASYNC_SIGNAL_SAFE : 0, 0);
-	make_ready(g, 7);
+	/* Before: a region looks at what is ready when it begins. */
 	if (region)
 		contd_compute_begin();
-	/* Outside regions the first signal is enough: what is left over is seen to. In a region ticks are, or polls. */
+	make_ready(g, 7);
+	/* The first signal is enough: what is left over is seen to. */
 	raise_ours();
-	if (region && agent == CONTD_AGENT_CALLER)
-		while (contd__load(&total) < READY)
-			raise_ours();
 	compute_until(contd__load(&total) == READY);
 	if (region)
 		contd_compute_end();

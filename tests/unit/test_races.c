@@ -98,6 +98,8 @@ static struct point points[] = {
 	{"timer_stopped"},
 	{"root_marked"},
 	{"class_cleared"},
+	{"regions_taken_back"},
+	{"region_told"},
 	{"bell_armed"},
 	{"bell_taken"},
 	{"bell_watched"},
@@ -308,6 +310,24 @@ static void bells_part(const char *point)
 	contd_bell_close(bell);
 }
 
+/* Something becomes ready between two regions: the next one runs it, as often as nobody is told before. */
+static void regions_part(void)
+{
+	struct contd_event e = CONTD_EVENT_INIT, *es[] = {&e};
+	struct tally t = {0};
+
+	for (unsigned i = 1; i <= 50; i++) {
+		contd_compute_begin();
+		contd_compute_end();
+		contd_event_init(&e);
+		must(contd_event_continue(1, es, tally_cb, &t, plain_group, NULL));
+		must(contd_event_complete(&e, 0));
+		contd_compute_begin();
+		compute_until(runs(&t) == i);
+		contd_compute_end();
+	}
+}
+
 /* The daemon looks at a word that never holds, or sleeps on a descriptor, while the rest goes on. */
 static void daemon_part(const char *point)
 {
@@ -407,6 +427,8 @@ ParameterizedTest(struct point *point, races, interrupted)
 	executor_part(&helper);
 	if (bells)
 		bells_part(point->name);
+	if (strncmp(point->name, "region", 6) == 0)
+		regions_part();
 	if (on_daemon && strcmp(point->name, "daemon_sleeps") != 0)
 		daemon_part(point->name);
 	must(contd_event_continue(1, fars, tally_cb, &far_tally, signal_group, NULL));
@@ -1108,7 +1130,7 @@ static void section_at(const char *name, bool in_region)
 	if (in_region)
 		contd_compute_end();
 	hook_off();
-	cr_assert_eq(stats_now().guarded, guarded + 1);
+	cr_assert_gt(stats_now().guarded, guarded);
 	cr_assert_eq(t2.context, in_region ? CONTEXT_REGION : CONTEXT_HANDLER);
 	if (in_region)
 		cr_assert_eq(reaped_rc, 0, "the thread that was waited for waits for the interrupted section");

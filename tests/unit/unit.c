@@ -51,9 +51,9 @@ int complete_quietly(struct contd_event *event, int status)
 	uint32_t flags = contd__load(&contd__tls.flags);
 	int rc;
 
-	/* As in a scan of the handler's, which would go on to find it. */
+	/* As in a scan of a region's handler, which would go on to find it. */
 	contd__or(&contd__tls.flags, CONTD__TLS_ATTACHED);
-	contd__store(&contd__self.context, CONTEXT_HANDLER); /* the watchdog reads it */
+	contd__store(&contd__self.context, CONTEXT_REGION); /* the watchdog reads it */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	rc = contd_event_complete(event, status);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
