@@ -350,6 +350,9 @@ extern CONTD_API uint32_t contd__ready; /* classes of groups that have something
 CONTD_API void contd__region_rearm(void) CONTD_NOEXCEPT;
 CONTD_API void contd__guard_pickup(void) CONTD_NOEXCEPT;
 CONTD_API void contd__checkpoint(void) CONTD_NOEXCEPT;
+CONTD_API void contd__unbalanced(uint32_t what) CONTD_NOEXCEPT;
+#define CONTD__END_OF_REGION 1u
+#define CONTD__END_OF_GUARD 2u
 
 /*
  * From here to the matching end this thread runs only async-signal-safe code: plain computation, no malloc, no stdio,
@@ -369,10 +372,16 @@ static inline void contd_compute_begin(void)
 		contd__region_rearm();
 }
 
+/* Without a matching begin it changes nothing; contd_error_text() says so, and a line on stderr, once a process. */
 static inline void contd_compute_end(void)
 {
+	struct contd_tls *tls = &contd__tls;
+
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&contd__tls.region, contd__tls.region - 1, __ATOMIC_RELAXED);
+	if (__builtin_expect(tls->region == 0, 0))
+		contd__unbalanced(CONTD__END_OF_REGION);
+	else
+		__atomic_store_n(&tls->region, tls->region - 1, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -387,11 +396,16 @@ static inline void contd_guard_begin(void)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
+/* Without a matching begin: as contd_compute_end(). */
 static inline void contd_guard_end(void)
 {
 	struct contd_tls *tls = &contd__tls;
 
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (__builtin_expect(tls->guard == 0, 0)) {
+		contd__unbalanced(CONTD__END_OF_GUARD);
+		return;
+	}
 	tls->guard--;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(__atomic_load_n(&tls->flags, __ATOMIC_RELAXED) & CONTD__TLS_MISSED, 0) && tls->guard == 0)

@@ -228,6 +228,7 @@ static inline void contd__frame_enter_sig(struct contd__frame *f, const struct c
 	f->outer = contd__self.frame;
 	f->site = NULL;
 	f->since = 0;
+	f->guard = contd__tls.guard;
 	/* A continuation is not interrupted by another one: the handler leaves it for the end of the guard. */
 	contd_guard_begin();
 	contd__self.frame = f;
@@ -260,7 +261,12 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
 		CONTD_COUNT(run_daemon, ran);
 	/* Without the pick-up of contd_guard_end(): see contd__pickup(). */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__tls.guard--;
+	if (__builtin_expect(contd__tls.guard <= f->guard, 0)) {
+		contd__tls.guard = f->guard; /* the callback has ended one guard too many: this one */
+		contd__unbalanced(CONTD__END_OF_GUARD);
+	} else {
+		contd__tls.guard--;
+	}
 }
 
 /*

@@ -36,6 +36,25 @@ int contd__check_live(void)
 	return 0;
 }
 
+#define NO_REGION "contd_compute_end() without a contd_compute_begin() on this thread: it changes nothing"
+#define NO_GUARD "contd_guard_end() without a contd_guard_begin() on this thread: it changes nothing"
+
+void contd__unbalanced(uint32_t what)
+{
+	static const char no_region[] = "contd: " NO_REGION "\n", no_guard[] = "contd: " NO_GUARD "\n";
+	static uint32_t told;
+	int saved = errno; /* contd_guard_end() is allowed in handlers */
+
+	contd__self.error = what == CONTD__END_OF_REGION ? NO_REGION : NO_GUARD;
+	if (contd__or(&told, what) & what)
+		return;
+	if (what == CONTD__END_OF_REGION)
+		syscall(SYS_write, STDERR_FILENO, no_region, sizeof(no_region) - 1);
+	else
+		syscall(SYS_write, STDERR_FILENO, no_guard, sizeof(no_guard) - 1);
+	errno = saved;
+}
+
 /* ----------------------------------------------------------------------------------------------------- references --- */
 
 void contd__group_unpin_sig(struct contd_group *g)
@@ -960,8 +979,8 @@ void contd__guard_pickup(void)
 	struct contd_tls *tls = &contd__tls;
 	int saved = errno; /* contd_event_complete() and contd_guard_end() are allowed in handlers */
 
-	/* In a handler's scan, and in a read-side section, the note stays for the end of that. */
-	while (tls->guard == 0 && contd__load(&tls->flags) & CONTD__TLS_MISSED &&
+	/* In a scan, of a handler's too, and in a read-side section the note stays for the end of that. */
+	while (tls->guard == 0 && !contd__self.frame && contd__load(&tls->flags) & CONTD__TLS_MISSED &&
 	       contd__self.context == CONTEXT_THREAD && !contd__reading_sig()) {
 		contd__and(&tls->flags, ~CONTD__TLS_MISSED);
 		if (!(tls->flags & CONTD__TLS_ATTACHED))

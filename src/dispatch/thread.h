@@ -34,6 +34,7 @@ struct contd__frame {
 	struct contd__frame *outer;
 	const void *site;       /* the outer one's, and when that began, where the watchdog is on */
 	uint64_t since;
+	uint32_t guard;         /* how many there were around it */
 };
 
 /* A test of a group with a finite max_poll that is under way on this thread: what is left of it. */

@@ -141,8 +141,9 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	}
 	arrived(me, kind, info);
 	CONTD_TESTPOINT("handler_entered");
-	/* A read-side section is a guard: a callback may wait for a thread that waits for the end of that section. */
-	guarded = contd__tls.guard != 0 || contd__reading_sig();
+	/* A read-side section is a guard: a callback may wait for a thread that waits for the end of that section. So is a
+	 * continuation, also one that has ended a guard too many. */
+	guarded = contd__tls.guard != 0 || contd__self.frame || contd__reading_sig();
 	if (guarded) {
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		CONTD_COUNT(guarded, 1);
