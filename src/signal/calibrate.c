@@ -105,9 +105,19 @@ void contd__calibrate(struct contd__attached *me)
 	timer_period(me, PERIOD_NS);
 	tick = median_gap(me);
 	timer_period(me, 0);
+	CONTD_TESTPOINT("calibrating");
 	notice = measure_notice(me);
+	CONTD_TESTPOINT("calibrated");
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__store(&me->calibrating, 0);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	/*
+	 * A notification that came meanwhile was only counted, and one that was put off has lost its timer. As in the handler:
+	 * first this, so that whoever makes something ready after it sends another one, then the look.
+	 */
+	contd__xchg(&me->signalled, 0);
+	contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
+	contd__guard_pickup();
 	if (!tick)
 		tick = (uint64_t)(ASSUMED_NS * contd__dispatch.ticks_per_ns);
 	/* Where both threads share a processor the sender's turn is in it: a notification costs no more than a timer. */

@@ -135,6 +135,12 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	kind = kind_of(info);
 	if (me->calibrating) {
 		me->calibration_ticks++;
+		/* Of the calibration's own, or not: its end looks. */
+		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
+		if (kind == BY_BELL) {
+			contd__bell_rung_sig();
+			contd__hand_on_sig(me);
+		}
 		leave(me);
 		errno = saved;
 		return;

@@ -48,7 +48,7 @@ struct contd__attached {
 	uint32_t quiet;        /* ticks in a row that found nothing */
 	struct contd__purse purse;
 	uint64_t checkpoints_seen; /* the last checkpoint that looked, when a tick saw it */
-	uint32_t calibrating;  /* the handler only counts */
+	uint32_t calibrating;  /* the handler only counts, and leaves a note */
 	uint32_t calibration_ticks;
 	uint32_t nested;       /* attach calls */
 };

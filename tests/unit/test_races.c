@@ -98,6 +98,8 @@ static struct point points[] = {
 	{"timer_stopped"},
 	{"root_marked"},
 	{"class_cleared"},
+	{"calibrating"},
+	{"calibrated"},
 	{"regions_taken_back"},
 	{"region_told"},
 	{"bell_armed"},

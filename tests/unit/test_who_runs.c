@@ -375,6 +375,55 @@ Test(who_runs, put_off)
 	end();
 }
 
+/* What comes while the first attach measures what a signal costs is looked at in the end, and later ones come too. */
+static const char *complete_at;
+
+static void complete_there(const char *name)
+{
+	if (!complete_at || strcmp(name, complete_at))
+		return;
+	complete_at = NULL;
+	helper_do(&other, complete, NULL);
+}
+
+static void complete_event(void *data)
+{
+	must(contd_event_complete(data, 0));
+}
+
+static void calibration(const char *name)
+{
+	struct contd_event after = CONTD_EVENT_INIT;
+	struct tally later = {0};
+
+	start(CONTD_AGENT_CALLER);
+	kind = OTHER;
+	helper_create(&other, false);
+	group = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	contd_event_init(&event);
+	must(contd_event_continue(1, (struct contd_event *[]){&event}, tally_cb, &tally, group, NULL));
+	must(contd_event_continue(1, (struct contd_event *[]){&after}, tally_cb, &later, group, NULL));
+	complete_at = name;
+	__atomic_store_n(&contd__testpoint_hook, complete_there, __ATOMIC_RELEASE);
+	must(contd_thread_attach(NULL));
+	cr_assert_null(complete_at);
+	compute_until(runs(&tally));
+	cr_assert_eq(contd__load(&contd__me->signalled), 0);
+	helper_do(&other, complete_event, &after);
+	compute_until(runs(&later));
+	end();
+}
+
+Test(who_runs, while_a_tick_is_measured)
+{
+	calibration("calibrating");
+}
+
+Test(who_runs, while_a_notification_is_measured)
+{
+	calibration("calibrated");
+}
+
 /* The region ends between the completer's look and its signal. */
 static uint32_t ended;
 
