@@ -69,6 +69,14 @@ static bool something_pending(bool region)
 	return contd__load(&D.words_pending) || contd__sources_here_sig(region ? WHERE_REGION : WHERE_HANDLER);
 }
 
+/* A clock that has gone back (a virtual machine that was moved) makes it due. */
+static bool look_is_due(const struct contd__self *self, uint64_t now)
+{
+	double most = (double)contd__load(&D.tick_max) * D.ticks_per_ns, idle = CHECKPOINT_IDLE_NS * D.ticks_per_ns;
+
+	return now >= self->checkpoint_due || (double)(self->checkpoint_due - now) > (most > idle ? most : idle);
+}
+
 /* What ticks alone may cost decides, as with timers, but for the longest tick. */
 static uint64_t checkpoint_wait(const struct contd__self *self, bool region)
 {
@@ -97,7 +105,7 @@ void contd__checkpoint(void)
 			checkpoint_count(tls, self, now, CHECKPOINT_CALLS_AWAY);
 		return;
 	}
-	if (!contd__marked_sig(mine) && contd__load(tls->watch) && now < self->checkpoint_due) {
+	if (!contd__marked_sig(mine) && contd__load(tls->watch) && !look_is_due(self, now)) {
 		if (over) /* the loop has become faster */
 			checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));
 		return;

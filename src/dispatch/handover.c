@@ -110,7 +110,8 @@ bool contd__executor_rests_sig(const struct contd_group *g)
 	CONTD_TESTPOINT("executor_read");
 	till = ex ? contd__load(&ex->rests_till) : 0; /* or it has been taken from the group since */
 	contd__leave_sig(reader);
-	return till && contd__ticks() < till;
+	/* Later than that it is over, and earlier than it began the clock has gone back: both are far away, unsigned. */
+	return till && till - contd__ticks() <= (uint64_t)(REST_NS * D.ticks_per_ns);
 }
 
 /* Nobody else can touch it but who withdraws it. */

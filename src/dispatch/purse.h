@@ -20,6 +20,14 @@ struct contd__purse {
 	bool spent;         /* by what comes as often as others like */
 };
 
+/* When it can pay for one more, seen from now: within a second, whatever the clock has done since. */
+static inline uint64_t contd__purse_enough_at(const struct contd__purse *p, uint64_t now)
+{
+	uint64_t at = contd__load(&p->enough_at), second = contd__load(&contd__dispatch.second);
+
+	return (int64_t)(at - now) > (int64_t)second ? now + second : at;
+}
+
 static inline int64_t contd__purse_most(void)
 {
 	return (int64_t)contd__load(&contd__dispatch.purse_most);
@@ -27,7 +35,8 @@ static inline int64_t contd__purse_most(void)
 
 /*
  * Time that was too short for anything to flow in is counted the next time: or a purse that is looked at often would
- * never fill. A clock that has gone back (another processor's, by a little) counts nothing.
+ * never fill. A clock that has gone back by a little (another processor's) counts nothing; by more than a second (a virtual
+ * machine that was moved or stopped) time begins anew: or the purse would not fill until the clock is where it was.
  */
 static inline void contd__purse_fill_sig(struct contd__purse *p, uint64_t now)
 {
@@ -38,6 +47,8 @@ static inline void contd__purse_fill_sig(struct contd__purse *p, uint64_t now)
 		flow = (passed < second ? passed : second) * rate;
 		p->balance += (int64_t)(flow >> 20);
 		p->at = now - (flow & ((1u << 20) - 1)) / rate;
+	} else if (p->at - now > second) {
+		p->at = now;
 	}
 	if (p->balance > contd__purse_most())
 		p->balance = contd__purse_most();
@@ -88,7 +99,7 @@ static inline uint64_t contd__purse_half_full_in(struct contd__purse *p, uint64_
  */
 static inline bool contd__purse_bears_sig(struct contd__purse *p, uint64_t now)
 {
-	if (now < contd__load(&p->enough_at))
+	if ((int64_t)(contd__purse_enough_at(p, now) - now) > 0)
 		p->spent = true;
 	if (p->spent && !contd__purse_half_full_sig(p, now))
 		return false;

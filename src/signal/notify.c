@@ -54,7 +54,7 @@ static bool send_signal(struct contd__attached *a)
  */
 static bool interrupt_counted(struct contd__attached *a, bool whatever)
 {
-	uint64_t at = contd__load(&a->purse.enough_at), now = contd__ticks();
+	uint64_t now = contd__ticks(), at = contd__purse_enough_at(&a->purse, now);
 
 	if (contd__load_seq(&a->tid) == 0)
 		return false;

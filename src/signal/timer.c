@@ -95,7 +95,7 @@ void contd__arm_sig(void)
 static void keep_put_off(struct contd__attached *me)
 {
 	if (contd__load_seq(&me->signalled))
-		contd__tick_at_sig(me, contd__load(&me->purse.enough_at));
+		contd__tick_at_sig(me, contd__purse_enough_at(&me->purse, contd__ticks()));
 }
 
 static void stop(struct contd__attached *me)

@@ -404,3 +404,17 @@ Test(checkpoint, callbacks_are_not_charged)
 	must(contd_cancel(h));
 	cr_assert_eq(contd_fini(), 0);
 }
+
+/* A virtual machine that was moved may find the clock an hour back: looks go on. */
+Test(checkpoint, a_clock_that_goes_back)
+{
+	begin(2, 1000000);
+	word1 = 0;
+	must(contd_word_continue(&w1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), NULL));
+	calls(1000);
+	contd__self.checkpoint_due = contd__ticks() + contd__dispatch.second * 3600;
+	word1 = 1;
+	calls(200000); /* more than one counts off */
+	cr_assert_eq(runs(&t1), 1);
+	cr_assert_eq(contd_fini(), 0);
+}

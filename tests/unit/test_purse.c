@@ -210,3 +210,23 @@ Test(purse, half_full_is_half)
 	contd__purse_pay_sig(&p, 1, 1, 1);
 	cr_assert_not(contd__purse_half_full_sig(&p, 1));
 }
+
+/* A virtual machine that was moved may find the clock an hour back: the purse fills, and what was put off comes. */
+Test(purse, a_clock_that_goes_far_back)
+{
+	const uint64_t cost = 30000, late = 3600 * HZ * 2, early = 3600 * HZ;
+	struct contd__purse p = {0};
+
+	budget(2);
+	contd__purse_open(&p, late);
+	while (contd__purse_pay_sig(&p, late, cost, cost))
+		;
+	cr_assert_gt(p.enough_at, late);
+	cr_assert_eq(contd__purse_enough_at(&p, late), p.enough_at);
+	cr_assert_leq(contd__purse_enough_at(&p, early), early + HZ);
+	cr_assert_not(contd__purse_half_full_sig(&p, early), "what has not flowed in is not there");
+	cr_assert(contd__purse_half_full_sig(&p, early + HZ / 2));
+	contd__purse_pay_sig(&p, early + HZ, cost, cost);
+	cr_assert_eq(p.enough_at, early + HZ);
+	cr_assert(contd__purse_bears_sig(&p, early + HZ));
+}

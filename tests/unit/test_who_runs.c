@@ -375,6 +375,21 @@ Test(who_runs, put_off)
 	end();
 }
 
+/* The clock has gone back since: it comes within a second all the same. */
+Test(who_runs, put_off_by_a_clock_that_goes_back)
+{
+	uint64_t sent;
+
+	begin(CONTD_AGENT_CALLER, CONTD_ASYNC_SIGNAL_SAFE);
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__dispatch.second * 3600);
+	sent = now_ns();
+	helper_do(&other, complete, NULL);
+	compute_until(runs(&tally));
+	cr_assert_lt(now_ns() - sent, 10000000000ull);
+	cr_assert_leq(contd__load(&contd__me->purse.enough_at), contd__ticks() + contd__dispatch.second);
+	end();
+}
+
 /* What comes while the first attach measures what a signal costs is looked at in the end, and later ones come too. */
 static const char *complete_at;
 
