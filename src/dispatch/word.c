@@ -68,6 +68,9 @@ uint32_t contd__words_look_sig(uint32_t most)
 			if (b == start && ws->cursor_bit == 0)
 				break;
 		}
+		/* A block without any costs as much as an entry: blocks do not go away. */
+		if (most-- == 0)
+			break;
 	}
 out:
 	ws->cursor = b;

@@ -146,3 +146,27 @@ Test(word, handler_reaches_each_in_turn)
 	must(contd_thread_detach());
 	cr_assert_eq(contd_fini(), 1000 - 28);
 }
+
+/* One look's budget counts blocks without any as well: there are as many as were ever in use at a time. */
+Test(word, a_look_stays_inside_its_budget_among_empty_blocks)
+{
+	enum { BLOCKS = 200, N = BLOCKS * 64, MOST = 64 };
+	static struct contd_handle h[N];
+	unsigned looks;
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(0, 0);
+	for (unsigned i = 0; i < N; i++)
+		watch(i == N - 1, 0, 1, CONTD_WORD_EQ, &h[i]);
+	for (unsigned i = 0; i < N - 1; i++)
+		must(contd_cancel(h[i]));
+	w[1] = 1;
+	contd__words_look_sig(MOST);
+	cr_assert_eq(contd__dispatch.words_pending, 1, "it has looked at %u blocks", BLOCKS);
+	for (looks = 1; contd__dispatch.words_pending; looks++)
+		contd__words_look_sig(MOST);
+	cr_assert_leq(looks, BLOCKS / MOST + 2);
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(runs(&t[1]), 1);
+	cr_assert_eq(contd_fini(), 0);
+}
