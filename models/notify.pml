@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One signal to one attached thread: `signalled` and its handler, guards, and threads that come and go.
- * src/signal/notify.c, handler.c, attach.c; contd_guard_end (include/contd/contd.h), contd__guard_pickup
- * (src/dispatch/run.c).
+ * One signal to one attached thread: `signalled` and its handler, guards, read-side sections, the first attach's calibration,
+ * and threads that come and go.
+ * src/signal/notify.c, handler.c, attach.c, calibrate.c; contd_guard_end (include/contd/contd.h), contd__guard_pickup
+ * (src/dispatch/run.c), contd__read_unlock_sig (src/rcu/reader.h).
  *
  * check: safety
  * compile: -DNOREDUCE
  * optimise
- * unreached: 16: who has just attached is the first that it finds in record 0; only thread 2 has a guard
+ * unreached: 22: who has just attached is the first that it finds in record 0; only thread 2 has a guard, or calibrates; the
+ *     end of a guard inside a section does not look
  * mutant: CLAIM_OUTSIDE safety who sends claims `signalled` before it is among the senders
  * mutant: EXIT_SILENT safety a thread that ends does not hand on what it was notified of
  * mutant: CLEAR_LATE safety the handler clears `signalled` after it has looked
  * mutant: NOTIFY_FIRST safety a completer notifies before it marks
  * mutant: GUARD_FIRST safety the end of a guard looks for what was missed before it ends
  * mutant: NO_PICKUP safety a place that runs continuations does not look for what was missed when the last has ended
+ * mutant: SECTION_SILENT safety the end of a read-side section does not look for what was missed in it
+ * mutant: SECTION_DROPS safety the end of a guard inside a read-side section takes the note away
+ * mutant: CALIBRATION_SILENT safety the end of the calibration does not look
+ * mutant: CALIBRATION_KEEPS safety the end of the calibration leaves `signalled` set
+ * mutant: CALIBRATION_LATE safety the end of the calibration clears `signalled` after it has looked
  * mutant: DETACH_NO_WAIT safety who is detached does not wait for those who send
  *
  * Two completers make something ready, each once, and notify one attached thread. Either there is one, which goes
- * through a guard and does not move while its handler runs. Or there is one that is detached, or ends, and its
+ * through a guard, or through a read-side section and a guard inside it, or is calibrated, and does not move while its
+ * handler runs. Or there is one that is detached, or ends, and its
  * record becomes another thread's, and there may be one more that is attached all the time; that handlers stop those
  * meanwhile forbids executions and adds none. Signals are not lost (RLIMIT_SIGPENDING), and there are no ticks
  * (CONTD_AGENT=caller).
@@ -33,6 +41,7 @@ bool signalled[2];
 bool pending[4];          /* the signal is queued */
 bool inside[4];           /* the handler runs */
 bool guard, missed;       /* of thread 2 */
+bool section, calibrating; /* as well */
 byte ended;
 
 /* contd__notify_sig for one of the records: r; done: somebody will look */
@@ -192,6 +201,61 @@ out:
 	ended++
 }
 
+/* contd__guard_pickup */
+inline pickup()
+{
+	do
+	:: !section && missed ->
+		missed = false;
+		guard = true;
+		react();
+		guard = false
+#ifdef MUTANT_SECTION_DROPS
+	:: section && missed -> missed = false
+	:: !missed -> break
+#else
+	:: section || !missed -> break
+#endif
+	od
+}
+
+/* contd__read_lock_sig, contd_guard_begin, contd_guard_end, contd__read_unlock_sig */
+proctype Reading() provided (!inside[2])
+{
+	section = true;
+	guard = true;
+	guard = false;
+	pickup();
+	section = false;
+#ifndef MUTANT_SECTION_SILENT
+	pickup();
+#endif
+	ended++
+}
+
+/* contd__calibrate */
+proctype Calibrated() provided (!inside[2])
+{
+	calibrating = true;
+	calibrating = false;
+#ifdef MUTANT_CALIBRATION_LATE
+	missed = true;
+	pickup();
+	signalled[1] = false;
+#else
+#ifndef MUTANT_CALIBRATION_KEEPS
+	signalled[1] = false;
+#endif
+#ifdef MUTANT_CALIBRATION_SILENT
+	missed = false;
+#else
+	missed = true;
+	pickup();
+#endif
+#endif
+	ended++
+}
+
 /* contd__handler of a notification, on thread t with record r */
 inline handle(t, r)
 {
@@ -201,12 +265,13 @@ inline handle(t, r)
 	}
 	/* enter */
 	if
-	:: tid[r] == t ->
+	:: t == 2 && calibrating -> missed = true
+	:: tid[r] == t && !(t == 2 && calibrating) ->
 #ifndef MUTANT_CLEAR_LATE
 		signalled[r] = false;
 #endif
 		if
-		:: t == 2 && guard -> missed = true
+		:: t == 2 && (guard || section) -> missed = true
 		:: else -> react()
 		fi;
 #ifdef MUTANT_CLEAR_LATE
@@ -239,7 +304,11 @@ init {
 		run Completer();
 		if
 		:: tid[0] = 0;
-			run Guarded()
+			if
+			:: run Guarded()
+			:: run Reading()
+			:: run Calibrated()
+			fi
 		:: tid[0] = 1;
 			run Record();
 			if
