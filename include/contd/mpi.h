@@ -39,7 +39,10 @@ typedef void(MPI_Continue_cb_function)(MPI_Status *array_of_statuses, void *user
  *                                   (contd.h); -1: no limit; 0: as CONTD_MAX_POLL_NONE there
  *   mpi_continue_thread             "application" or "any" (also "all"): may contd's daemon thread run them
  *   mpi_continue_async_signal_safe  callbacks are async-signal-safe. Also attaches the calling thread
- *                                   (contd_thread_attach) and, with MPI_THREAD_MULTIPLE, starts the ticking daemon
+ *                                   (contd_thread_attach), and later each thread that attaches to the CR, tests or
+ *                                   waits for it; with MPI_THREAD_MULTIPLE it starts the ticking daemon. Below that
+ *                                   level only compute regions of MPI's main thread make progress while the program
+ *                                   calls nothing: a line on stderr says so, once
  *   contd_priority                  "low", "normal" or "high": enum contd_priority
  *   contd_agent                     "caller", "region", "tick", "block" or "spin": for the process, from here on
  *   contd_overhead_percent, contd_tick_min_ns, contd_tick_max_ns, contd_scan_count, contd_scan_ns, contd_watchdog_ns,

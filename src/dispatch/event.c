@@ -134,7 +134,7 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 			 struct contd_group *group, struct contd_handle *handlep)
 {
 	struct contd__slot *s;
-	uint32_t generation, flags;
+	uint32_t generation;
 	bool deferring;
 	int rc = contd__check_live();
 
@@ -162,7 +162,7 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 		handlep->generation = generation;
 	}
 	CONTD_TESTPOINT("event_before_release");
-	deferring = contd__defer_begin_sig(flags);
+	deferring = contd__defer_begin_sig(group->flags);
 	if (contd__may_run_inline(group))
 		contd__slot_run_inline(s, generation, (uint32_t)rc);
 	else

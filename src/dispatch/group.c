@@ -384,7 +384,7 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 			 struct contd_handle *handlep)
 {
 	struct contd__slot *s;
-	uint32_t generation, flags;
+	uint32_t generation;
 	bool deferring;
 	int rc = contd__check_live();
 
@@ -412,7 +412,7 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 	}
 	if (handlep)
 		*handlep = (struct contd_handle){s, generation};
-	deferring = contd__defer_begin_sig(flags);
+	deferring = contd__defer_begin_sig(group->flags);
 	if (contd__may_run_inline(group))
 		contd__slot_run_inline(s, generation, 1 + (uint32_t)rc);
 	else

@@ -107,6 +107,7 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	int rc;
 	bool now = !a->revised && !startable && contd__may_run_inline(group);
 
+	contd__low_latency_here(group);
 	if (now && contd__mpi->finish_at_once && contd__mpi->finish_at_once(a))
 		return run_now(a, cr, group);
 	rc = contd__mpi->look(a, group, &look);

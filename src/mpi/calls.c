@@ -205,6 +205,7 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 	struct contd__call call;
 
 	*completed = false;
+	contd__low_latency_here(cr->group);
 	/* The short way, where there is nothing to be run either. */
 	if (!contd__cr_complete(cr) || others || contd__marked_sig(CLASSES_ALL) || contd__put_off_any()) {
 		contd__thread_ensure();
@@ -235,6 +236,7 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 
 	if (contd__self.frame && contd__inside_sig(cr->group) && !(cr->revised && !contd__load_seq(&cr->active)))
 		return contd__mpi->cr_raise(cr, MPI_ERR_REQUEST, false);
+	contd__low_latency_here(cr->group);
 	do {
 		if (contd__cr_complete(cr))
 			continue; /* to the report */

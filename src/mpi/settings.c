@@ -213,12 +213,46 @@ int contd__settings_read(MPI_Info info, struct contd__settings *s)
 	    (rc = info_priority(info, &s->attr)) != 0 || (rc = info_config(info, s)) != 0 ||
 	    (rc = info_unknown(info)) != 0)
 		return rc;
+	s->low_latency = (*flags & CONTD_ASYNC_SIGNAL_SAFE) != 0;
 	return MPI_SUCCESS;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- CRs --- */
 
 uint32_t contd__cr_limited;
+uint32_t contd__low_latency;
+static __thread bool was_attached __attribute__((tls_model("initial-exec"))); /* once: the program may detach it */
+
+/* The threads that MPI lets in are the program's: nobody else looks at what is under way while they call nothing. */
+static void say_what_helps(int level)
+{
+	static uint32_t said;
+	const char *name = level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED"
+			   : level == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
+							  : "MPI_THREAD_SINGLE";
+	int rank = 0;
+
+	if (contd__xchg(&said, 1))
+		return;
+	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	fprintf(stderr,
+		"contd: rank %d: mpi_continue_async_signal_safe with %s: continuations that are ready run at the next interruption, but "
+		"MPI makes progress only in the program's MPI calls and in compute regions of MPI's main thread "
+		"(contd_compute_begin()); with MPI_THREAD_MULTIPLE contd's own thread makes it\n",
+		rank, name);
+}
+
+void contd__low_latency_attach(void)
+{
+	static uint32_t said;
+
+	if (was_attached || contd__self.context != CONTEXT_THREAD || contd__self.frame)
+		return;
+	was_attached = true;
+	if (contd_thread_attach(NULL) && !contd__xchg(&said, 1))
+		fprintf(stderr, "contd: mpi_continue_async_signal_safe: a thread that calls MPI cannot be interrupted: %s\n",
+			contd_error_text());
+}
 
 /*
  * Low latency: the calling thread may be interrupted, and, where MPI allows it, a daemon looks. Once is enough. `agent`:
@@ -233,6 +267,7 @@ static int low_latency(int agent)
 	PMPI_Query_thread(&level);
 	if (!(contd__tls.flags & CONTD__TLS_ATTACHED))
 		rc = contd_thread_attach(NULL);
+	was_attached = was_attached || rc == 0;
 	if (rc || agent || level < MPI_THREAD_MULTIPLE || contd__dispatch.config.agent == CONTD_AGENT_CALLER)
 		return contd__mpi_class(rc);
 	pthread_mutex_lock(&lock);
@@ -261,7 +296,7 @@ int contd__cr_make(struct contd__settings *s, bool revised, MPI_Request *handle)
 {
 	struct contd_group *group;
 	struct contd__cr *cr;
-	int rc;
+	int rc, level;
 
 	if (s->attr.flags & CONTD_POLL_ONLY && s->attr.max_poll == CONTD_MAX_POLL_NONE)
 		return MPI_ERR_ARG; /* the draft, 3.11.3: such a continuation would never run */
@@ -273,6 +308,12 @@ int contd__cr_make(struct contd__settings *s, bool revised, MPI_Request *handle)
 	rc = configure(s);
 	if (!rc && s->attr.flags & CONTD_ASYNC_SIGNAL_SAFE)
 		rc = low_latency(s->config.agent);
+	if (!rc && s->low_latency) {
+		contd__store(&contd__low_latency, 1);
+		PMPI_Query_thread(&level);
+		if (level < MPI_THREAD_MULTIPLE)
+			say_what_helps(level);
+	}
 	if (!rc)
 		rc = contd__mpi->cr_create(group, revised, &cr);
 	if (rc) {
