@@ -1352,8 +1352,10 @@ static void program_signal(int signo)
 	uint64_t r;
 
 	(void)signo;
-	if (me && contd__load(&running) && me->in_user_handler < 3) {
-		me->in_user_handler++;
+	if (!me)
+		return;
+	/* Counted first: round_end() stops these, and then waits for those that are under way. */
+	if (contd__add(&me->in_user_handler, 1) < 3 && contd__load_seq(&running)) {
 		r = choose_at(0);
 		for (uint32_t i = 0; i <= (r >> 60); i += 5)
 			chaos_deed(me->chaos);
@@ -1362,8 +1364,8 @@ static void program_signal(int signo)
 			contd_version();
 			contd_guard_end();
 		}
-		me->in_user_handler--;
 	}
+	contd__sub(&me->in_user_handler, 1);
 	errno = saved;
 }
 
@@ -2466,6 +2468,9 @@ static void round_end(struct self *me)
 
 	contd__store_seq(&quiet, 2);
 	contd__store_seq(&running, 0);
+	for (uint32_t i = 0; i < CHAOS_THREADS; i++)
+		while (contd__load_seq(&selves[i].in_user_handler))
+			chaos_nap(20000);
 	left = abandon(me);
 	check_stats(left);
 	for (uint32_t k = 0; k < LIVE_GROUPS; k++)
@@ -2474,17 +2479,15 @@ static void round_end(struct self *me)
 		uint64_t until = chaos_ns() + chaos_bound_ns(3000);
 
 		/* Whoever looks at it just now keeps it for a moment. */
-		while (live_executor[k] != NONE && (rc = do_executor_destroy(k)) != 0) {
-			bool abandoned = left != 0;
-
-			if (abandoned)
-				break; /* a group of it has something outstanding */
+		while (live_executor[k] != NONE) {
+			rc = do_executor_destroy(k);
+			if (left || live_executor[k] == NONE)
+				break; /* a group of it may have something outstanding */
 			if (chaos_ns() > until)
-				chaos_wrong("contd_executor_destroy stays %d: %s", rc, contd_error_text());
+				chaos_wrong("contd_executor_destroy stays %d, %u users: %s", rc,
+					    executors[live_executor[k]].users, contd_error_text());
 			chaos_nap(100000);
 		}
-		if (live_executor[k] != NONE && executors[live_executor[k]].users && !left)
-			chaos_wrong("executor %u has users", live_executor[k]);
 	}
 	while (users > 1) {
 		users--;
