@@ -2010,12 +2010,14 @@ static bool covers_signal(const struct alone *a, const struct cont *c)
 {
 	const struct grec *g = &groups[c->group];
 
-	return c->ex == NONE && g->flags & CONTD_ASYNC_SIGNAL_SAFE && !poll_only(g) && c->ready_ns > a->since;
+	return c->ex == NONE && g->flags & CONTD_ASYNC_SIGNAL_SAFE && !poll_only(g) &&
+	       g->max_poll != CONTD_MAX_POLL_NONE && c->ready_ns > a->since;
 }
 
 static bool covers_region(const struct alone *a, const struct cont *c)
 {
-	return !poll_only(&groups[c->group]) && !is_pull(c->ex) && c->ready_ns > a->since;
+	return groups[c->group].max_poll != CONTD_MAX_POLL_NONE && !poll_only(&groups[c->group]) && !is_pull(c->ex) &&
+	       c->ready_ns > a->since;
 }
 
 static bool covers_daemon(const struct alone *a, const struct cont *c)
