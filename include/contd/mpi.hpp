@@ -595,10 +595,11 @@ public:
 
 		try {
 			take_values(with, static_cast<Values *>(nullptr));
-			stoppable_ = stop_possible(env());
+			auto &&of = env();
+			stoppable_ = stop_possible(of);
 			if (daemon_may_call_mpi())
 				flags_ |= CONTD_CONT_THREAD_ANY;
-			if (waiter_sleeps(env()))
+			if (waiter_sleeps(of))
 				serve_sleeper();
 			under_way = launch(over, this);
 		} catch (...) {
@@ -978,8 +979,10 @@ private:
 		erased_env e;
 
 		e.receiver = &receiver_;
-		e.possible = stop_possible(ex::get_env(receiver_));
-		e.asleep = waiter_sleeps(ex::get_env(receiver_));
+		/* Asked once: each erased sender of a chain asks the next one, and twice would be 2^n times. */
+		auto &&of = ex::get_env(receiver_);
+		e.possible = stop_possible(of);
+		e.asleep = waiter_sleeps(of);
 		e.requested = [](const void *r) noexcept {
 			return stop_requested(ex::get_env(*static_cast<const Receiver *>(r)));
 		};
