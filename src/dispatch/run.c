@@ -731,7 +731,12 @@ uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *
 			continue;
 		}
 		round = wrapped && start && pos > start;
+		/* Charged before it runs: its callback may look for others of the same group, or a handler may. */
+		if (t)
+			t->left--;
 		rc = run_claimed(g, root, s);
+		if (t && rc <= 0)
+			t->left++;
 		if (rc < 0)
 			break;
 		if (rc) {
@@ -739,10 +744,10 @@ uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *
 			budget->ran++;
 			budget->count--;
 			left--;
-			/* Its callback may have tested the same group, which is charged to both, or a handler may have. */
-			if (t)
-				left = t->left = t->left < left ? t->left : left;
 		}
+		/* What they ran of it is charged to this test, too. */
+		if (t)
+			left = t->left;
 		if (round)
 			break; /* one revolution: what became ready behind us is for the next */
 	}

@@ -327,3 +327,39 @@ Test(max_poll, bounds_a_checkpoint)
 	block_ours(SIG_UNBLOCK);
 	end(N);
 }
+
+/* ------------------------------------------------------------------------------------------- a test inside a test --- */
+
+static struct contd_group *other;
+
+static void test_other(int status, void *data)
+{
+	int complete;
+
+	tally_cb(status, data);
+	cr_assert_geq(contd_group_test(other, &complete), 0);
+	cr_assert_eq(total(), 1, "the callback counts for the test that runs it, before it has returned");
+}
+
+/* What a callback's own test of another group finds of this one is charged to the test that the callback runs in. */
+Test(max_poll, bounds_a_test_whose_callback_tests)
+{
+	int complete;
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(0, 1);
+	other = group_new(0, 0);
+	for (unsigned i = 0; i < LIMIT; i++) {
+		struct contd_event *es[] = {&e[i]};
+
+		contd_event_init(&e[i]);
+		must(contd_event_continue(1, es, i ? tally_cb : test_other, &t[i], g, NULL));
+		must(contd_event_complete(&e[i], 0));
+	}
+	cr_assert_eq(contd_group_test(g, &complete), 1);
+	cr_assert_eq(total(), 1);
+	must(contd_group_wait(g, -1));
+	must(contd_group_destroy(other));
+	must(contd_group_destroy(g));
+	cr_assert_eq(contd_fini(), 0);
+}
