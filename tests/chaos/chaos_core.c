@@ -555,6 +555,7 @@ static void act(struct self *me, const struct cont *c);
 /* data: index, and the use above it */
 static void ran(int status, void *data)
 {
+	struct interruption *outer;
 	uint32_t index = (uint32_t)(uintptr_t)data % CONTS, use = (uint32_t)((uintptr_t)data / CONTS), w;
 	struct cont *c = &conts[index];
 	struct self *me = self();
@@ -585,11 +586,15 @@ static void ran(int status, void *data)
 	contd__add(&me->ran, 1);
 	registering = contd__load(&me->registering);
 	contd__store(&me->registering, NONE);
+	/* What a call in the callback runs is that call's look, with a max_poll of its own (contd.h). */
+	outer = me->interruption;
+	me->interruption = NULL;
 	me->depth++;
 	me->frames += !c->as_task;
 	act(me, c);
 	me->frames -= !c->as_task;
 	me->depth--;
+	me->interruption = outer;
 	contd__store(&me->registering, registering);
 	errno = 99; /* a callback's business, and nobody's whom it interrupts */
 	w = contd__xchg(&c->state, STATE(use, RAN));
@@ -1337,14 +1342,18 @@ void chaos_deed(struct chaos_thread *t)
 	struct self *me = &selves[t->number];
 	uint64_t r = choose_at(0);
 	uint32_t before = contd__load(&me->registering);
+	struct interruption *outer = me->interruption;
 
 	if (!contd__load(&running))
 		return;
 	contd__store(&me->registering, NONE);
+	/* In contd's handler before it looks: a completion on an attached thread is an interruption of its own. */
+	me->interruption = NULL;
 	if (r & 3 || !on(C_TASK))
 		complete_some(r >> 8);
 	else
 		do_task(r >> 8, true);
+	me->interruption = outer;
 	contd__store(&me->registering, before);
 }
 
@@ -2113,7 +2122,8 @@ static void complete_few(void)
 		complete_some(choose_at(0));
 }
 
-static void tasks_run(struct self *me, uint32_t ex, const char *who)
+/* drains: what is submitted after the drain has ended is for the next one. */
+static void tasks_run(struct self *me, uint32_t ex, const char *who, bool drains)
 {
 	uint64_t until = chaos_ns() + chaos_bound_ns(3000);
 
@@ -2121,6 +2131,8 @@ static void tasks_run(struct self *me, uint32_t ex, const char *who)
 		while (contd__load(&tasks[i].ex) == ex && (contd__load_acquire(&tasks[i].state) & 7) == ARMED) {
 			chaos_nap(50000);
 			main_runs_pools(me);
+			if (drains)
+				do_drain(me, ex);
 			if (chaos_ns() > until)
 				chaos_wrong("%s has not run task %u of executor %u", who, i, ex);
 		}
@@ -2195,7 +2207,7 @@ static void alone_lent(struct self *me)
 		a.words = false;
 		do_drain(me, ex);
 		expect(me, &a);
-		tasks_run(me, ex, a.who);
+		tasks_run(me, ex, a.who, true);
 	} else {
 		struct alone handler = {
 			.who = "the handler of a lent thread", .since = attached_since, .covers = covers_signal};
@@ -2205,7 +2217,7 @@ static void alone_lent(struct self *me)
 		if (choose_at(2))
 			do_task(choose_at(0), true);
 		expect(me, &a);
-		tasks_run(me, ex, a.who);
+		tasks_run(me, ex, a.who, false);
 		if (steady && who == 1 && selves[1].attached && on(C_ALONE_SIGNAL))
 			expect(me, &handler);
 		contd_executor_stop(executors[ex].ex, 1);
