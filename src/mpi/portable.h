@@ -101,7 +101,8 @@
 	   MPI_Status *status), \
 	  (buf, count, type, dest, sendtag, source, recvtag, comm, status))
 
-#define CONTD_ENDS(X) X(Finalize, (void), ())
+#define CONTD_ENDS(X) \
+	X(Finalize, (void), ())
 
 #define CONTD_INTERCEPTED(X) \
 	CONTD_STARTED(X) \
