@@ -114,7 +114,7 @@ inline arm()
 /* Take what is in the queue, run callbacks: contd__react_sig (src/dispatch/run.c) */
 #define LOOK() queue = 0
 
-/* contd_compute_begin, contd__region_rearm (src/signal/timer.c) */
+/* contd_compute_begin, which calls contd__region_rearm (src/signal/timer.c) */
 inline begin()
 {
 	region = true;

@@ -3,7 +3,7 @@
  * A pull executor: what is submitted is found by a thread that is lent to it and may be asleep, or by an event loop that is
  * told; and who drains it all may destroy the executor: contd__task_hand_over, contd__executor_tell_sig,
  * contd__executor_done_sig (src/dispatch/handover.c), run_some, is_idle, lend, sleep_on, contd_executor_drain, contd_executor_stop,
- * contd_executor_destroy (src/dispatch/executor.c), contd__executor_bury (src/dispatch/group.c).
+ * contd_executor_destroy (src/dispatch/executor.c).
  *
  * check: safety
  * mutant: NO_SECTION safety who submits is in no read-side section: what it tells may be gone
@@ -33,7 +33,7 @@ inline touch()
 	assert(!freed)
 }
 
-inline wake_one()
+inline executor_tell()
 {
 	d_step {
 		touch();
@@ -57,7 +57,7 @@ inline tell()
 			readable = true
 		:: notified -> touch()
 		fi
-	:: !loop && sleepers > 0 -> wake_one()
+	:: !loop && sleepers > 0 -> executor_tell()
 	:: !loop && sleepers == 0 -> touch()
 	fi
 }

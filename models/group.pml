@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life of a group and of its place in the root: struct contd_group's `life` (src/dispatch/group.h), scan_class
- * and contd__group_unpin_sig (src/dispatch/run.c), contd__group_count_down_own_sig, contd_group_destroy and contd__reap (src/dispatch/group.c).
+ * The life of a group and of its place in the root: struct contd_group's `life` (src/dispatch/group.h), scan_root
+ * and contd__group_unpin_sig (src/dispatch/run.c), contd__group_count_down_own_sig (src/dispatch/group.h), contd_group_destroy and contd__reap (src/dispatch/group.c).
  *
  * check: safety
  * optimise
@@ -55,7 +55,7 @@ inline unpin(a)
 }
 
 /* contd__slot_run_taken, contd__slot_run_here, and carried ones: until it is counted down the continuation keeps the group */
-inline run_taken(a, k)
+inline slot_run_taken(a, k)
 {
 	a = address[k];
 	d_step {
@@ -87,7 +87,7 @@ proctype Completer(byte k)
 
 	address[k] != NOBODY;
 	if
-	:: true -> run_taken(a, k); goto end
+	:: true -> slot_run_taken(a, k); goto end
 	:: true
 	fi;
 #ifndef MUTANT_COMPLETER_OUTSIDE
@@ -146,8 +146,8 @@ inline scan_group(a, test)
 	fi
 }
 
-/* scan_class with one place */
-inline scan_class(r)
+/* scan_root with one place */
+inline scan_root(r)
 {
 	if
 	:: !hint
@@ -257,7 +257,7 @@ proctype Scanner()
 	bool got;
 
 	do
-	:: hint -> scan_class(2)
+	:: hint -> scan_root(2)
 	:: ended == 3 && ran[0] == 1 && ran[1] == 1 -> break
 	od
 }
@@ -267,7 +267,7 @@ proctype Scan_once()
 	byte a;
 	bool got;
 
-	scan_class(3)
+	scan_root(3)
 }
 
 /* contd__reap */

@@ -128,14 +128,14 @@ proctype Scanner(byte r)
 	od
 }
 
-inline ready_g()
+inline readyg()
 {
 	outstanding[G]++;
 	mark(G)
 }
 
 /* root_enter_locked first */
-inline ready_h()
+inline readyh()
 {
 	root_of[H] = OPEN;
 	place[OPEN] = H;
@@ -153,8 +153,8 @@ proctype Program()
 	root_of[G] = OWN;
 	place[OWN] = G;
 	if
-	:: true -> ready_g(); ready_h()
-	:: true -> ready_h(); ready_g()
+	:: true -> readyg(); readyh()
+	:: true -> readyh(); readyg()
 	fi
 }
 

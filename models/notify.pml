@@ -45,7 +45,7 @@ bool section, calibrating; /* as well */
 byte ended;
 
 /* contd__notify_sig for one of the records: r; done: somebody will look */
-inline notify_one(r)
+inline interrupt(r)
 {
 	if
 	:: done || tid[r] == 0
@@ -107,11 +107,11 @@ inline notify()
 	/* Whose turn it is may be either. */
 	if
 	:: true ->
-		notify_one(0);
-		notify_one(1)
+		interrupt(0);
+		interrupt(1)
 	:: true ->
-		notify_one(1);
-		notify_one(0)
+		interrupt(1);
+		interrupt(0)
 	fi;
 	done = false
 }
@@ -155,7 +155,7 @@ proctype Record()
 #ifndef MUTANT_EXIT_SILENT
 	if
 	:: ready != 0 ->
-		notify_one(1); /* of record 0 it sees that it is nobody's */
+		interrupt(1); /* of record 0 it sees that it is nobody's */
 		done = false
 	:: else
 	fi;

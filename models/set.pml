@@ -119,7 +119,7 @@ proctype Operation(byte i)
 	ended++
 }
 
-/* recheck_slot, op_recheck; LOOKED_AT is one event */
+/* recheck_slot, op_recheck; SLOT_LOOKED_AT is one event */
 proctype Looker()
 {
 	bool last, mine;

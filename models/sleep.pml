@@ -30,7 +30,7 @@ bool alone;          /* and nobody else does */
 bool daemon_asleep, daemon_in_futex, stop, daemon_ended = true; /* in futex(2) on daemon_asleep */
 
 /* contd__daemon_wake_sig */
-inline daemon_tell()
+inline daemon_wake()
 {
 	if
 	:: daemon_asleep ->
@@ -40,7 +40,7 @@ inline daemon_tell()
 	fi
 }
 
-inline waiter_tell()
+inline wake_sleepers()
 {
 	if
 	:: sleepers ->
@@ -53,9 +53,9 @@ inline waiter_tell()
 /* contd__announce_rcu */
 inline announce()
 {
-	waiter_tell();
+	wake_sleepers();
 	if
-	:: any -> daemon_tell()
+	:: any -> daemon_wake()
 	:: else
 	fi
 }
@@ -115,9 +115,9 @@ proctype Completer()
 proctype Registrar()
 {
 	words++;
-	daemon_tell();
+	daemon_wake();
 #ifndef MUTANT_WORD_SILENT
-	waiter_tell()
+	wake_sleepers()
 #endif
 }
 
@@ -175,7 +175,7 @@ proctype Waiter()
 	/* contd_daemon_stop: end_locked, rouse */
 	stop = true;
 #ifndef MUTANT_STOP_SILENT
-	daemon_tell();
+	daemon_wake();
 #endif
 	daemon_ended
 }

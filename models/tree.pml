@@ -137,7 +137,7 @@ inline claim(got, l, v)
 }
 
 /* run_claimed, contd__slot_finish_sig, contd__group_idle_sig (src/dispatch/run.c) */
-inline run_slot(s, v)
+inline run_claimed(s, v)
 {
 	atomic {
 		ran[s]++;
@@ -163,7 +163,7 @@ inline scan_group(budget, left, got, l, v)
 		if
 		:: got == NONE -> break
 		:: else ->
-			run_slot(got, v);
+			run_claimed(got, v);
 			left--
 		fi
 	od
@@ -188,7 +188,7 @@ inline root_settle()
 }
 
 /* contd__scan_root_sig (src/dispatch/run.c) */
-inline scan_class(budget, left, got, l, v)
+inline scan_root(budget, left, got, l, v)
 {
 	if
 	:: root ->
@@ -267,12 +267,12 @@ up:
 	od
 }
 
-/* contd_poll (src/dispatch/wait.c), or contd__handler and contd__react_sig (src/dispatch/run.c) */
+/* contd_poll (src/dispatch/wait.c), or contd__handler, which calls contd__react_sig (src/dispatch/run.c) */
 proctype Scanner()
 {
 	byte left, got, l, v;
 
-	scan_class(1, left, got, l, v)
+	scan_root(1, left, got, l, v)
 }
 
 init {
