@@ -12,6 +12,7 @@
 #define PAIRS 4
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both; /* on a busy machine one could be through before the other begins */
 static atomic_bool has_turn[2];
 static MPI_Request cr[3]; /* the second one is poll-only; with the third one are messages to oneself */
 static atomic_int attached[3], ran[3], ran_on_other, inside;
@@ -83,6 +84,7 @@ static void *work(void *arg)
 	self = *(int *)arg;
 	mine = messages[self];
 	to_self[self].value = -1;
+	pthread_barrier_wait(&both);
 	for (int i = 0; i < ROUNDS; i++) {
 		for (int k = 0; k < PAIRS; k++) {
 			turn_take();
@@ -126,7 +128,7 @@ int main(int argc, char **argv)
 	cr[0] = check_plain_cr();
 	cr[1] = check_cr("mpi_continue_poll_only", "true", NULL, NULL);
 	cr[2] = check_cr("mpi_continue_enqueue_complete", "true", NULL, NULL);
-	if (pthread_create(&thread, NULL, work, &numbers[1]))
+	if (pthread_barrier_init(&both, NULL, 2) || pthread_create(&thread, NULL, work, &numbers[1]))
 		return 1;
 	work(&numbers[0]);
 	pthread_join(thread, NULL);
