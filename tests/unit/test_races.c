@@ -67,9 +67,11 @@ static struct point points[] = {
 	{"settle_empty"},
 	{"settle_cleared"},
 	{"root_cleared"},
+	{"root_empty"},
 	{"grow_before_chunk"},
 	{"grow_before_limit"},
 	{"publish_pending"},
+	{"count_before_exchange"},
 	{"complete_ready"},
 	{"complete_marked"},
 	{"complete_counted"},
@@ -81,6 +83,7 @@ static struct point points[] = {
 	{"finish_freed"},
 	{"claim_running"},
 	{"scan_pinned"},
+	{"scan_group"},
 	{"event_attached"},
 	{"event_attached_alone"},
 	{"event_before_release"},
@@ -116,6 +119,17 @@ static struct point points[] = {
 	{"executor_sleeps"},
 };
 #define POINTS (sizeof(points) / sizeof(points[0]))
+
+/* Points that the workload here does not pass, and the files whose tests act there. */
+static const struct {
+	const char *name, *file;
+} elsewhere[] = {
+	{"executor_rests", "test_races_move.c"},
+	{"executor_read", "test_races_move.c"},
+	{"tell_held", "test_executor.c"},
+	{"tells_now", "test_executor.c"},
+};
+#define ELSEWHERE (sizeof(elsewhere) / sizeof(elsewhere[0]))
 
 ParameterizedTestParameters(races, interrupted)
 {
@@ -472,7 +486,32 @@ ParameterizedTest(struct point *point, races, interrupted)
 	cr_assert_eq(contd_fini(), (int)(SIDES - ready));
 }
 
-/* The list above is whole: looks into the sources where they are. */
+/* Does the file beside this one name the point? */
+static bool names(const char *file, const char *point)
+{
+	char path[4096], line[512], quoted[64];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%.*s%s", (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__, file);
+	snprintf(quoted, sizeof(quoted), "\"%s\"", point);
+	f = fopen(path, "r");
+	cr_assert_not_null(f, "%s", path);
+	while (!found && fgets(line, sizeof(line), f))
+		found = strstr(line, quoted) != NULL;
+	fclose(f);
+	return found;
+}
+
+static bool is_elsewhere(const char *point)
+{
+	for (unsigned i = 0; i < ELSEWHERE; i++)
+		if (strcmp(elsewhere[i].name, point) == 0)
+			return names(elsewhere[i].file, point);
+	return false;
+}
+
+/* The lists above are whole: looks into the sources where they are. */
 Test(races, every_test_point_is_in_the_list)
 {
 	static const char *const rooms[] = {"rcu", "dispatch", "signal"};
@@ -504,14 +543,14 @@ Test(races, every_test_point_is_in_the_list)
 				*strchr(name, '"') = 0;
 				for (p = 0; p < POINTS && strcmp(points[p].name, name); p++)
 					;
-				cr_assert_lt(p, POINTS, "%s is not tested", name);
+				cr_assert(p < POINTS || is_elsewhere(name), "%s is not tested", name);
 				found++;
 			}
 			fclose(f);
 		}
 		closedir(d);
 	}
-	cr_assert_eq(found, POINTS);
+	cr_assert_eq(found, POINTS + ELSEWHERE);
 }
 
 /* ---------------------------------------------------- the other side, on this thread --- */
