@@ -854,7 +854,7 @@ int MPIX_Continue_get_failed(MPI_Request cr, int *count, void **data)
 
 /* ---------------------------------------------------------------------------------------------- beginning and end --- */
 
-/* contd's queries work only where contd stands before MPI. */
+/* Behind MPI contd sees no call of the program's: its queries do not know all generalized requests. */
 static bool misplaced(void)
 {
 	Dl_info query, test;

@@ -169,6 +169,12 @@ extern uint32_t contd__cr_limited; /* one with a finite max_poll has been made *
 /* life.c: the backend, started; NULL and *errp where it can't be. */
 const struct contd__mpi_backend *contd__mpi_start(int *errp);
 
+/*
+ * The same for who only asks about requests. Where contd cannot work because calls of MPI do not come to it, the portable
+ * backend answers, and contd stays closed: only peek and peek_next may be called then.
+ */
+const struct contd__mpi_backend *contd__mpi_start_asking(int *errp);
+
 /* MPI_Finalize begins; once is enough. */
 void contd__mpi_end(void);
 

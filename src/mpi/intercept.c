@@ -62,24 +62,57 @@ static void find_tool(void *mpi)
 	dlclose(library);
 }
 
+/*
+ * contd stands behind MPI where only a tool is preloaded that is linked with it, and where a plug-in brings it. What it
+ * asks MPI goes to the library that the name PMPI_Test leads to. NULL: there is none.
+ */
+static void *library_before(void)
+{
+	void *found = dlsym(RTLD_DEFAULT, "PMPI_Test");
+	Dl_info own, other;
+
+	if (!found || !dladdr(found, &other) || !dladdr((void *)library_before, &own) ||
+	    other.dli_fbase == own.dli_fbase)
+		return NULL;
+	return dlopen(other.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
 /* Before main and before any MPI call of the program's. */
 __attribute__((constructor)) static void resolve(void)
 {
+	void *library = dlsym(RTLD_NEXT, "PMPI_Test") ? NULL : library_before(), *from = library ? library : RTLD_NEXT;
 	uintptr_t address;
 
 #define RESOLVE(name, parameters, arguments) \
-	next_mpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "MPI_" #name); \
-	contd__next_pmpi.name = (int(*) parameters)dlsym(RTLD_NEXT, "PMPI_" #name);
+	next_mpi.name = (int(*) parameters)dlsym(from, "MPI_" #name); \
+	contd__next_pmpi.name = (int(*) parameters)dlsym(from, "PMPI_" #name);
 	CONTD_INTERCEPTED(RESOLVE)
 	CONTD_ASKED(RESOLVE)
 	CONTD_GENERAL(RESOLVE)
 #undef RESOLVE
+	if (library)
+		dlclose(library); /* the program has it */
 	address = (uintptr_t)contd__next_pmpi.Test;
 	if (!address)
 		return;
 	contd__library_find(&mpi_library, address);
 	contd__library_find(&fortran_library, (uintptr_t)dlsym(RTLD_DEFAULT, "mpi_grequest_start_"));
 	find_tool((void *)address);
+}
+
+/* What to do about it. The caller holds a lock. */
+static const char *not_before(const char *library)
+{
+	static char text[8192];
+	const char *preloaded = getenv("LD_PRELOAD");
+
+	if (!preloaded)
+		preloaded = "";
+	snprintf(text, sizeof(text),
+		 "calls of MPI do not come to contd: link the program itself with contd-mpi, before the MPI library, or "
+		 "preload it: LD_PRELOAD=%s%s%s",
+		 preloaded, *preloaded ? ":" : "", library);
+	return text;
 }
 
 /*
@@ -91,7 +124,7 @@ const char *contd__intercept_refuses(void)
 	void *found = dlsym(RTLD_DEFAULT, "PMPI_Test");
 	Dl_info own, other;
 
-	if (!contd__next_pmpi.Test || !next_mpi.Test)
+	if (!contd__intercept_knows_mpi())
 		return "the MPI library does not stand behind contd: name contd-mpi before it when linking, and let it "
 		       "be a shared "
 		       "library";
@@ -103,8 +136,12 @@ const char *contd__intercept_refuses(void)
 		return NULL;
 	if (found != (void *)contd__next_pmpi.Test)
 		return NULL; /* a tool before us, which goes on to us */
-	return "calls of MPI do not come to contd: link the program itself with contd-mpi, before the MPI library, or "
-	       "preload it (LD_PRELOAD)";
+	return not_before(own.dli_fname);
+}
+
+bool contd__intercept_knows_mpi(void)
+{
+	return contd__next_pmpi.Test && next_mpi.Test;
 }
 
 void contd__intercept_start(void)

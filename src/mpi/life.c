@@ -10,6 +10,7 @@
 #include "mpi/backend.h"
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
+#include "mpi/portable.h"
 #include "mpi/ring.h"
 #include "mpi/sockets.h"
 #include "mpi/template.h"
@@ -26,6 +27,7 @@ static MPI_Request loose_cr[LOOSE_GROUPS] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL,
 static uint32_t driving;                                        /* calls of drive that are under way */
 static int thread_level;
 static int world_rank;
+static uint32_t asks_only; /* see contd__mpi_start_asking */
 enum { NOT_ASKED, MAIN, NOT_MAIN };
 static __thread int is_main __attribute__((tls_model("initial-exec"))); /* is it MPI's main thread? */
 
@@ -183,8 +185,11 @@ static int watch_finalize(void)
 
 /* ---------------------------------------------------------------------------------------------------- the start --- */
 
-/* CONTD_MPI_BACKEND, for tests and for sites that want to be sure: native, portable, or auto. NULL: it can't be. */
-static const struct contd__mpi_backend *choose(void)
+/*
+ * CONTD_MPI_BACKEND, for tests and for sites that want to be sure: native, portable, or auto. NULL: it can't be; with
+ * `asking` asks_only may be set then.
+ */
+static const struct contd__mpi_backend *choose(bool asking)
 {
 	const char *wanted = getenv("CONTD_MPI_BACKEND"), *why = NULL;
 
@@ -213,6 +218,11 @@ static const struct contd__mpi_backend *choose(void)
 	why = contd__mpi_portable.refuses();
 	if (!why)
 		return &contd__mpi_portable;
+	if (asking && contd__portable_asks()) {
+		/* Release: pairs with the acquire in started. */
+		contd__store_release(&asks_only, 1);
+		return NULL;
+	}
 	fprintf(stderr, "contd: %s\n", why);
 	return NULL;
 }
@@ -223,16 +233,16 @@ static void in_child(void)
 	contd__store(&contd__mpi_open, 0);
 }
 
-static int start_locked(void)
+static int start_locked(bool asking)
 {
 	const struct contd__mpi_backend *backend;
 	int rc, flag;
 
 	PMPI_Request_get_status(MPI_REQUEST_NULL, &flag, &contd__status_empty);
 	contd__status_empty.MPI_ERROR = MPI_SUCCESS;
-	backend = choose();
+	backend = choose(asking);
 	if (!backend)
-		return MPI_ERR_OTHER;
+		return asking && contd__load(&asks_only) ? MPI_SUCCESS : MPI_ERR_OTHER;
 	PMPI_Query_thread(&thread_level);
 	PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
 	ask_main();
@@ -258,12 +268,19 @@ static int start_locked(void)
 		return rc;
 	}
 	listen();
-	/* Release: pairs with the acquire in contd__mpi_start. */
+	contd__store(&asks_only, 0);
+	/* Release: pairs with the acquire in started. */
 	contd__store_release(&contd__mpi_open, 1);
 	return MPI_SUCCESS;
 }
 
-const struct contd__mpi_backend *contd__mpi_start(int *errp)
+/* Done, as far as it must be? Acquire: pairs with the releases in start_locked and choose. */
+static bool started(bool asking)
+{
+	return contd__load_acquire(&contd__mpi_open) || (asking && contd__load_acquire(&asks_only));
+}
+
+static const struct contd__mpi_backend *start(bool asking, int *errp)
 {
 	int initialized = 0, finalized = 0;
 
@@ -279,12 +296,11 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp)
 		*errp = contd__mpi_error(MPI_ERR_OTHER);
 		return NULL;
 	}
-	/* Acquire: pairs with the release in start_locked. */
-	if (!contd__load_acquire(&contd__mpi_open)) {
+	if (!started(asking)) {
 		int rc;
 
 		pthread_mutex_lock(&start_lock);
-		rc = contd__mpi_open ? MPI_SUCCESS : start_locked();
+		rc = started(asking) ? MPI_SUCCESS : start_locked(asking);
 		pthread_mutex_unlock(&start_lock);
 		if (rc) {
 			*errp = contd__mpi_error(rc);
@@ -292,7 +308,17 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp)
 		}
 	}
 	ask_main();
-	return contd__mpi;
+	return asking && contd__load(&asks_only) ? &contd__mpi_portable : contd__mpi;
+}
+
+const struct contd__mpi_backend *contd__mpi_start(int *errp)
+{
+	return start(false, errp);
+}
+
+const struct contd__mpi_backend *contd__mpi_start_asking(int *errp)
+{
+	return start(true, errp);
 }
 
 __attribute__((noinline)) static struct contd_group *make_loose(enum contd__loose which)

@@ -788,6 +788,17 @@ static const char *refuses(void)
 	return contd__intercept_refuses();
 }
 
+bool contd__portable_asks(void)
+{
+	MPI_Comm comm;
+
+	if (!contd__intercept_knows_mpi() || PMPI_Comm_dup(MPI_COMM_SELF, &comm))
+		return false;
+	contd__told_start(comm);
+	PMPI_Comm_free(&comm);
+	return !contd__told_forgets();
+}
+
 static int start(int thread_level)
 {
 	char version[MPI_MAX_LIBRARY_VERSION_STRING];

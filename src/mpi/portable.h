@@ -133,8 +133,11 @@ struct contd__next {
 /* intercept.c. The functions behind contd's, by PMPI_ names. */
 extern struct contd__next contd__next_pmpi;
 
-/* NULL, or why calls do not come to contd. */
+/* NULL, or why calls do not come to contd, and what to do. The text lasts until the next call: for life.c, locked. */
 const char *contd__intercept_refuses(void);
+
+/* Are MPI's functions known? They may be where calls do not come to contd. */
+bool contd__intercept_knows_mpi(void);
 
 /* From now on CRs are looked for; or calls go straight on; or, for the native backend, nearly all do. */
 void contd__intercept_start(void);
@@ -148,6 +151,12 @@ extern const struct contd__request_functions contd__portable_plain;
 bool contd__recently_started(MPI_Request request);
 
 /* portable.c */
+
+/*
+ * Where calls do not come to contd, and nothing of contd's was started: may requests be asked about (peek, peek_next)?
+ * Not where MPI tells of a persistent request once only.
+ */
+bool contd__portable_asks(void);
 
 void contd__portable_cr_free(struct contd__cr *cr);
 

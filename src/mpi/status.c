@@ -6,6 +6,7 @@
  */
 #include "mpi/backend.h"
 #include "mpi/calls.h"
+#include "mpi/portable.h"
 #include "mpi/template.h"
 
 enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status)
@@ -28,18 +29,31 @@ static void run(void)
 		contd__run_ready();
 }
 
-/* MPI_SUCCESS: contd works, and progress was attempted; or the error class, told. `others`: the call's own pointers are there. */
-static int begin(int count, const MPI_Request requests[], bool others)
+/*
+ * MPI_SUCCESS: progress was attempted, and *backend can be asked; or the error class, told. `others`: the call's own
+ * pointers are there.
+ */
+static int begin(int count, const MPI_Request requests[], bool others, const struct contd__mpi_backend **backend)
 {
+	bool open = contd__load_acquire(&contd__mpi_open);
 	struct contd__asking asking;
-	int rc = MPI_SUCCESS;
+	int rc = MPI_SUCCESS, flag;
 
-	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(&rc))
-		return rc;
+	if (__builtin_expect(!open, 0)) {
+		*backend = contd__mpi_start_asking(&rc);
+		if (!*backend)
+			return rc;
+		open = contd__load_acquire(&contd__mpi_open);
+	}
 	if (count < 0)
 		return contd__mpi_error(MPI_ERR_COUNT);
 	if (!others || (count && !requests))
 		return contd__mpi_error(MPI_ERR_ARG);
+	if (__builtin_expect(!open, 0)) {
+		contd__next_pmpi.Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+		return MPI_SUCCESS;
+	}
+	*backend = contd__mpi;
 	rc = contd__asking_begin(&asking, (size_t)count, requests);
 	if (rc)
 		return contd__mpi_error(rc);
@@ -66,7 +80,8 @@ static MPI_Status *at(MPI_Status statuses[], int i)
 
 CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[])
 {
-	int rc = begin(count, requests, flag && (!count || usable(statuses)));
+	const struct contd__mpi_backend *backend;
+	int rc = begin(count, requests, flag && (!count || usable(statuses)), &backend);
 
 	if (rc)
 		return rc;
@@ -77,7 +92,7 @@ CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests
 
 		if (!requests[i]) /* zero is no handle in either of the great implementations */
 			return contd__mpi_error(MPI_ERR_REQUEST);
-		seen = contd__mpi->peek(requests[i], status);
+		seen = backend->peek(requests[i], status);
 		if (seen == SEEN_PENDING)
 			return MPI_SUCCESS;
 		if (seen == SEEN_NOTHING && status)
@@ -104,15 +119,16 @@ static int turn(int count)
 CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
 					   MPI_Status *status)
 {
-	int rc = begin(count, requests, index && flag && usable(status)), start, found;
+	const struct contd__mpi_backend *backend;
+	int rc = begin(count, requests, index && flag && usable(status), &backend), start, found;
 	bool active = false;
 
 	if (rc)
 		return rc;
 	start = turn(count);
-	found = contd__mpi->peek_next(requests, start, count, &active, at(status, 0));
+	found = backend->peek_next(requests, start, count, &active, at(status, 0));
 	if (found == count)
-		found = contd__mpi->peek_next(requests, 0, start, &active, at(status, 0));
+		found = backend->peek_next(requests, 0, start, &active, at(status, 0));
 	else
 		start = count;
 	if (found < 0)
@@ -127,13 +143,14 @@ CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests
 CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
 					    MPI_Status statuses[])
 {
-	int rc = begin(incount, requests, outcount && (!incount || (indices && usable(statuses)))), n = 0;
+	const struct contd__mpi_backend *backend;
+	int rc = begin(incount, requests, outcount && (!incount || (indices && usable(statuses))), &backend), n = 0;
 	bool active = false;
 
 	if (rc)
 		return rc;
 	for (int i = 0; i < incount; i++) {
-		i = contd__mpi->peek_next(requests, i, incount, &active, at(statuses, n));
+		i = backend->peek_next(requests, i, incount, &active, at(statuses, n));
 		if (i < 0)
 			return contd__mpi_error(MPI_ERR_REQUEST);
 		if (i < incount)
