@@ -375,13 +375,11 @@ static inline void contd_compute_begin(void)
 /* Without a matching begin it changes nothing; contd_error_text() says so, and a line on stderr, once a process. */
 static inline void contd_compute_end(void)
 {
-	struct contd_tls *tls = &contd__tls;
-
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (__builtin_expect(tls->region == 0, 0))
+	if (__builtin_expect(contd__tls.region == 0, 0))
 		contd__unbalanced(CONTD__END_OF_REGION);
 	else
-		__atomic_store_n(&tls->region, tls->region - 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&contd__tls.region, contd__tls.region - 1, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -399,16 +397,14 @@ static inline void contd_guard_begin(void)
 /* Without a matching begin: as contd_compute_end(). */
 static inline void contd_guard_end(void)
 {
-	struct contd_tls *tls = &contd__tls;
-
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (__builtin_expect(tls->guard == 0, 0)) {
+	if (__builtin_expect(contd__tls.guard == 0, 0)) {
 		contd__unbalanced(CONTD__END_OF_GUARD);
 		return;
 	}
-	tls->guard--;
+	contd__tls.guard--;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (__builtin_expect(__atomic_load_n(&tls->flags, __ATOMIC_RELAXED) & CONTD__TLS_MISSED, 0) && tls->guard == 0)
+	if (__builtin_expect(__atomic_load_n(&contd__tls.flags, __ATOMIC_RELAXED) & CONTD__TLS_MISSED, 0) && contd__tls.guard == 0)
 		contd__guard_pickup();
 }
 

@@ -243,8 +243,8 @@ Test(contexts, in_a_continuation_in_a_region)
 {
 	begin(0);
 	must(contd_thread_attach(NULL));
-	trigger_with(ask);
 	contd_compute_begin();
+	trigger_with(ask);
 	raise_ours();
 	contd_compute_end();
 	as_readme_says(2, "where a handler");
@@ -291,8 +291,9 @@ static void *compute(void *data)
 	(void)data;
 	must(contd_thread_attach(NULL));
 	computes = contd__me;
-	trigger_with(late);
+	/* Made ready in the region: what is ready before it runs in contd_compute_begin(), a call that contd_fini() does not wait for. */
 	contd_compute_begin();
+	trigger_with(late);
 	raise_ours();
 	while (!contd__load_acquire(&fini_is_over))
 		CONTD_RELAX();
