@@ -99,6 +99,7 @@ enum class {
 	C_ALONE_DAEMON,
 	C_ALONE_LENT,
 	C_ALONE_POLL,
+	C_ALONE_WAIT,
 	C_ABANDON,
 	C_END
 };
@@ -145,6 +146,7 @@ static struct chaos_class classes[C_END] = {
 	[C_ALONE_DAEMON] = {"alone-daemon", "the daemon alone must run CONTD_THREAD_ANY groups", 0},
 	[C_ALONE_LENT] = {"alone-lent", "lent threads alone must run a pull executor's work", 0},
 	[C_ALONE_POLL] = {"alone-poll", "polls, the descriptor, tests and waits alone", 0},
+	[C_ALONE_WAIT] = {"alone-wait", "a wait alone must end, once everything of its group is complete", 0},
 	[C_ABANDON] = {"abandon", "leave continuations outstanding when contd ends", 0},
 };
 
@@ -2268,7 +2270,7 @@ static void alone_poll(struct self *me)
 			a.who = "tests";
 			a.step = step_test;
 			expect(me, &a);
-		} else if (group_due(group)) {
+		} else if (on(C_ALONE_WAIT) && group_due(group)) {
 			uint32_t who = 1 + (uint32_t)choose_at(worker_count);
 
 			a.who = "a wait";
