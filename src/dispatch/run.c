@@ -164,7 +164,7 @@ static void kick_region(void)
 
 	if (contd__self.context == CONTEXT_REGION)
 		return; /* inside a scan of the handler's, which goes on */
-	if (tls->flags & CONTD__TLS_ATTACHED && tls->region && contd__self.context == CONTEXT_THREAD) {
+	if (contd__load(&tls->flags) & CONTD__TLS_ATTACHED && tls->region && contd__self.context == CONTEXT_THREAD) {
 		contd__or(&tls->flags, CONTD__TLS_MISSED);
 		contd__guard_pickup();
 		return;
@@ -182,7 +182,7 @@ static void kick_signal(void)
 	struct contd_tls *tls = &contd__tls;
 	const struct contd__signal_ops *ops;
 
-	if (tls->flags & CONTD__TLS_ATTACHED) {
+	if (contd__load(&tls->flags) & CONTD__TLS_ATTACHED) {
 		if (contd__self.context != CONTEXT_THREAD)
 			return; /* inside a scan of the handler's, which goes on */
 		contd__or(&tls->flags, CONTD__TLS_MISSED);
@@ -236,7 +236,7 @@ static void tell_again(uint32_t flags, struct contd_executor *executor)
 		return;
 	}
 	announce(flags);
-	if (contd__tls.flags & CONTD__TLS_ATTACHED && (kicks & KICK_SIGNAL || (kicks && contd__tls.region)))
+	if (contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED && (kicks & KICK_SIGNAL || (kicks && contd__tls.region)))
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED); /* for contd__react_sig() or contd__pickup() */
 	else
 		contd__kick_sig(kicks);
@@ -972,7 +972,7 @@ uint32_t contd__react_under_guard(enum contd__looking how)
 	tls->guard++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ran = contd__react_sig(how);
-	if (ops && tls->flags & CONTD__TLS_ATTACHED)
+	if (ops && contd__load(&tls->flags) & CONTD__TLS_ATTACHED)
 		ops->looked(ran);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	tls->guard--;
@@ -988,7 +988,7 @@ void contd__guard_pickup(void)
 	while (tls->guard == 0 && !contd__self.frame && contd__load(&tls->flags) & CONTD__TLS_MISSED &&
 	       contd__self.context == CONTEXT_THREAD && !contd__reading_sig()) {
 		contd__and(&tls->flags, ~CONTD__TLS_MISSED);
-		if (!(tls->flags & CONTD__TLS_ATTACHED))
+		if (!(contd__load(&tls->flags) & CONTD__TLS_ATTACHED))
 			break;
 		contd__react_under_guard(LOOK);
 	}

@@ -227,7 +227,7 @@ void contd__low_latency_attach(void);
 static inline void contd__low_latency_here(const struct contd_group *group)
 {
 	if (__builtin_expect(contd__load(&group->flags) & CONTD_ASYNC_SIGNAL_SAFE, 0) &&
-	    !(contd__tls.flags & CONTD__TLS_ATTACHED) && contd__load(&contd__low_latency))
+	    !(contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED) && contd__load(&contd__low_latency))
 		contd__low_latency_attach();
 }
 

@@ -265,7 +265,7 @@ static int low_latency(int agent)
 	int level, rc = 0;
 
 	PMPI_Query_thread(&level);
-	if (!(contd__tls.flags & CONTD__TLS_ATTACHED))
+	if (!(contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED))
 		rc = contd_thread_attach(NULL);
 	was_attached = was_attached || rc == 0;
 	if (rc || agent || level < MPI_THREAD_MULTIPLE || contd__dispatch.config.agent == CONTD_AGENT_CALLER)

@@ -121,7 +121,7 @@ static void detach_self(void)
 		return;
 	if (contd__load(&a->tid))
 		record_retire(a);
-	contd__tls.flags = 0;
+	contd__store(&contd__tls.flags, 0);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__me = NULL;
 	record_give_back(a);
@@ -184,7 +184,7 @@ int contd_thread_attach(const struct contd_thread_attr *attr)
 	sigaddset(&ours, S.signal_number);
 	pthread_sigmask(SIG_BLOCK, &ours, NULL);
 	contd__me = a;
-	contd__tls.flags = CONTD__TLS_ATTACHED;
+	contd__store(&contd__tls.flags, CONTD__TLS_ATTACHED);
 	contd__rest_sig(a);
 	contd__store_seq(&a->tid, tid);
 	CONTD_TESTPOINT("attach_published");
@@ -241,7 +241,7 @@ static void give_back(void)
 /* In the child there are no timers, and no thread but this one. */
 static void forked(void)
 {
-	contd__tls.flags = 0;
+	contd__store(&contd__tls.flags, 0);
 	contd__me = NULL;
 	/* An event that is completed here must not notify the parent's threads. */
 	contd__store_release(&contd__dispatch.signal_ops, NULL);

@@ -55,7 +55,7 @@ static void pass_on(int signo, siginfo_t *info, void *context)
 /* Is the thread attached? Then contd_fini() on another one waits for the end of this. */
 static bool enter(struct contd__attached *me)
 {
-	if (!(contd__tls.flags & CONTD__TLS_ATTACHED) || !me)
+	if (!(contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED) || !me)
 		return false;
 	contd__store_seq(&me->inside, 1);
 	if (contd__load_seq(&me->tid))
