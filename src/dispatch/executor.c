@@ -32,6 +32,14 @@ static bool has_tasks(const struct contd_executor *ex, unsigned p)
 	return contd__load_seq(&ex->task[p]) || contd__load_seq(&ex->first[p]);
 }
 
+static bool any_tasks(const struct contd_executor *ex)
+{
+	for (unsigned p = 0; p < PRIORITIES; p++)
+		if (has_tasks(ex, p))
+			return true;
+	return false;
+}
+
 static bool has_some(const struct contd_executor *ex, unsigned p)
 {
 	return has_tasks(ex, p) || contd__load_seq(&ex->root[p].top);
@@ -223,10 +231,6 @@ int contd_executor_destroy(struct contd_executor *ex)
 	if (contd__is_live()) {
 		contd__thread_ensure();
 		contd__reap(true);
-	} else {
-		/* contd_fini() has freed its groups; what was ready in them will never run. */
-		for (unsigned p = 0; p < PRIORITIES; p++)
-			contd__store_seq(&ex->root[p].top, 0);
 	}
 	if (contd__load_seq(&ex->groups))
 		return contd__fail(
@@ -236,7 +240,9 @@ int contd_executor_destroy(struct contd_executor *ex)
 		return contd__fail(
 			-EBUSY,
 			"contd_executor_destroy: threads are lent to it: contd_executor_stop(), and let them return");
-	if (!is_idle(ex))
+	/* A root without groups may still be marked, for nothing: by a completer whose continuation another mark has run, or before
+	 * contd_fini() freed them. */
+	if (any_tasks(ex) || IN_HAND_NOW(contd__load_seq(&ex->in_hand)) != 0)
 		return contd__fail(-EBUSY,
 				   "contd_executor_destroy: something is queued or runs: contd_executor_drain()");
 	if (ex->flags & CONTD_EXECUTOR_MPI)

@@ -908,7 +908,7 @@ static void do_test(struct self *me, uint32_t group)
 		reported_complete(group, &s, "contd_group_test");
 }
 
-static void do_wait(struct self *me, uint32_t group, int64_t ns)
+static int do_wait(struct self *me, uint32_t group, int64_t ns)
 {
 	struct grec *g = &groups[group];
 	struct testing t = {group, INT32_MAX, me->testing};
@@ -924,6 +924,7 @@ static void do_wait(struct self *me, uint32_t group, int64_t ns)
 		chaos_wrong("contd_group_wait is %d: %s", rc, contd_error_text());
 	if (rc == 0)
 		reported_complete(group, &s, "contd_group_wait");
+	return rc;
 }
 
 static void do_group_create(uint64_t r)
@@ -1843,6 +1844,24 @@ static void operate(struct self *me)
 
 static uint32_t epoch_of_threads; /* goes up when operations begin */
 
+static void wait_does_not_end(uint32_t group)
+{
+	const struct grec *g = &groups[group];
+
+	for (uint32_t i = 0; i < CONTS; i++) {
+		const struct cont *c = &conts[i];
+
+		if (contd__load(&c->group) == group && (contd__load(&c->state) & 7) != FREE)
+			fprintf(stderr, "continuation %u: %s, busy %u, todo %#x, kind %u, executor %d\n", i,
+				state_name[c->state & 7], c->busy, c->todo, c->kind, (int)c->ex);
+	}
+	chaos_wrong("a wait for group %u does not end: executor %d, flags %#x, max_poll %d, %u outstanding, top %#llx, "
+		    "%u registered, %u returned, %u ended, %u and %u cancellations",
+		    group, (int)g->ex, g->flags, g->max_poll, contd_group_outstanding(g->g),
+		    (unsigned long long)g->g->table.top, g->begun, g->returned, g->ended, g->cancels_begun,
+		    g->cancels_ended);
+}
+
 static void obey(struct self *me, enum order order)
 {
 	uint32_t of = contd__load(&me->order_of);
@@ -1884,7 +1903,8 @@ static void obey(struct self *me, enum order order)
 		}
 		break;
 	case O_WAIT:
-		do_wait(me, of, (int64_t)chaos_bound_ns(10000));
+		if (do_wait(me, of, (int64_t)chaos_bound_ns(5000)))
+			wait_does_not_end(of);
 		while (contd__load(&me->order) == O_WAIT)
 			chaos_nap(50000);
 		break;

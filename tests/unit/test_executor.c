@@ -1057,7 +1057,8 @@ Test(executor, bad_input)
 	must_fail(contd_group_set_executor(g, NULL), EBUSY);
 	must(contd_event_complete(&e[0], 0));
 	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
-	attr = (struct contd_executor_attr){.size = sizeof(attr), .flags = CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI};
+	attr = (struct contd_executor_attr){.size = sizeof(attr),
+					    .flags = CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI};
 	must(contd_executor_create(&attr, &mpi));
 	must(contd_executor_destroy(mpi));
 	end();
@@ -1239,6 +1240,36 @@ static void from_all_sides(bool tasks)
 	for (unsigned n = 0; n < THREADS; n++)
 		cr_assert_eq(pthread_join(lent_to[n], NULL), 0);
 	end();
+}
+
+static struct contd_event late[2];
+static struct tally late_ran[2];
+
+static void another_runs_both(const char *point)
+{
+	if (strcmp(point, "mark_top") != 0)
+		return;
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	must(contd_event_complete(&late[1], 0));
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 2);
+}
+
+/* The first completer's last mark comes when its continuation has run: it stands for nothing. */
+Test(executor, destroyed_after_a_mark_for_nothing)
+{
+	begin_pull(0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct contd_event *list[1] = {&late[i]};
+
+		must(contd_event_continue(1, list, tally_cb, &late_ran[i], g, NULL));
+	}
+	__atomic_store_n(&contd__testpoint_hook, another_runs_both, __ATOMIC_RELEASE);
+	must(contd_event_complete(&late[0], 0));
+	cr_assert_null(__atomic_load_n(&contd__testpoint_hook, __ATOMIC_ACQUIRE));
+	cr_assert_eq(contd_group_outstanding(g), 0);
+	must(contd_group_destroy(g));
+	must(contd_executor_destroy(ex));
+	cr_assert_eq(contd_fini(), 0);
 }
 
 /* contd_fini() drops what is ready and never ran; the executor it was for can be destroyed then. */
