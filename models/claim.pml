@@ -14,6 +14,8 @@
  * mutant: CANCEL_NO_HOLD safety a canceller has no hold of its own while it takes events back
  * mutant: CANCEL_FREES safety a cancelled slot is freed without waiting for completers under way
  * mutant: NO_GENERATION safety a canceller does not compare the generation
+ * mutant: FREES_UNMARKED safety a canceller frees what was ready without having cleared its bit
+ * mutant: KEEPS_ANOTHERS_BIT safety a canceller that has cleared the bit of another continuation does not set it again
  * mutant: COUNT_FIRST safety a completer counts and exchanges the event's word afterwards
  *
  * The application attaches continuation A to event 0, then B to event 1, in the first slot that is free: in A's,
@@ -265,6 +267,26 @@ active proctype Canceller() provided (stopped != _pid)
 		fi
 #else
 		count(A, handle_slot, handle_generation, taken + 1)
+#endif
+	:: was == READY ->
+		/* free_withdrawn_rcu (src/dispatch/group.c) */
+#ifdef MUTANT_FREES_UNMARKED
+		finish(handle_slot)
+#else
+		if
+		:: d_step { marked[handle_slot] -> marked[handle_slot] = false }
+			if
+			:: d_step { state[handle_slot] == CANCELLED -> skip }
+				finish(handle_slot)
+			:: else ->
+#ifndef MUTANT_KEEPS_ANOTHERS_BIT
+				marked[handle_slot] = true
+#else
+				skip
+#endif
+			fi
+		:: else
+		fi
 #endif
 	:: else
 	fi;

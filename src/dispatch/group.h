@@ -191,7 +191,7 @@ void contd__leave_sig(bool reader);
 
 /*
  * Withdraw: 1 if it was PENDING (then the caller takes it from its events and counts those it took, and one more for
- * itself, with contd__slot_event_done_sig), 0 if it was READY (whoever claims it frees it), -EALREADY.
+ * itself, with contd__slot_event_done_sig), 0 if it was READY (whoever clears its bit frees it), -EALREADY.
  */
 CONTD_INTERNAL_API int contd__slot_withdraw_sig(struct contd__slot *s, uint32_t generation);
 

@@ -109,6 +109,15 @@ void contd__table_mark_sig(struct contd__table *t, uint32_t index)
 	contd__table_mark_leaf_sig(t, index, 1ull << (index & 63));
 }
 
+bool contd__table_unmark_sig(struct contd__table *t, uint32_t index)
+{
+	struct contd__branch *b = contd__load_acquire(&t->branch[index >> 18]);
+	struct contd__chunk *c = contd__load_acquire(&b->chunk[index >> 12 & 63]);
+	uint64_t bit = 1ull << (index & 63);
+
+	return contd__and(&c->leaf[index >> 6 & 63], ~bit) & bit;
+}
+
 /* Clear the hint for an empty word, and look again. */
 static inline void settle(struct contd__table *t, uint64_t *word, unsigned bit, const uint64_t *below, uint32_t index)
 {

@@ -2253,6 +2253,9 @@ static void alone_lent(struct self *me)
 /* All of the group's own will come, with nobody's help. */
 static bool group_due(uint32_t group)
 {
+	/* Cancelled between its becoming ready and its bit, one is outstanding until a lent thread comes by. */
+	if (is_pull(groups[group].ex) && contd__load(&groups[group].cancels_begun))
+		return false;
 	for (uint32_t i = 0; i < CONTS; i++) {
 		const struct cont *c = &conts[i];
 

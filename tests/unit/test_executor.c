@@ -825,6 +825,7 @@ Test(executor, cancelled)
 	must(contd_event_complete(&e[0], 0));
 	must(contd_cancel(handle[0]));
 	cr_assert_null(contd_executor_take(ex));
+	cr_assert_eq(contd_group_outstanding(g), 1);
 	must(contd_event_complete(&e[1], 0));
 	work = contd_executor_take(ex);
 	must_fail(contd_cancel(handle[1]), EALREADY);
@@ -832,6 +833,22 @@ Test(executor, cancelled)
 	cr_assert_eq(runs(&t[0]), 0);
 	cr_assert_eq(runs(&t[1]), 1);
 	end();
+}
+
+/* What was ready and is cancelled is not outstanding, though no thread is lent. */
+Test(executor, cancelled_with_nobody_lent)
+{
+	struct contd_handle handle;
+
+	begin_pull(0);
+	must(contd_event_continue(1, es[0], tally_cb, &t[0], g, &handle));
+	must(contd_event_complete(&e[0], 0));
+	must(contd_cancel(handle));
+	must(contd_group_wait(g, 0));
+	must(contd_group_destroy(g));
+	must(contd_executor_destroy(ex));
+	cr_assert_eq(contd_fini(), 0);
+	cr_assert_eq(runs(&t[0]), 0);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- push --- */

@@ -90,6 +90,7 @@ static struct point points[] = {
 	{"event_before_exchange"},
 	{"event_exchanged"},
 	{"cancel_withdrawn"},
+	{"cancel_unmarked"},
 	{"chain_waiting"},
 	{"word_before_live"},
 	{"word_holds"},
@@ -724,6 +725,42 @@ Test(races, slot_used_anew_while_it_is_cancelled)
 	must(contd_cancel(h1));
 	must(contd_event_complete(&e2, 0));
 	end(0, 1, 0);
+}
+
+/* A scan frees what was ready, and the slot, with its bit, is another continuation's by the time the canceller comes to it. */
+static void scan_and_make_ready(void)
+{
+	cr_assert_eq(contd_poll(0), 0, "cancelled");
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
+	must(contd_event_complete(&e2, 0));
+}
+
+Test(races, slot_ready_anew_while_it_is_cancelled)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	must(contd_event_complete(&e1, 0));
+	hook_at("cancel_withdrawn", scan_and_make_ready, 1);
+	must(contd_cancel(h1));
+	cr_assert_eq(contd_poll(0), 1);
+	end(0, 1, 0);
+}
+
+/* Nobody can scan it while the canceller has the bit; after it, somebody does. */
+static void scan_in_vain(void)
+{
+	cr_assert_eq(contd_poll(0), 0);
+}
+
+Test(races, scanned_while_it_is_cancelled)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	must(contd_event_complete(&e1, 0));
+	hook_at("cancel_unmarked", scan_in_vain, 1);
+	must(contd_cancel(h1));
+	cr_assert_eq(contd_group_outstanding(g), 0);
+	end(0, 0, 0);
 }
 
 static uint64_t word1, word2;
