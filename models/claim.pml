@@ -6,7 +6,7 @@
  * check: safety
  * compile: -DNOREDUCE
  * optimise
- * unreached: 4: B is not cancelled, and a canceller makes nothing ready
+ * unreached: 13: B is not cancelled, and a canceller makes nothing ready
  * mutant: NO_HOLD safety a continuation is published without the hold of the call that registers it
  * mutant: MARK_FIRST safety the ready bit is set before the state is READY
  * mutant: BIT_SPLIT safety the ready bit is claimed by a load and a store
@@ -16,6 +16,7 @@
  * mutant: NO_GENERATION safety a canceller does not compare the generation
  * mutant: FREES_UNMARKED safety a canceller frees what was ready without having cleared its bit
  * mutant: KEEPS_ANOTHERS_BIT safety a canceller that has cleared the bit of another continuation does not set it again
+ * mutant: NO_LOOK safety who marks a slot does not look whether it has been cancelled
  * mutant: COUNT_FIRST safety a completer counts and exchanges the event's word afterwards
  *
  * The application attaches continuation A to event 0, then B to event 1, in the first slot that is free: in A's,
@@ -65,14 +66,45 @@ byte ended;
 byte stopped; /* the process on whose thread the handler runs; 0: none */
 
 /* contd__slot_finish_sig (src/dispatch/run.c), contd__slot_free_sig (src/rcu/table.c) */
+inline finish_now(s)
+{
+	generation[s]++;
+	state[s] = FREE;
+	owner[s] = NOBODY;
+	on_stack[s] = true;
+	outstanding--
+}
+
 inline finish(s)
 {
 	d_step {
-		generation[s]++;
-		state[s] = FREE;
-		owner[s] = NOBODY;
-		on_stack[s] = true;
-		outstanding--
+		finish_now(s)
+	}
+}
+
+/*
+ * contd__slot_withdrawn_rcu (src/dispatch/run.c); uses last, which is 0. B is not cancelled: once its bit is set again its
+ * state need not be looked at.
+ */
+inline withdrawn(s)
+{
+	d_step {
+		last = marked[s];
+		marked[s] = false
+	}
+	d_step {
+		if
+		:: last && state[s] == CANCELLED ->
+			finish_now(s);
+			last = 0
+		:: else
+		fi
+	}
+	d_step {
+#ifndef MUTANT_KEEPS_ANOTHERS_BIT
+		marked[s] = marked[s] || last;
+#endif
+		last = 0
 	}
 }
 
@@ -101,7 +133,16 @@ inline count(c, s, g, n)
 	if
 	:: atomic { last == 1 -> last = 0 }
 #ifndef MUTANT_MARK_FIRST
-		marked[s] = true
+		marked[s] = true;
+#endif
+#ifdef MUTANT_NO_LOOK
+		skip
+#else
+		/* contd__slot_mark_sig (src/dispatch/run.c) */
+		if
+		:: state[s] == CANCELLED -> withdrawn(s)
+		:: else
+		fi
 #endif
 	:: atomic { last == 2 -> last = 0; finish(s) }
 	:: last == 0
@@ -269,24 +310,10 @@ active proctype Canceller() provided (stopped != _pid)
 		count(A, handle_slot, handle_generation, taken + 1)
 #endif
 	:: was == READY ->
-		/* free_withdrawn_rcu (src/dispatch/group.c) */
 #ifdef MUTANT_FREES_UNMARKED
 		finish(handle_slot)
 #else
-		if
-		:: d_step { marked[handle_slot] -> marked[handle_slot] = false }
-			if
-			:: d_step { state[handle_slot] == CANCELLED -> skip }
-				finish(handle_slot)
-			:: else ->
-#ifndef MUTANT_KEEPS_ANOTHERS_BIT
-				marked[handle_slot] = true
-#else
-				skip
-#endif
-			fi
-		:: else
-		fi
+		withdrawn(handle_slot)
 #endif
 	:: else
 	fi;
@@ -306,7 +333,10 @@ inline claim(s)
 	marked[s] = false;
 #else
 	if
-	:: d_step { marked[s] -> marked[s] = false }
+	:: d_step {
+		marked[s] -> marked[s] = false;
+		assert(state[s] != CANCELLED || ended < 5) /* when all have ended no cancelled one is left for a scan */
+	}
 #endif
 #ifdef MUTANT_CLAIM_SPLIT
 		go = (state[s] == READY);

@@ -296,25 +296,6 @@ uint32_t contd_group_outstanding(const struct contd_group *group)
 
 /* ----------------------------------------------------------------------------------------------- registering, cancelling */
 
-/*
- * s was READY and is CANCELLED; who clears its bit frees it. It is done here, or it would be outstanding until somebody
- * scans who may. Where a scan has been faster the slot may be another continuation's by now, and so the bit: that one is
- * marked again. Where the completer has not set the bit yet a scan finds it later.
- */
-static void free_withdrawn_rcu(struct contd_group *g, struct contd__slot *s)
-{
-	if (!contd__table_unmark_sig(&g->table, s->index))
-		return;
-	CONTD_TESTPOINT("cancel_unmarked");
-	/* Nobody else can take it, or free it, while its bit is here. */
-	if (SLOT_STATE(contd__load_acquire(&s->state)) == SLOT_CANCELLED) {
-		contd__slot_finish_sig(g, s);
-		return;
-	}
-	contd__table_mark_sig(&g->table, s->index);
-	contd__announce_rcu(g);
-}
-
 int contd_cancel(struct contd_handle handle)
 {
 	struct contd__slot *s = handle.slot;
@@ -341,7 +322,7 @@ int contd_cancel(struct contd_handle handle)
 	CONTD_COUNT(cancelled, 1);
 	CONTD_TESTPOINT("cancel_withdrawn");
 	if (rc == 0) {
-		free_withdrawn_rcu(s->group, s);
+		contd__slot_withdrawn_rcu(s->group, s);
 		contd__leave_sig(reader);
 		return 0;
 	}

@@ -191,9 +191,15 @@ void contd__leave_sig(bool reader);
 
 /*
  * Withdraw: 1 if it was PENDING (then the caller takes it from its events and counts those it took, and one more for
- * itself, with contd__slot_event_done_sig), 0 if it was READY (whoever clears its bit frees it), -EALREADY.
+ * itself, with contd__slot_event_done_sig), 0 if it was READY (then contd__slot_withdrawn_rcu), -EALREADY.
  */
 CONTD_INTERNAL_API int contd__slot_withdraw_sig(struct contd__slot *s, uint32_t generation);
+
+/* Free a slot that was READY when it was withdrawn, unless somebody else does. Between enter and leave, since before that. */
+void contd__slot_withdrawn_rcu(struct contd_group *g, struct contd__slot *s);
+
+/* Mark a READY slot, or free it if it has been withdrawn since it became READY. Between enter and leave, or with a pin. */
+void contd__slot_mark_sig(struct contd_group *g, struct contd__slot *s);
 
 /* Frees a slot that nobody else will touch, and which keeps the group until then, and counts down. */
 void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s);

@@ -120,7 +120,7 @@ static int ready_again(struct contd_group *g, struct contd__slot *s)
 	contd__store(&g->executor->rests_till, contd__ticks() + (uint64_t)(REST_NS * D.ticks_per_ns));
 	/* Release: as contd__slot_publish_sig. */
 	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
-	contd__table_mark_sig(&g->table, s->index);
+	contd__slot_mark_sig(g, s);
 	return -1;
 }
 

@@ -432,6 +432,37 @@ int contd__slot_withdraw_sig(struct contd__slot *s, uint32_t generation)
 	return -EALREADY;
 }
 
+/*
+ * s was READY and is CANCELLED: whoever clears its bit frees it. Left to a scan, it would be outstanding until somebody comes
+ * who may run the group's continuations. So the canceller tries to clear the bit. If there is none, either a scan was faster
+ * and frees the slot, or the bit is not set yet: then whoever sets it calls this. Dekker: the state is CANCELLED, then the bit
+ * is cleared; the bit is set, then the state is looked at.
+ */
+void contd__slot_withdrawn_rcu(struct contd_group *g, struct contd__slot *s)
+{
+	while (contd__table_unmark_sig(&g->table, s->index)) {
+		CONTD_TESTPOINT("cancel_unmarked");
+		/* Nobody else can take it, or free it, while its bit is here. */
+		if (SLOT_STATE(contd__load_seq(&s->state)) == SLOT_CANCELLED) {
+			contd__slot_finish_sig(g, s);
+			return;
+		}
+		/* A scan was faster, and the bit is that of the slot's next continuation, which may be cancelled by now, too. */
+		contd__table_mark_sig(&g->table, s->index);
+		contd__announce_rcu(g);
+		if (SLOT_STATE(contd__load_seq(&s->state)) != SLOT_CANCELLED)
+			return;
+	}
+}
+
+void contd__slot_mark_sig(struct contd_group *g, struct contd__slot *s)
+{
+	contd__table_mark_sig(&g->table, s->index);
+	/* After the mark; partner: contd__slot_withdraw_sig(). */
+	if (__builtin_expect(SLOT_STATE(contd__load_seq(&s->state)) == SLOT_CANCELLED, 0))
+		contd__slot_withdrawn_rcu(g, s);
+}
+
 int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint32_t n)
 {
 	struct contd_group *g = s->group;
@@ -439,7 +470,7 @@ int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint3
 
 	CONTD_TESTPOINT("complete_ready");
 	if (ready) {
-		contd__table_mark_sig(&g->table, s->index);
+		contd__slot_mark_sig(g, s);
 		CONTD_TESTPOINT("complete_marked");
 		contd__announce_rcu(g);
 	}
@@ -452,6 +483,14 @@ static void mark_all(struct contd__marks *m)
 
 	contd__table_mark_leaf_sig(&m->group->table, m->leaf << 6, m->bits);
 	CONTD_TESTPOINT("complete_leaf_marked");
+	/* As in contd__slot_mark_sig(). */
+	for (uint64_t bits = m->bits; bits; bits &= bits - 1) {
+		uint32_t index = m->leaf << 6 | (uint32_t)__builtin_ctzll(bits);
+		struct contd__slot *s = contd__table_slot(&m->group->table, index);
+
+		if (__builtin_expect(SLOT_STATE(contd__load_seq(&s->state)) == SLOT_CANCELLED, 0))
+			contd__slot_withdrawn_rcu(m->group, s);
+	}
 	/* After they were counted, as in contd_event_complete(). */
 	f = contd__load_seq(&m->group->flags);
 	if (f & GROUP_PULL) {
@@ -509,7 +548,7 @@ uint32_t contd__word_holds_sig(struct contd__slot *s, uint32_t generation)
 		struct contd_group *g = s->group;
 		uint32_t flags;
 
-		contd__table_mark_sig(&g->table, s->index);
+		contd__slot_mark_sig(g, s);
 		/* After it was counted, as in contd__announce_rcu(). */
 		flags = contd__load_seq(&g->flags);
 		if (flags & GROUP_PULL)
@@ -647,7 +686,7 @@ static void put_back(struct contd_group *g, struct contd__slot *s)
 
 	/* Release: as contd__slot_publish_sig. */
 	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
-	contd__table_mark_sig(&g->table, s->index);
+	contd__slot_mark_sig(g, s);
 	contd__announce_rcu(g);
 	contd__leave_sig(reader);
 }

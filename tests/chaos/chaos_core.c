@@ -1970,8 +1970,7 @@ static bool due(const struct cont *c)
 	if (c->kind == ON_GROUP) {
 		const struct grec *a = &groups[c->awaited];
 
-		/* One that was ready when it was cancelled is outstanding until a scan of its own group comes by. */
-		return contd__load_seq(&a->begun) == contd__load_seq(&a->ended) && !contd__load_seq(&a->cancels_begun);
+		return contd__load_seq(&a->begun) == contd__load_seq(&a->ended);
 	}
 	return true;
 }
@@ -2253,9 +2252,6 @@ static void alone_lent(struct self *me)
 /* All of the group's own will come, with nobody's help. */
 static bool group_due(uint32_t group)
 {
-	/* Cancelled between its becoming ready and its bit, one is outstanding until a lent thread comes by. */
-	if (is_pull(groups[group].ex) && contd__load(&groups[group].cancels_begun))
-		return false;
 	for (uint32_t i = 0; i < CONTS; i++) {
 		const struct cont *c = &conts[i];
 
@@ -2319,7 +2315,6 @@ static void sweep(struct self *me)
 			lend(me, live_executor[k], 0, 0);
 }
 
-/* A cancelled continuation that was ready is outstanding until somebody finds that. */
 static void nothing_outstanding(struct self *me)
 {
 	uint64_t until = chaos_ns() + chaos_bound_ns(5000);

@@ -55,6 +55,28 @@ Test(cancel, ready_never_runs)
 	cr_assert_eq(contd_fini(), 0);
 }
 
+/* What waits for a group whose last continuation is cancelled when it is ready runs, though nobody tests the group. */
+Test(cancel, ready_is_outstanding_no_more)
+{
+	struct contd_event e = CONTD_EVENT_INIT, *es[] = {&e};
+	struct contd_group *poll_only, *waiting;
+	struct contd_handle h;
+	struct tally t = {0}, after = {0};
+
+	start(CONTD_AGENT_CALLER);
+	poll_only = group_new(CONTD_POLL_ONLY, 0);
+	waiting = group_new(0, 0);
+	must(contd_event_continue(1, es, tally_cb, &t, poll_only, &h));
+	must(contd_group_continue(poll_only, tally_cb, &after, waiting, NULL));
+	must(contd_event_complete(&e, 0));
+	must(contd_cancel(h));
+	cr_assert_eq(contd_group_outstanding(poll_only), 0);
+	must(contd_group_wait(waiting, 1000000000));
+	cr_assert_eq(runs(&after), 1);
+	cr_assert_eq(runs(&t), 0);
+	cr_assert_eq(contd_fini(), 0);
+}
+
 static struct contd_handle self_handle;
 static int self_rc;
 

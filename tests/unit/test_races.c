@@ -559,7 +559,7 @@ Test(races, every_test_point_is_in_the_list)
 static struct contd_event e1, e2, e3;
 static struct contd_event *es1[] = {&e1}, *es2[] = {&e2}, *es3[] = {&e3};
 static struct contd_group *g, *g2, *g3;
-static struct contd_handle h1;
+static struct contd_handle h1, h2;
 static struct tally t1, t2, t3;
 static int act_rc;
 
@@ -656,6 +656,68 @@ Test(races, cancelled_when_marked)
 	hook_at("mark_leaf", cancel_h1, 1);
 	must(contd_event_complete(&e1, 0));
 	cr_assert_eq(act_rc, 0);
+	end(0, 0, 0);
+}
+
+/* Nobody scans: what was ready is outstanding no more when it has been cancelled, wherever the one is who marks it. */
+static void cancelled_unscanned(const char *point)
+{
+	struct contd_event *both[] = {&e1, &e2};
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(CONTD_POLL_ONLY, 0);
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
+	hook_at(point, cancel_h1, 1);
+	if (strcmp(point, "complete_ready") == 0)
+		must(contd_event_complete(&e1, 0));
+	else
+		contd__events_complete_sig(both, 2);
+	if (!contd_event_is_complete(&e2))
+		must(contd_event_complete(&e2, 0));
+	cr_assert_eq(act_rc, 0);
+	cr_assert_eq(contd_group_outstanding(g), 1, "%s: %u", point, contd_group_outstanding(g));
+	must(contd_group_wait(g, PATIENCE_SECONDS * 1000000000ll));
+	end(0, 1, 0);
+}
+
+Test(races, cancelled_unscanned_when_ready)
+{
+	cancelled_unscanned("complete_ready");
+}
+
+Test(races, cancelled_unscanned_when_counted)
+{
+	cancelled_unscanned("complete_counted");
+}
+
+Test(races, cancelled_unscanned_when_marked_together)
+{
+	cancelled_unscanned("complete_leaf_marked");
+}
+
+/* The canceller meets the slot's next continuation, and that one is cancelled while its bit is here. */
+static void scan_and_cancel_the_next(const char *name)
+{
+	if (strcmp(name, "cancel_withdrawn") == 0 && hook_hits++ == 0) {
+		cr_assert_eq(contd_poll(0), 0, "cancelled");
+		must(contd_event_continue(1, es2, tally_cb, &t2, g, &h2));
+		cr_assert_eq(h2.slot, h1.slot);
+		must(contd_event_complete(&e2, 0));
+	} else if (strcmp(name, "cancel_unmarked") == 0 && hook_hits == 1) {
+		must(contd_cancel(h2));
+	}
+}
+
+Test(races, next_one_cancelled_while_its_bit_is_away)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	must(contd_event_complete(&e1, 0));
+	hook_limit = 2;
+	contd__store_release(&contd__testpoint_hook, scan_and_cancel_the_next);
+	must(contd_cancel(h1));
+	cr_assert_eq(contd_group_outstanding(g), 0);
 	end(0, 0, 0);
 }
 
