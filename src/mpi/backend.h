@@ -13,6 +13,7 @@
  *  status.c             status queries, for both
  *  life.c               which backend; from the first call to MPI_Finalize
  *  finalize.[ch]        what is outstanding then
+ *  job.[ch]             whether contd is part of every process
  *  settings.c draft.c revised.c   info keys, and the two interfaces
  */
 #ifndef CONTD_MPI_BACKEND_H

@@ -12,16 +12,15 @@
 #include "mpi/calls.h"
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
+#include "mpi/job.h"
 #include "mpi/portable.h"
+#include "mpi/template.h"
 
 #define SECOND 1000000000ull
 #define QUIET_TOGETHER (SECOND / 4) /* every process is in MPI_Finalize, and so long nothing has completed here */
-#define QUIET_ALONE SECOND          /* the same, where the others are not waited for */
-#define PATIENCE_IDLE \
-	(20 * SECOND)           /* for the others, with nothing outstanding here: MPI itself goes on waiting for them */
-#define PATIENCE (300 * SECOND) /* and with something */
-#define HINT (10 * SECOND)      /* after that it is said what is waited for */
-#define NAP 50000               /* nanoseconds between looks, with nothing outstanding */
+#define QUIET_ALONE SECOND          /* the same, if the others are not waited for */
+#define HINT (10 * SECOND)          /* after that it is said what is waited for */
+#define NAP 50000                   /* nanoseconds between looks, with nothing outstanding */
 
 static uint64_t now(void)
 {
@@ -34,14 +33,14 @@ static uint64_t now(void)
 /* -------------------------------------------------------------------------------------------------------- driving --- */
 
 /*
- * MPI works on pending operations until every process has called MPI_Finalize, and so does contd: a nonblocking
- * barrier tells. Every process that is linked with contd takes part, also one that has never used it.
- * CONTD_FINALIZE=alone is for jobs in which some processes are without contd; Open MPI says how many programs a job
- * consists of, and with more than one that is assumed.
+ * MPI works on pending operations until every process has called MPI_Finalize, and so does contd: a nonblocking barrier tells.
+ * Every process takes part, also one that has never used contd, for MPI_Finalize would wait as long. A barrier that one process
+ * does not know of never ends, and so there is none unless it is known that contd is part of every process.
+ * CONTD_FINALIZE says so (together), or says that it is not (alone).
  */
-static bool wants_others(void)
+static bool wants_others(int size)
 {
-	const char *wanted = getenv("CONTD_FINALIZE"), *programs = getenv("OMPI_NUM_APP_CTX");
+	const char *wanted = getenv("CONTD_FINALIZE");
 
 	if (wanted && strcmp(wanted, "together") == 0)
 		return true;
@@ -49,32 +48,45 @@ static bool wants_others(void)
 		return false;
 	if (wanted && *wanted)
 		fprintf(stderr, "contd: CONTD_FINALIZE=%s: must be together or alone\n", wanted);
-	return !programs || atoi(programs) <= 1;
+	return contd__mpi_everywhere(size);
 }
 
-/* The others, as far as they are waited for. */
+/* The others, if they are waited for. */
 struct others {
 	MPI_Request barrier; /* MPI_REQUEST_NULL: all are there, or not waited for */
-	MPI_Errhandler handler;
 	bool asked;
 };
+
+/* Without it the others are not waited for, and no more. No continuation runs meanwhile, whose errors would be told nobody. */
+static int begin_barrier(MPI_Request *barrier)
+{
+	struct contd__call call = {.runs_itself = true, .outer = contd__call};
+	MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+	int rc;
+
+	contd__call = &call;
+	PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+	PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	rc = PMPI_Ibarrier(MPI_COMM_WORLD, barrier);
+	PMPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+	PMPI_Errhandler_free(&handler);
+	contd__call = call.outer;
+	return rc;
+}
 
 static void others_begin(struct others *o)
 {
 	int size = 1;
 
-	*o = (struct others){.barrier = MPI_REQUEST_NULL};
 	PMPI_Comm_size(MPI_COMM_WORLD, &size);
-	if (size == 1 || !wants_others())
+	if (size == 1 || !wants_others(size))
 		return;
-	/* An error says that the others are not to be waited for, and no more. */
-	PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &o->handler);
-	PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	if (PMPI_Ibarrier(MPI_COMM_WORLD, &o->barrier))
+	if (begin_barrier(&o->barrier))
 		o->barrier = MPI_REQUEST_NULL;
 	o->asked = true;
 }
 
+/* This may run continuations, whose errors go to the program's own handlers. */
 static bool others_there(struct others *o)
 {
 	int flag = 0;
@@ -84,14 +96,6 @@ static bool others_there(struct others *o)
 	if (contd__next_pmpi.Test(&o->barrier, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS)
 		o->barrier = MPI_REQUEST_NULL;
 	return o->barrier == MPI_REQUEST_NULL;
-}
-
-static void others_end(struct others *o)
-{
-	if (!o->asked)
-		return;
-	PMPI_Comm_set_errhandler(MPI_COMM_WORLD, o->handler);
-	PMPI_Errhandler_free(&o->handler);
 }
 
 /* May something still run, for MPI's sake? */
@@ -108,6 +112,7 @@ static bool drive(void)
 	unsigned ran = contd__run_ready();
 
 	contd__mpi->progress(PROGRESS_WAITING);
+	contd__instances_look();
 	ran += contd__run_ready();
 	return ran || contd__mpi->pending() != before;
 }
@@ -123,7 +128,7 @@ static void hint(void)
 {
 	fprintf(stderr,
 		"contd: MPI_Finalize: %u continuations are outstanding, and wait for the other processes to call "
-		"MPI_Finalize. If some are without contd, set CONTD_FINALIZE=alone\n",
+		"MPI_Finalize. If some never do, set CONTD_FINALIZE=alone\n",
 		contd__crs_outstanding());
 }
 
@@ -148,8 +153,6 @@ static void drive_with(struct others *o)
 		passed = now() - last;
 		if (there && (!busy || passed > quiet))
 			return;
-		if (!there && passed > (busy ? PATIENCE : PATIENCE_IDLE))
-			return;
 		if (!there && busy && !told && passed > HINT) {
 			told = true;
 			hint();
@@ -157,18 +160,26 @@ static void drive_with(struct others *o)
 	}
 }
 
-void contd__mpi_drive_to_end(void)
+static bool may_drive(void)
 {
 	int initialized = 0, finalized = 1;
-	struct others others;
 
 	PMPI_Initialized(&initialized);
 	PMPI_Finalized(&finalized);
-	if (!initialized || finalized || contd__load(&contd__dispatch.forked) || contd__self.frame)
+	return initialized && !finalized && !contd__load(&contd__dispatch.forked) && !contd__self.frame;
+}
+
+void contd__mpi_drive_to_end(bool together)
+{
+	struct others others = {.barrier = MPI_REQUEST_NULL};
+	static bool driven;
+
+	if (driven || !may_drive())
 		return;
-	others_begin(&others);
+	driven = true;
+	if (together)
+		others_begin(&others);
 	drive_with(&others);
-	others_end(&others);
 }
 
 /* ----------------------------------------------------------------------------------------------------- the report --- */

@@ -2,11 +2,14 @@
 #ifndef CONTD_MPI_FINALIZE_H
 #define CONTD_MPI_FINALIZE_H
 
+#include <stdbool.h>
+
 /*
- * MPI_Finalize was called, and MPI works as before: drives what is outstanding until all has run, or every process has called
- * MPI_Finalize and nothing completes any more. Collective over MPI_COMM_WORLD: also where contd was never used.
+ * MPI_Finalize was called, and MPI works as before: drives what is outstanding until all has run, or nothing completes any more;
+ * once. `together`: as long as not every process has called MPI_Finalize, if contd is known to be part of each; also in a process
+ * that has never used contd.
  */
-void contd__mpi_drive_to_end(void);
+void contd__mpi_drive_to_end(bool together);
 
 /* contd__mpi_open is 0, and the backend has stopped: what has not run is reported, and never runs. */
 void contd__mpi_cancel_rest(int rank);

@@ -611,7 +611,7 @@ static int on_Startall(int count, MPI_Request requests[])
  */
 static int on_Finalize(void)
 {
-	contd__mpi_drive_to_end();
+	contd__mpi_drive_to_end(true);
 	if (portable())
 		contd__mpi_end();
 	return NEXT.Finalize();

@@ -169,6 +169,7 @@ void contd__mpi_end(void)
 static int at_finalize(MPI_Comm comm, int keyval, void *value, void *extra)
 {
 	(void)comm, (void)keyval, (void)value, (void)extra;
+	contd__mpi_drive_to_end(false); /* if the call has not come to contd (a plug-in) */
 	contd__mpi_end();
 	return MPI_SUCCESS;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * host PLUGIN works|refused: linked with MPI alone, it loads the plug-in for itself. The native backend stands below
- * MPI's functions and works; calls of the portable one would not come to contd, and it must say so instead of
- * hanging.
+ * MPI's functions and works, in MPI_Finalize too; calls of the portable one would not come to contd, and it must say so
+ * instead of hanging.
  */
 #include <dlfcn.h>
 
@@ -13,7 +13,7 @@
 int main(int argc, char **argv)
 {
 	int works = argc == 3 && strcmp(argv[2], "works") == 0, ran = 0, received = 0, rc, lines;
-	int (*run)(int *, int *);
+	int (*run)(int *, int *), (*leave)(int *);
 	void *plugin;
 
 	alarm(60);
@@ -35,6 +35,11 @@ int main(int argc, char **argv)
 		CHECK(lines == !works);
 		CHECK(works || (strstr(said, "do not come to contd") && strstr(said, "LD_PRELOAD")));
 	}
+	ran = 0;
+	*(void **)&leave = dlsym(plugin, "plugin_leave");
+	if (works)
+		CHECK(leave(&ran) == MPI_SUCCESS && ran == 0);
 	MPI_Finalize();
+	CHECK(ran == works);
 	return failures != 0;
 }

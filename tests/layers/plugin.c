@@ -3,6 +3,7 @@
 #include <contd/mpi.h>
 
 int plugin_run(int *ran, int *received);
+int plugin_leave(int *ran);
 
 static void count(MPI_Status *status, void *data)
 {
@@ -25,4 +26,18 @@ int plugin_run(int *ran, int *received)
 	if (rc == MPI_SUCCESS)
 		rc = MPI_Wait(&cr, MPI_STATUS_IGNORE);
 	return rc == MPI_SUCCESS ? MPI_Request_free(&cr) : rc;
+}
+
+/* Leaves a continuation that is ready. */
+int plugin_leave(int *ran)
+{
+	MPI_Request cr, none = MPI_REQUEST_NULL;
+	MPI_Info info;
+	int rc;
+
+	MPI_Info_create(&info);
+	MPI_Info_set(info, "mpi_continue_enqueue_complete", "true");
+	rc = MPI_Continue_init(info, &cr);
+	MPI_Info_free(&info);
+	return rc == MPI_SUCCESS ? MPI_Continue(&none, count, ran, MPI_STATUS_IGNORE, cr) : rc;
 }
