@@ -88,6 +88,7 @@ static int op_complete(struct contd__op *op)
 {
 	struct contd__ompi_request *request = inside(op->request);
 	bool persistent = op->persistent;
+	contd__ompi_free *own = op->free; /* which op->object takes the place of */
 	MPI_Status status;
 	int mine = 1;
 
@@ -96,11 +97,6 @@ static int op_complete(struct contd__op *op)
 	status_mend(request);
 	status = request->status;
 	request->complete_cb = NULL;
-	if (persistent) {
-		request->state = OMPI_INACTIVE; /* the draft, 3.11.2: inactive when the continuation runs */
-		/* Release, after the state: a thread that finds the request's own function finds it inactive (hooked). */
-		op->freed = contd__xchg(&request->free, op->free) == freed_free;
-	}
 	op->type = (int8_t)request->type;
 	op->object = request->object;
 	/*
@@ -113,6 +109,15 @@ static int op_complete(struct contd__op *op)
 		contd__store_release(&request->complete, OMPI_COMPLETED);
 	else if (contd__load(&request->complete) != OMPI_COMPLETED)
 		mine = 0;
+	if (persistent) {
+		request->state = OMPI_INACTIVE; /* the draft, 3.11.2: inactive when the continuation runs */
+		/*
+		 * Release, after all that is done to the request: a thread that finds the request's own function finds it inactive
+		 * (hooked), and may start it again or free it at once.
+		 */
+		op->freed = contd__xchg(&request->free, own) == freed_free;
+		CONTD_TESTPOINT("op_given_back");
+	}
 	contd__sub(&ops_hooked, 1);
 	if (persistent)
 		contd__sub(&persistent_hooked, 1);
@@ -326,8 +331,10 @@ static int64_t recheck_next(void)
 
 static void recheck(void)
 {
-	static uint64_t before; /* when the last look began; threads may overwrite each other's, and look a little more */
-	uint64_t least = (uint64_t)(RECHECK_LEAST * contd__dispatch.ticks_per_ns), most = least * (RECHECK_MOST / RECHECK_LEAST);
+	static uint64_t
+		before; /* when the last look began; threads may overwrite each other's, and look a little more */
+	uint64_t least = (uint64_t)(RECHECK_LEAST * contd__dispatch.ticks_per_ns),
+		 most = least * (RECHECK_MOST / RECHECK_LEAST);
 	uint64_t begin = contd__ticks(), share = (begin - contd__load(&before)) / RECHECK_SHARE;
 	int64_t left = contd__load(&ops_hooked), looked;
 
@@ -686,7 +693,8 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 	if (op->persistent) {
 		contd__add(&persistent_hooked, 1);
 		op->free = r->free;
-		contd__store_release(&r->free, hooked_free); /* pairs with the exchanges in op_complete and hooked_free */
+		contd__store_release(&r->free,
+				     hooked_free); /* pairs with the exchanges in op_complete and hooked_free */
 	}
 	/* Release: pairs with the acquire in recheck_slot. */
 	contd__store_release(&set->count, set->count + 1);
