@@ -166,7 +166,8 @@ struct contd_group_attr {
  *     During a test of the group an interruption of that thread runs none of it;
  *   - each look of another call at all that is ready: contd_poll(), a test or wait of another group, an MPI call.
  * What is left stays ready. The next call may run it. If the group is async-signal-safe, or the thread computes in a region,
- * a tick comes soon, with every agent. The daemon has no such limit, and a wait for the group ends when all have run.
+ * a tick comes soon, with every agent. The daemon has no such limit, and a wait for the group ends when all have run, also a
+ * wait in a callback that a test of the group runs.
  *
  * CONTD_MAX_POLL_NONE: tests of the group and interruptions run none of it; other calls, waits and the daemon run it without a
  * limit. Not with CONTD_POLL_ONLY.

@@ -407,7 +407,7 @@ static inline void contd__defer_end_sig(bool deferring)
 
 /*
  * dispatch/wait.c: look at words, drive sources (where `sources`), run what is ready, of g (may be NULL) first. With
- * `limit` this is a test of g: all that it runs of g's is at most its max_poll. Returns how many ran. Ordinary threads.
+ * `limit` this is a test of g: all that it runs of g's is at most its max_poll. Without, a wait for g. Returns how many ran. Ordinary threads.
  */
 CONTD_INTERNAL_API uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources);
 

@@ -736,6 +736,8 @@ static uint32_t allowance(const struct contd_group *g, const struct contd__budge
 		return UINT32_MAX;
 	while (t && t->group != g)
 		t = t->outer;
+	if (t && t->left == CONTD__WAITED)
+		t = NULL;
 	if (b->by == SCAN_INTERRUPTION)
 		return t || b->rounds ? 0 : (uint32_t)g->max_poll; /* the interrupted test has a bound of its own */
 	*testingp = t;

@@ -37,12 +37,16 @@ struct contd__frame {
 	uint32_t guard;         /* how many there were around it */
 };
 
-/* A test of a group with a finite max_poll that is under way on this thread: what is left of it. */
+/*
+ * A test of a group with a finite max_poll that is under way on this thread: what is left of it. Or a wait for the group,
+ * which has no limit: a test of it around the wait does not count meanwhile.
+ */
 struct contd__testing {
 	const struct contd_group *group;
-	uint32_t left;
+	uint32_t left; /* CONTD__WAITED: a wait */
 	struct contd__testing *outer;
 };
+#define CONTD__WAITED UINT32_MAX
 
 struct contd__taking;
 struct contd__slot;

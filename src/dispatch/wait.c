@@ -74,11 +74,12 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 	struct contd__budget budget = {.count = most};
 	struct contd__testing testing;
 	uint32_t ran = 0, kicks;
+	bool finite;
 
 	contd__thread_ensure();
-	limit = limit && g && g->max_poll >= 0;
-	if (limit) {
-		testing = (struct contd__testing){g, (uint32_t)g->max_poll, contd__self.testing};
+	finite = g && g->max_poll >= 0;
+	if (finite) {
+		testing = (struct contd__testing){g, limit ? (uint32_t)g->max_poll : CONTD__WAITED, contd__self.testing};
 		contd__self.testing = &testing;
 	}
 	contd__carried_release_sig();
@@ -94,7 +95,7 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 	if (kicks && contd__marked_sig(CLASSES_ALL))
 		contd__kick_sig(kicks);
 	contd__pickup(); /* while the test is under way, which what it runs counts for */
-	if (limit)
+	if (finite)
 		contd__self.testing = testing.outer;
 	return ran;
 }

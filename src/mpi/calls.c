@@ -138,6 +138,13 @@ static void testing_end(struct contd__testing *outer)
 	contd__self.testing = outer;
 }
 
+/* A wait for it, which may be in a callback that a test of it runs. */
+static void waiting_begin(struct contd__testing *t, const struct contd__cr *cr)
+{
+	*t = (struct contd__testing){cr->group, CONTD__WAITED, contd__self.testing};
+	contd__self.testing = t;
+}
+
 static bool limited(MPI_Request request)
 {
 	struct contd__cr *cr = request && request != MPI_REQUEST_NULL ? contd__mpi->cr_of(request) : NULL;
@@ -231,6 +238,7 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 
 static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 {
+	struct contd__testing waiting;
 	struct contd__call call;
 	bool active;
 
@@ -242,6 +250,7 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 			continue; /* to the report */
 		contd__thread_ensure();
 		enter(&call, true);
+		waiting_begin(&waiting, cr);
 		for (unsigned round = 0;;) {
 			unsigned ran;
 
@@ -254,6 +263,7 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 			if (ran == 0 || ++round % ROUNDS == 0)
 				cr_progress(cr, true);
 		}
+		contd__self.testing = waiting.outer;
 		leave(&call);
 	} while (active = contd__cr_active(cr), !contd__cr_report(cr));
 	return cr_result(cr, active, status);
@@ -727,7 +737,8 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 	}
 	while (mixed_begin(&m, a, specials) != MPI_SUCCESS)
 		contd__mpi->progress(PROGRESS_WAITING); /* until there is memory */
-	contd__self.testing = m.outer;                  /* max_poll is for tests */
+	for (size_t i = 0; i < m.specials; i++) /* max_poll is for tests */
+		m.special[i].testing.left = CONTD__WAITED;
 	own = own_cr(&m);
 	if (own) {
 		mixed_end(&m);

@@ -57,6 +57,51 @@ static void end(unsigned n)
 	cr_assert_eq(contd_fini(), 0);
 }
 
+/* A callback that waits for g. */
+static int waited;
+
+static void wait_for_g(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	waited = contd_group_wait(g, 1000000000);
+}
+
+/* A wait in a callback that a test of the same group runs: it runs all of it, whatever the test has left. */
+static void waits_in_a_test(int32_t limit)
+{
+	struct contd_event outer = CONTD_EVENT_INIT, *es[] = {&outer};
+	struct contd_group *other;
+	int complete = -1;
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(0, limit);
+	other = group_new(0, 0);
+	make_ready(2 * LIMIT);
+	must(contd_event_continue(1, es, wait_for_g, NULL, other, NULL));
+	must(contd_event_complete(&outer, 0));
+	waited = 1;
+	cr_assert_geq(contd_group_test(g, &complete), 1);
+	cr_assert_eq(waited, 0, "the wait is %d", waited);
+	cr_assert_eq(total(), 2 * LIMIT);
+	cr_assert_eq(complete, 1);
+	/* And afterwards the limit is there again. */
+	make_ready(2 * LIMIT);
+	cr_assert_eq(contd_group_test(g, &complete), limit < 0 ? 0 : limit);
+	must(contd_group_wait(g, PATIENCE_SECONDS * 1000000000ll));
+	cr_assert_eq(contd_fini(), 0);
+}
+
+Test(max_poll, wait_in_a_test)
+{
+	waits_in_a_test(LIMIT);
+}
+
+Test(max_poll, wait_in_a_test_of_none)
+{
+	waits_in_a_test(CONTD_MAX_POLL_NONE);
+}
+
 static void attached(enum contd_agent agent, uint32_t flags, int32_t limit)
 {
 	start(agent);
