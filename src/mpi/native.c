@@ -265,7 +265,7 @@ static void ops_release(struct contd__set *set)
  * Slots are looked at in turn, for a share of the time that passes, however often the program calls MPI. So each of n pending
  * operations is looked at again within RECHECK_SHARE times what n looks take: with 100 000 of them in less than a second.
  */
-#define RECHECK_SLOTS 16u /* of one CR at a time, which the lock is held for */
+#define RECHECK_SLOTS 16u /* of one CR at a time */
 #define RECHECK_EVERY 16u /* calls of opal_progress */
 #define RECHECK_SHARE 64u
 #define RECHECK_LEAST 500u    /* nanoseconds that a look is worth, at so many slots; before that time goes on passing */
@@ -299,56 +299,103 @@ static uint32_t recheck_slot(struct contd__slot *s)
 static uint32_t recheck_cr(struct contd__native_cr *cr)
 {
 	struct contd_group *g = cr->cr.group;
-	uint32_t used, looked = 0;
+	uint32_t used = contd__load_acquire(&g->table.used), looked = 0;
 
-	/* Where it is only waiting to be freed, the lock keeps that from happening (contd__cr_fini). */
-	if (contd__group_outstanding_sig(g) == 0 || !contd__group_try_pin_sig(g))
-		return 0;
-	used = contd__load_acquire(&g->table.used);
 	for (uint32_t n = 0; n < RECHECK_SLOTS && n < used; n++)
 		looked += recheck_slot(contd__table_slot(&g->table, contd__table_index(cr->recheck++ % used)));
-	contd__group_unpin_sig(g);
 	return looked;
 }
 
-/* The next CR in turn. Returns how many operations were looked at, or -1: another thread does that. */
+/* The next CR in turn, whose group is pinned; NULL: nothing is outstanding there. False: another thread has the lock. */
+static bool recheck_take(struct contd__native_cr **crp)
+{
+	struct contd__native_cr *cr = NULL;
+
+	if (pthread_mutex_trylock(&contd__crs_lock))
+		return false;
+	if (!cds_list_empty(&contd__crs)) {
+		cr = native_of(cds_list_first_entry(&contd__crs, struct contd__cr, node));
+		cds_list_del(&cr->cr.node);
+		cds_list_add_tail(&cr->cr.node, &contd__crs);
+		/* If it is only waiting to be freed, the lock keeps that from happening (contd__cr_fini). */
+		if (contd__group_outstanding_sig(cr->cr.group) == 0 || !contd__group_try_pin_sig(cr->cr.group))
+			cr = NULL;
+	}
+	pthread_mutex_unlock(&contd__crs_lock);
+	*crp = cr;
+	return true;
+}
+
+/*
+ * Returns how many operations were looked at, or -1: not now. No lock is held meanwhile, for a generalized request's query_fn may be
+ * called.
+ */
 static int64_t recheck_next(void)
 {
 	struct contd__native_cr *cr;
-	int64_t looked = 0;
+	uint32_t looked;
 
-	if (pthread_mutex_trylock(&contd__crs_lock))
+	if (!recheck_take(&cr))
 		return -1;
-	if (!cds_list_empty(&contd__crs)) {
-		cr = native_of(cds_list_first_entry(&contd__crs, struct contd__cr, node));
-		looked = recheck_cr(cr);
-		cds_list_del(&cr->cr.node);
-		cds_list_add_tail(&cr->cr.node, &contd__crs);
-	}
-	pthread_mutex_unlock(&contd__crs_lock);
+	if (!cr)
+		return 0;
+	looked = recheck_cr(cr);
+	contd__group_unpin_sig(cr->cr.group);
 	return looked;
+}
+
+/* Does it wait for an operation? */
+static bool recheck_set(struct contd__set *set)
+{
+	bool waits = false;
+
+	for (uint32_t i = 0; i < set->count; i++) {
+		op_recheck(&set->op[i]);
+		waits |= contd__load(&set->op[i].state) == OP_WAITS;
+	}
+	return waits;
+}
+
+/*
+ * Sets whose continuations have failed. Those that are not looked at before the time is over are pushed last, so they come first
+ * next time.
+ */
+static void recheck_left(uint64_t begin, uint64_t share)
+{
+	struct cds_lfs_head *head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &contd__sets_left});
+
+	for (struct cds_lfs_node *node = head ? &head->node : NULL, *next; node; node = next) {
+		struct contd__set *set = caa_container_of(node, struct contd__set, node);
+
+		next = node->next;
+		if (contd__ticks() - begin >= share || recheck_set(set))
+			cds_lfs_push((cds_lfs_stack_ptr_t){._s = &contd__sets_left}, &set->node);
+		else
+			contd__set_unref_sig(set);
+	}
 }
 
 static void recheck(void)
 {
-	static uint64_t
-		before; /* when the last look began; threads may overwrite each other's, and look a little more */
+	static uint64_t before;  /* when the last look began */
+	static uint32_t looking; /* one at a time; a query_fn may call MPI */
 	uint64_t least = (uint64_t)(RECHECK_LEAST * contd__dispatch.ticks_per_ns),
 		 most = least * (RECHECK_MOST / RECHECK_LEAST);
 	uint64_t begin = contd__ticks(), share = (begin - contd__load(&before)) / RECHECK_SHARE;
-	int64_t left = contd__load(&ops_hooked), looked;
+	int64_t left = contd__load(&ops_hooked), looked = 0;
 
-	if (left == 0 || share < least)
+	if (left == 0 || share < least || contd__xchg(&looking, 1))
 		return;
 	contd__store(&before, begin);
 	share = share < most ? share : most; /* a clock that jumps back, too */
+	if (contd__load(&contd__sets_left.head))
+		recheck_left(begin, share);
 	/* Once a round is enough. */
-	while (left > 0) {
+	while (left > 0 && looked >= 0 && contd__ticks() - begin < share) {
 		looked = recheck_next();
-		if (looked < 0 || contd__ticks() - begin >= share)
-			return;
 		left -= looked;
 	}
+	contd__store_release(&looking, 0); /* the places where the next look begins, for who exchanges it */
 }
 
 /* ---------------------------------------------------------------------------------------- continuation requests --- */
@@ -836,6 +883,10 @@ static int in_progress(void)
 	const struct contd__call *call = contd__call;
 	static uint32_t calls;
 
+	if (__builtin_expect(contd__load(&contd__sets_left_over) != 0, 0)) {
+		contd__store_seq(&contd__sets_left_over, 0);
+		recheck_left(contd__ticks(), UINT64_MAX);
+	}
 	/* Now and then is enough for what hardly ever happens; it touches memory that is cold. */
 	if (*O.uses_threads) {
 		contd__store(&calls, contd__load(&calls) + 1);

@@ -9,6 +9,8 @@
 #include "rcu/memory.h"
 
 static struct __cds_lfs_stack put_off; /* sets that are to be released by a thread; pushed anywhere */
+struct __cds_lfs_stack contd__sets_left;
+uint32_t contd__sets_left_over;
 
 struct contd__set *contd__set_new(uint32_t operations, bool revised)
 {
@@ -20,6 +22,7 @@ struct contd__set *contd__set_new(uint32_t operations, bool revised)
 		return NULL;
 	set->count = 0;
 	set->failed = 0;
+	set->left = 0;
 	set->results = revised ? (MPI_Status *)(void *)((char *)set + bytes) : NULL;
 	return set;
 }
@@ -29,6 +32,7 @@ struct contd__set *contd__set_new(uint32_t operations, bool revised)
 void contd__put_off_start(void)
 {
 	__cds_lfs_init(&put_off);
+	__cds_lfs_init(&contd__sets_left);
 }
 
 static void set_put_off(struct contd__set *set)
@@ -95,11 +99,14 @@ static bool may_call_mpi(void)
 static uint64_t less_sig(struct contd__set *set, uint64_t n)
 {
 	struct contd_group *group = set->group;
+	bool left = contd__load(&set->left);
 	uint64_t before = contd__sub(&set->life, n);
 
 	if ((uint32_t)before == (uint32_t)n) {
 		set_put_off(set); /* MPI may hold locks here */
 		contd__group_unpin_sig(group);
+	} else if (__builtin_expect(left && (uint32_t)before - (uint32_t)n == 1, 0)) {
+		contd__store_seq(&contd__sets_left_over, 1); /* only that of contd__sets_left is left, maybe */
 	}
 	return before;
 }
@@ -207,6 +214,19 @@ void contd__invoke_draft(struct contd__slot *s)
 		set_put_off(set);
 }
 
+/* Its slot is given back, and it still waits for an operation: by the slot nobody finds it any more. */
+static void leave_sig(struct contd__set *set)
+{
+	for (uint32_t i = 0; i < set->count; i++) {
+		if (contd__load(&set->op[i].state) != OP_WAITS)
+			continue;
+		contd__add(&set->life, SET_REFERENCE);
+		contd__store_seq(&set->left, 1); /* before the caller drops its own reference: see less_sig */
+		cds_lfs_push((cds_lfs_stack_ptr_t){._s = &contd__sets_left}, &set->node);
+		return;
+	}
+}
+
 /* What has finished goes to the user's statuses; the rest of a failed continuation is said to be pending. */
 static void deliver(struct contd__set *set)
 {
@@ -234,6 +254,8 @@ void contd__invoke_revised(struct contd__slot *s)
 	if (may_call_mpi() && rc != MPI_SUCCESS)
 		contd__mpi->ops_tell(set);
 	deliver(set);
+	if (rc != MPI_SUCCESS)
+		leave_sig(set);
 	if (rc == MPI_SUCCESS || set->flags & (MPIX_CONT_INVOKE_FAILED | MPIX_CONT_REQBUF_VOLATILE)) {
 		failed = cb(rc, s->data);
 		rc = MPI_SUCCESS;

@@ -44,7 +44,7 @@ struct contd__op {
 	int8_t type;                      /* native: of the request */
 	int error;                        /* it failed so, and its error handler is to be called; else MPI_SUCCESS */
 	struct contd__instance *instance; /* of a template, or NULL: its complete_fn comes after the callback */
-	void *backend;                    /* a generalized request whose free_fn is held; portable: a persistent one's entry */
+	void *backend; /* a generalized request whose free_fn is held; portable: a persistent one's entry */
 	union {
 		struct cds_lfs_node incoming;      /* portable, while it waits */
 		int (*free)(MPI_Request *request); /* native, while it waits: a persistent request's own */
@@ -53,11 +53,12 @@ struct contd__op {
 };
 
 struct contd__set {
-	struct cds_lfs_node node; /* put off */
+	struct cds_lfs_node node; /* put off, or left */
 	struct contd__slot *slot;
 	uint32_t generation;
 	uint32_t count;  /* of op; goes up while they are attached */
 	uint32_t failed; /* draft interface: an operation did */
+	uint32_t left;   /* it is in contd__sets_left, or was */
 	/* Revised interface; results is NULL otherwise. */
 	struct contd__cr *cr; /* or NULL: none */
 	struct contd_group *group;
@@ -106,6 +107,14 @@ void contd__set_unref_sig(struct contd__set *set);
 /* What the slots of both interfaces call when they are claimed. */
 void contd__invoke_draft(struct contd__slot *s);
 void contd__invoke_revised(struct contd__slot *s);
+
+/*
+ * Sets of continuations that have failed while an operation was in the state OP_WAITS, with a reference each: for the backend that
+ * uses that state, and looks at such operations now and then. Pushed anywhere. _over: some are to be taken out, for nobody else
+ * has a reference.
+ */
+extern struct __cds_lfs_stack contd__sets_left;
+extern uint32_t contd__sets_left_over;
 
 /* What handlers put off: sets to be released. Ordinary threads that may call MPI. */
 void contd__put_off_start(void);

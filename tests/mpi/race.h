@@ -94,13 +94,16 @@ struct operation {
 	MPI_Request handle; /* for MPI_Grequest_complete: the program's own is null after attaching */
 	MPI_Status status;
 	int error; /* class that it ends with */
-	atomic_int runs, rc;
+	atomic_int runs, rc, freed;
+	void (*in_query)(void); /* or NULL */
 };
 
 static int operation_query(void *extra, MPI_Status *status)
 {
 	struct operation *o = extra;
 
+	if (o->in_query)
+		o->in_query();
 	MPI_Status_set_elements(status, MPI_BYTE, 1);
 	MPI_Status_set_cancelled(status, 0);
 	status->MPI_SOURCE = status->MPI_TAG = 0;
@@ -110,7 +113,7 @@ static int operation_query(void *extra, MPI_Status *status)
 
 static int operation_free(void *extra)
 {
-	(void)extra;
+	atomic_fetch_add(&((struct operation *)extra)->freed, 1);
 	return MPI_SUCCESS;
 }
 

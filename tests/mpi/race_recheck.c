@@ -9,6 +9,8 @@
  */
 #include "race.h"
 
+#include "mpi/ompi.h"
+
 static MPI_Request cr;
 static struct operation first, second;
 
@@ -71,6 +73,64 @@ static void fail_while_looked_at(void)
 	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
 	give_chances();
 	CHECK_EQ(first.runs, 1);
+	CHECK_EQ(first.freed, 1);
+	CHECK_EQ(second.freed, 1);
+	CHECK_OK(MPI_Request_free(&cr));
+}
+
+/*
+ * The callback of an operation is missed whose continuation has failed before: as if the completer had looked for a callback before
+ * it was stored. Nothing else tells of it, and it is not waited for for ever.
+ */
+static void miss_after_failure(void)
+{
+	MPI_Request r[2];
+
+	check_begin("the callback of an operation is missed, of a continuation that has failed");
+	CHECK_OK(MPIX_Continue_init(0, MPI_UNDEFINED, MPI_INFO_NULL, &cr));
+	CHECK_OK(MPI_Start(&cr));
+	r[0] = operation_start(&first);
+	r[1] = operation_start(&second);
+	first.error = MPI_ERR_OTHER;
+	CHECK_OK(MPIX_Continueall(2, r, operation_ran_revised, &first, MPIX_CONT_INVOKE_FAILED, MPI_STATUSES_IGNORE,
+				  cr));
+	CHECK_OK(MPI_Grequest_complete(first.handle));
+	CHECK_SOON(first.runs == 1);
+	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+	CHECK_EQ(contd__mpi->pending(), 1);
+	((struct contd__ompi_request *)(void *)second.handle)->complete_cb = NULL;
+	CHECK_OK(MPI_Grequest_complete(second.handle));
+	CHECK_EQ(contd__mpi->pending(), 1);
+	CHECK_SOON(contd__mpi->pending() == 0);
+	CHECK_SOON(second.freed);
+	CHECK_EQ(second.freed, 1);
+	CHECK_EQ(first.freed, 1);
+	CHECK_EQ(first.runs, 1);
+	CHECK_OK(MPI_Request_free(&cr));
+}
+
+static void make_cr(void)
+{
+	MPI_Request made;
+
+	CHECK_OK(MPI_Continue_init(MPI_INFO_NULL, &made));
+	CHECK_OK(MPI_Request_free(&made));
+}
+
+/* What is looked at again may call the program's query_fn, which may call everything. */
+static void make_cr_in_query(void)
+{
+	MPI_Request r;
+
+	check_begin("a query_fn makes and frees a CR");
+	CHECK_OK(MPI_Continue_init(MPI_INFO_NULL, &cr));
+	r = operation_start(&first);
+	first.in_query = make_cr;
+	CHECK_OK(MPI_Continue(&r, operation_ran, &first, MPI_STATUS_IGNORE, cr));
+	((struct contd__ompi_request *)(void *)first.handle)->complete_cb = NULL;
+	CHECK_OK(MPI_Grequest_complete(first.handle));
+	CHECK_SOON(first.runs == 1);
+	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
@@ -83,6 +143,8 @@ int main(int argc, char **argv)
 	side_create();
 	complete_while_looked_at();
 	fail_while_looked_at();
+	miss_after_failure();
+	make_cr_in_query();
 	side_join();
 	return check_fini();
 }
