@@ -236,7 +236,8 @@ static void say_what_helps(int level)
 		return;
 	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	fprintf(stderr,
-		"contd: rank %d: mpi_continue_async_signal_safe with %s: continuations that are ready run at the next interruption, but "
+		"contd: rank %d: mpi_continue_async_signal_safe with %s: continuations that are ready run at the next "
+		"interruption, but "
 		"MPI makes progress only in the program's MPI calls and in compute regions of MPI's main thread "
 		"(contd_compute_begin()); with MPI_THREAD_MULTIPLE contd's own thread makes it\n",
 		rank, name);
@@ -250,7 +251,8 @@ void contd__low_latency_attach(void)
 		return;
 	was_attached = true;
 	if (contd_thread_attach(NULL) && !contd__xchg(&said, 1))
-		fprintf(stderr, "contd: mpi_continue_async_signal_safe: a thread that calls MPI cannot be interrupted: %s\n",
+		fprintf(stderr,
+			"contd: mpi_continue_async_signal_safe: a thread that calls MPI cannot be interrupted: %s\n",
 			contd_error_text());
 }
 
@@ -264,6 +266,9 @@ static int low_latency(int agent)
 	static bool daemon_runs; /* until MPI_Finalize */
 	int level, rc = 0;
 
+	/* In a continuation on the daemon thread: it runs, and is nobody to be interrupted. */
+	if (contd__self.context == CONTEXT_DAEMON)
+		return MPI_SUCCESS;
 	PMPI_Query_thread(&level);
 	if (!(contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED))
 		rc = contd_thread_attach(NULL);
