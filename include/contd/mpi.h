@@ -59,8 +59,10 @@ CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req);
 /*
  * Run cb(status, cb_data) when *op_request has completed. A handle that is not persistent is MPI_REQUEST_NULL on
  * return; a persistent one stays, and is inactive when the callback runs. If MPI_Request_free is called for it before that,
- * the operation goes on, the callback runs with its status, and then the request is freed. An inactive persistent request counts as complete, by the rule of MPI_Test. A CR as *op_request stays too; the callback runs when
- * everything registered with it has run. status may be MPI_STATUS_IGNORE, else it must stay accessible until the
+ * the operation goes on, the callback runs with its status, and then the request is freed. An inactive persistent request
+ * counts as complete, by the rule of MPI_Test. A CR as *op_request stays too; the callback runs when everything registered
+ * with it has run. If it is one of MPIX_Continue_init, it is inactive then, unless something was registered with it since;
+ * if the callback runs in a handler outside compute regions, a later MPI call makes it so. status may be MPI_STATUS_IGNORE, else it must stay accessible until the
  * callback has run. Where an operation fails, the error handler that MPI itself would call for it is called first (of
  * its communicator, window or file; MPICH 4.0 calls MPI_COMM_WORLD's for most). If it returns, the callback runs, and
  * the statuses say what failed. Of an async-signal-safe callback that runs in a handler the error handler is called

@@ -70,6 +70,14 @@ static void set_begin(struct contd__set *set, const struct contd__mpi_attach *a,
 {
 	set->slot = s;
 	set->generation = generation;
+	for (int i = 0, left = look->crs; left; i++) {
+		struct contd__cr *its = contd__mpi->cr_of(a->requests[i]);
+
+		if (its) {
+			contd__set_await(set, its);
+			left--;
+		}
+	}
 	if (!a->revised)
 		return;
 	set->cr = cr;
@@ -121,8 +129,8 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	s = contd__slot_get(group, &rc);
 	if (!s)
 		return failed(&look, contd__mpi_class(rc));
-	if (look.pending || a->revised) {
-		set = contd__set_new((uint32_t)look.pending, a->revised);
+	if (look.pending || look.crs || a->revised) {
+		set = contd__set_new((uint32_t)look.pending, (uint32_t)look.crs, a->revised);
 		if (!set) {
 			contd__slot_free_sig(&group->table, s);
 			return failed(&look, MPI_ERR_NO_MEM);

@@ -12,15 +12,18 @@ static struct __cds_lfs_stack put_off; /* sets that are to be released by a thre
 struct __cds_lfs_stack contd__sets_left;
 uint32_t contd__sets_left_over;
 
-struct contd__set *contd__set_new(uint32_t operations, bool revised)
+struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool revised)
 {
-	size_t bytes = sizeof(struct contd__set) + operations * sizeof(struct contd__op);
+	size_t ops = sizeof(struct contd__set) + operations * sizeof(struct contd__op);
+	size_t bytes = ops + crs * sizeof(struct contd__cr *);
 	size_t results = revised ? (operations ? operations : 1) * sizeof(MPI_Status) : 0;
 	struct contd__set *set = contd__alloc_refused() ? NULL : malloc(bytes + results);
 
 	if (!set)
 		return NULL;
 	set->count = 0;
+	set->crs = 0;
+	set->awaited = (struct contd__cr **)(void *)((char *)set + ops);
 	set->failed = 0;
 	set->left = 0;
 	set->results = revised ? (MPI_Status *)(void *)((char *)set + bytes) : NULL;
@@ -57,6 +60,27 @@ static void instances_finish(struct contd__set *set)
 	}
 }
 
+void contd__set_await(struct contd__set *set, struct contd__cr *cr)
+{
+	contd__group_pin_sig(cr->group); /* the program may free it */
+	set->awaited[set->crs++] = cr;
+}
+
+/*
+ * The CRs that it waited for are reported, as a test of theirs would: inactive, unless something was registered meanwhile. A function
+ * of its own in the machine code too, for scripts/check-call-graph.
+ */
+__attribute__((noinline)) static void report_crs(struct contd__set *set)
+{
+	while (set->crs) {
+		struct contd__cr *cr = set->awaited[--set->crs];
+		struct contd_group *group = cr->group;
+
+		contd__cr_report(cr);
+		contd__group_unpin_sig(group);
+	}
+}
+
 /* What MPI, and templates, are to get back. A function of its own in the machine code too, for scripts/check-call-graph. */
 __attribute__((noinline)) static void give_back(struct contd__set *set)
 {
@@ -71,6 +95,7 @@ __attribute__((noinline)) static void give_back(struct contd__set *set)
 static void release(struct contd__set *set)
 {
 	CONTD_TESTPOINT("set_release");
+	report_crs(set);
 	give_back(set);
 	free(set);
 }
@@ -206,6 +231,8 @@ void contd__invoke_draft(struct contd__slot *s)
 	may = may_call_mpi();
 	if (set && may && contd__load(&set->failed))
 		contd__mpi->ops_tell(set);
+	if (set && !contd__in_handler())
+		report_crs(set);
 	cb(s->out.dest, s->data);
 	/* After the callback, which is not to wait for this; a generalized request's free_fn comes last anyway. */
 	if (set && may)
@@ -253,6 +280,8 @@ void contd__invoke_revised(struct contd__slot *s)
 		return;
 	if (may_call_mpi() && rc != MPI_SUCCESS)
 		contd__mpi->ops_tell(set);
+	if (!contd__in_handler())
+		report_crs(set);
 	deliver(set);
 	if (rc != MPI_SUCCESS)
 		leave_sig(set);

@@ -56,9 +56,11 @@ struct contd__set {
 	struct cds_lfs_node node; /* put off, or left */
 	struct contd__slot *slot;
 	uint32_t generation;
-	uint32_t count;  /* of op; goes up while they are attached */
-	uint32_t failed; /* draft interface: an operation did */
-	uint32_t left;   /* it is in contd__sets_left, or was */
+	uint32_t count;             /* of op; goes up while they are attached */
+	uint32_t failed;            /* draft interface: an operation did */
+	uint32_t crs;               /* of awaited */
+	struct contd__cr **awaited; /* CRs among the requests, until they are reported */
+	uint32_t left;              /* it is in contd__sets_left, or was */
 	/* Revised interface; results is NULL otherwise. */
 	struct contd__cr *cr; /* or NULL: none */
 	struct contd_group *group;
@@ -87,8 +89,11 @@ static inline struct contd__set *contd__set_of(const struct contd__slot *s)
 	return (source & 3) == KIND_SOURCE ? (struct contd__set *)(source & ~(uintptr_t)3) : NULL;
 }
 
-/* Room for so many operations; NULL without memory. */
-struct contd__set *contd__set_new(uint32_t operations, bool revised);
+/* Room for so many operations and CRs; NULL without memory. */
+struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool revised);
+
+/* A CR among the requests: it is reported before the callback; if that runs in a handler, by a thread afterwards. */
+void contd__set_await(struct contd__set *set, struct contd__cr *cr);
 
 /*
  * The operation is complete with this status, and the caller is the only one who says so (it has made state OP_TAKEN,
