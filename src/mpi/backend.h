@@ -166,6 +166,7 @@ enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status);
 
 extern uint32_t contd__cr_live;    /* CRs that the program has not freed */
 extern uint32_t contd__cr_limited; /* one with a finite max_poll has been made */
+extern uint32_t contd__cr_shared;  /* the program has asked for the group of one */
 
 /* life.c: the backend, started; NULL and *errp where it can't be. */
 const struct contd__mpi_backend *contd__mpi_start(int *errp);

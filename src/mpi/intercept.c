@@ -403,8 +403,12 @@ static int get_status(MPI_Request request, int *flag, MPI_Status *status)
 				 ? ask_once(request, flag, status)
 				 : NEXT.Request_get_status(request, flag, status);
 
-		if (rc == MPI_SUCCESS && flag && *flag && contd__load(&mode) == MODE_NATIVE)
+		if (rc == MPI_SUCCESS && flag && *flag && contd__load(&mode) == MODE_NATIVE) {
 			make_progress();
+			/* Events registered with the CR's group do not make the native CR incomplete either. */
+			if (own)
+				*flag = contd__cr_complete(own);
+		}
 		on_the_way(); /* what it is asked about may depend on a continuation */
 		return rc;
 	}
@@ -850,12 +854,13 @@ static inline bool started_passes(const void *caller)
 	return contd__load(&mode) > MODE_PORTABLE || contd__library_has(&mpi_library, caller);
 }
 
-/* The native backend's, unless something waits for progress. */
+/* The native backend's, unless something waits for progress, or may be outstanding for a CR that Open MPI does not know of. */
 static inline bool asked_passes(const void *caller)
 {
 	return passes(caller) &&
 	       (contd__load(&mode) != MODE_NATIVE || contd__library_has(&mpi_library, caller) ||
-		!(contd__load(&contd__instances_pushed) || contd__mpi->pending() || contd__marked_sig(CLASSES_ALL)));
+		!(contd__load(&contd__instances_pushed) || contd__load(&contd__cr_shared) || contd__mpi->pending() ||
+		  contd__marked_sig(CLASSES_ALL)));
 }
 
 /*

@@ -18,6 +18,7 @@
 const struct contd__mpi_backend *contd__mpi;
 uint32_t contd__mpi_open;
 uint32_t contd__cr_live;
+uint32_t contd__cr_shared;
 MPI_Status contd__status_empty;
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;

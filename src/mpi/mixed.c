@@ -43,5 +43,7 @@ struct contd_group *contd_mpi_group(MPI_Request cont_req)
 
 	if (!cr)
 		contd__fail(-EINVAL, "contd_mpi_group: not a continuation request");
+	else if (!contd__load(&contd__cr_shared))
+		contd__store(&contd__cr_shared, 1);
 	return cr ? cr->group : NULL;
 }

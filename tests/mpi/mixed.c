@@ -100,7 +100,7 @@ static void group_of_a_request(void)
 	struct contd_word word = {.address = &memory, .value = 1, .op = CONTD_WORD_EQ};
 	struct contd_group *group;
 	MPI_Request cr, request;
-	int got = 0;
+	int got = 0, flag = -1;
 
 	check_begin("a request's group");
 	runs = 0;
@@ -109,6 +109,8 @@ static void group_of_a_request(void)
 	CHECK(group != NULL);
 	contd_event_init(&event);
 	CHECK_EQ(contd_event_continue(1, &one, on_all, NULL, group, NULL), 0);
+	CHECK_OK(MPI_Request_get_status(cr, &flag, MPI_STATUS_IGNORE));
+	CHECK(!flag);
 	CHECK_EQ(contd_word_continue(&word, on_all, NULL, group, NULL), 0);
 	CHECK_OK(MPI_Irecv(&got, 1, MPI_INT, 1, 4, MPI_COMM_WORLD, &request));
 	CHECK_OK(MPI_Continue(&request, on_one, NULL, MPI_STATUS_IGNORE, cr));
@@ -121,6 +123,8 @@ static void group_of_a_request(void)
 	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
 	CHECK_EQ(runs, 3);
 	CHECK_EQ(got, 104);
+	CHECK_OK(MPI_Request_get_status(cr, &flag, MPI_STATUS_IGNORE));
+	CHECK(flag);
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
