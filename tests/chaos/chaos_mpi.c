@@ -1,0 +1,1680 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The public calls of the MPI interface, by several threads of 1 or 2 ranks, in random order, and deeds at test points: see chaos.h
+ * for what a seed decides. All ranks get the same arguments.
+ *
+ * usage: chaos_mpi [--level funneled|serialized|multiple] and the options of chaos.h
+ *
+ * A run is a row of rounds, which end with no CR left. A round is a row of epochs:
+ *
+ *   1. operations   each thread makes so many calls. Which messages there are is drawn alike on both ranks (message_of()), so that
+ *                   every receive has its send; what becomes of the requests, and what else is called, is each thread's own affair.
+ *                   No call waits before its thread has posted all of its messages
+ *   2. quiet        the threads park, on all ranks. All operations are posted and nothing is pending but by the MPI
+ *   3. one entitled there is one who is entitled to run what is ready (tests, polls, other MPI calls, a region, the daemon) and
+ *                   nobody else: what it is entitled to run must run within a bound
+ *   4. all          CRs that are inactive are started, all are waited for; nothing may be left, and all messages are right
+ *
+ * At the end some continuations are left to MPI_Finalize, which must run them, and nothing may run after it.
+ *
+ * Below MPI_THREAD_MULTIPLE one thread at a time calls MPI: the main thread, or by turns another one; the others call contd.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <contd/contd.h>
+#include <contd/mpi.h>
+
+#include "chaos.h"
+#include "dispatch/group.h"
+#include "rcu/atomic.h"
+#include "signal/signal.h"
+
+#define CRS 4096u /* of a round */
+#define LIVE 8u
+#define OPS 4096u /* of an epoch */
+#define CONTS 4096u
+#define MOST 4u  /* operations of a continuation */
+#define HELD 12u /* requests that a thread has */
+#define DEPTH 3u
+#define NONE UINT32_MAX
+#define CLOSED 0x80000000u
+#define LARGE 90000
+
+enum class {
+	C_DRAFT,
+	C_REVISED,
+	C_KEYS,
+	C_CR_FREE,
+	C_PERSISTENT,
+	C_FREE,
+	C_PLAIN,
+	C_CONTINUEALL,
+	C_TEST,
+	C_ARRAYS,
+	C_STATUS,
+	C_WAIT,
+	C_GENERAL,
+	C_EVENT,
+	C_POLL,
+	C_REGION,
+	C_GUARD,
+	C_CHECKPOINT,
+	C_ATTACH,
+	C_DAEMON,
+	C_ACTIONS,
+	C_SIGNAL,
+	C_POINTS,
+	C_ALONE,
+	C_FINALIZE,
+	C_END
+};
+static struct chaos_class classes[C_END] = {
+	[C_DRAFT] = {"draft", "CRs and continuations of the draft's interface", 0},
+	[C_REVISED] = {"revised", "CRs and continuations of the revised interface", 0},
+	[C_KEYS] = {"keys", "info keys of CRs, and flags", 0},
+	[C_CR_FREE] = {"cr-free", "MPI_Request_free of CRs with continuations outstanding", 0},
+	[C_PERSISTENT] = {"persistent", "persistent requests", 0},
+	[C_FREE] = {"free", "MPI_Request_free of persistent requests with continuations outstanding", 0},
+	[C_PLAIN] = {"plain", "requests without continuations, tested beside CRs", 0},
+	[C_CONTINUEALL] = {"continueall", "several operations to a continuation", 0},
+	[C_TEST] = {"test", "MPI_Test of CRs", 0},
+	[C_ARRAYS] = {"arrays", "tests and waits for arrays", 0},
+	[C_STATUS] = {"status", "status queries", 0},
+	[C_WAIT] = {"wait", "threads wait for CRs at their end", 0},
+	[C_GENERAL] = {"general", "generalized requests", 0},
+	[C_EVENT] = {"event", "events of the program's with the group of a CR", 0},
+	[C_POLL] = {"poll", "contd_poll", 0},
+	[C_REGION] = {"region", "compute regions", 0},
+	[C_GUARD] = {"guard", "guards", 0},
+	[C_CHECKPOINT] = {"checkpoint", "checkpoints", 0},
+	[C_ATTACH] = {"attach", "attach and detach", 0},
+	[C_DAEMON] = {"daemon", "start and stop the daemon", 0},
+	[C_ACTIONS] = {"actions", "callbacks that call MPI and contd", 0},
+	[C_SIGNAL] = {"signal", "raise contd's signal, or the program's", 0},
+	[C_POINTS] = {"points", "deeds at test points", 0},
+	[C_ALONE] = {"alone", "who is entitled alone must run what is ready", 0},
+	[C_FINALIZE] = {"finalize", "continuations that are left to MPI_Finalize", 0},
+};
+
+/* ------------------------------------------------------------------------------------------------------- records --- */
+
+/* A CR; in a round each has another one. Who uses its handle counts; who frees it closes it while nobody does. */
+struct crec {
+	MPI_Request cr;
+	struct contd_group *group;
+	bool revised, poll_only, enqueue, any, safe;
+	int max_poll; /* -1: no limit; 0: none in tests */
+	uint32_t users, freed;
+	uint32_t lock;                   /* of a revised one: tests and starts by turns */
+	uint32_t turn;                   /* of a revised one: odd while it is active, or may be */
+	uint32_t begun, returned, ended; /* registrations; ended: their callbacks have */
+};
+
+enum kind { SEND, RECV, GENERAL, EVENT };
+
+struct op {
+	enum kind kind;
+	bool persistent, freed;
+	int bytes, source, tag;
+	unsigned char *data;
+	uint32_t pattern;
+	MPI_Request request; /* a copy: of persistent and of generalized ones */
+	uint32_t todo;       /* somebody is to complete it */
+	uint32_t queried, done;
+	uint64_t delivered; /* how many bytes of the status are valid: see retire() */
+	MPI_Status status;
+	struct contd_event event;
+};
+
+enum state { FREE, ARMED, RUNNING, RAN };
+
+struct cont {
+	uint32_t state;
+	uint32_t n, cr, of[MOST], turn;
+	bool revised, ignore, defers, event;
+	MPI_Status status[MOST];
+};
+
+static struct crec crs[CRS];
+static struct op ops[OPS];
+static struct cont conts[CONTS];
+static uint32_t cr_count, op_count, cont_count, live[LIVE];
+static uint64_t epoch_number; /* of the program */
+
+/* What a thread is about. Written by the thread and its handlers. */
+struct testing {
+	uint32_t n, cr[HELD];
+	int left[HELD]; /* INT32_MAX: no limit */
+	struct testing *outer;
+};
+
+struct self {
+	struct chaos_thread *chaos;
+	pthread_t thread;
+	bool mpi; /* it may call MPI */
+	uint32_t in_handler, in_region, depth, attached, registering, registering_depth;
+	struct testing *testing;
+	uint32_t parked;
+	uint32_t number; /* among those that call MPI */
+	uint32_t held_count, held_op[HELD];
+	MPI_Request held[HELD];
+};
+
+static struct self selves[CHAOS_THREADS], *daemon_self;
+static uint32_t worker_count, running, ended, epoch_of_threads, leaving;
+static int level = MPI_THREAD_MULTIPLE, rank, ranks;
+static MPI_Comm world, control;
+static uint64_t total_ran, total_registered, total_rounds, total_epochs, total_alone, total_at_end;
+
+static bool on(enum class c)
+{
+	return !classes[c].off;
+}
+
+static struct self *self(void)
+{
+	struct chaos_thread *t = chaos_me ? chaos_me : chaos_stranger();
+
+	return t ? &selves[t->number] : NULL;
+}
+
+struct chaos_thread *chaos_stranger(void)
+{
+	if (contd__load(&contd__self.context) != CONTEXT_DAEMON || !daemon_self)
+		return NULL;
+	return daemon_self->chaos;
+}
+
+static void good(int rc, const char *what)
+{
+	if (rc != MPI_SUCCESS)
+		chaos_wrong("%s is %d", what, rc);
+}
+#define OK(call) good((call), #call)
+
+static bool enter(uint32_t *users)
+{
+	if (!(contd__add(users, 1) & CLOSED))
+		return true;
+	contd__sub(users, 1);
+	return false;
+}
+
+static void leave(uint32_t *users)
+{
+	contd__sub(users, 1);
+}
+
+static bool try_lock(uint32_t *lock)
+{
+	uint32_t free = 0;
+
+	return contd__cas(lock, &free, 1);
+}
+
+static void unlock(uint32_t *lock)
+{
+	contd__store_seq(lock, 0);
+}
+
+/* ------------------------------------------------------------------------------------------------------ messages --- */
+
+struct message {
+	int from, to, bytes, tag;
+	bool ssend, large, persistent_send, persistent_receive;
+	uint32_t pattern;
+};
+
+/* The same on all ranks. */
+static struct message message_of(uint32_t thread, uint32_t k)
+{
+	uint64_t r = chaos_mix(chaos_mix(chaos.seed, chaos_round), chaos_mix(epoch_number, thread << 16 | k));
+	static const int sizes[] = {0, 1, 4, 8, 100, 1000, 5000, LARGE};
+	struct message m = {.pattern = (uint32_t)(r >> 40), .bytes = sizes[r % 8], .tag = (int)(thread << 12 | k)};
+
+	m.from = m.to = -1;
+	if (r >> 3 & 1) {
+		m.from = (int)(r >> 4 & 1) % ranks;
+		m.to = (int)(r >> 5 & 1) % ranks;
+	}
+	m.ssend = r >> 6 & 1;
+	m.persistent_send = (r >> 7 & 3) == 0 && on(C_PERSISTENT);
+	m.persistent_receive = (r >> 9 & 3) == 0 && on(C_PERSISTENT);
+	return m;
+}
+
+static unsigned char pattern_at(uint32_t pattern, int i)
+{
+	return (unsigned char)(pattern + (uint32_t)i * 7 + (uint32_t)(i >> 8));
+}
+
+/* ------------------------------------------------------------------------------------------------------ operations --- */
+
+static uint32_t op_new(enum kind kind)
+{
+	uint32_t i = contd__add(&op_count, 1);
+	struct op *o = &ops[i < OPS ? i : 0];
+
+	if (i >= OPS)
+		chaos_wrong("too many operations: use less with --operations");
+	memset(o, 0, sizeof(*o));
+	o->kind = kind;
+	o->request = MPI_REQUEST_NULL;
+	return i;
+}
+
+static void hold(struct self *me, MPI_Request request, uint32_t op)
+{
+	me->held[me->held_count] = request;
+	me->held_op[me->held_count++] = op;
+}
+
+static void post_send(struct self *me, const struct message *m)
+{
+	uint32_t i = op_new(SEND);
+	struct op *o = &ops[i];
+	MPI_Request r;
+
+	o->bytes = m->bytes;
+	o->data = malloc((size_t)m->bytes + 1);
+	o->persistent = m->persistent_send;
+	for (int k = 0; k < m->bytes; k++)
+		o->data[k] = pattern_at(m->pattern, k);
+	chaos_note("send", i, (uint64_t)m->tag);
+	if (m->persistent_send) {
+		if (m->ssend)
+			OK(MPI_Ssend_init(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
+		else
+			OK(MPI_Send_init(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
+		OK(MPI_Start(&r));
+		o->request = r;
+	} else if (m->ssend) {
+		OK(MPI_Issend(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
+	} else {
+		OK(MPI_Isend(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
+	}
+	hold(me, r, i);
+}
+
+static void post_receive(struct self *me, const struct message *m)
+{
+	uint32_t i = op_new(RECV);
+	struct op *o = &ops[i];
+	MPI_Request r;
+
+	o->bytes = m->bytes;
+	o->data = malloc((size_t)m->bytes + 1);
+	o->source = m->from;
+	o->tag = m->tag;
+	o->pattern = m->pattern;
+	o->persistent = m->persistent_receive;
+	memset(o->data, 0x5a, (size_t)m->bytes + 1);
+	chaos_note("receive", i, (uint64_t)m->tag);
+	if (m->persistent_receive) {
+		OK(MPI_Recv_init(o->data, m->bytes, MPI_BYTE, chaos_draw(2) ? m->from : MPI_ANY_SOURCE, m->tag, world,
+				 &r));
+		if (chaos_draw(2))
+			OK(MPI_Start(&r));
+		else
+			OK(MPI_Startall(1, &r));
+		o->request = r;
+	} else {
+		OK(MPI_Irecv(o->data, m->bytes, MPI_BYTE, chaos_draw(2) ? m->from : MPI_ANY_SOURCE, m->tag, world, &r));
+	}
+	hold(me, r, i);
+}
+
+static int query(void *state, MPI_Status *status)
+{
+	struct op *o = state;
+
+	contd__add(&o->queried, 1);
+	MPI_Status_set_elements(status, MPI_BYTE, o->bytes);
+	MPI_Status_set_cancelled(status, 0);
+	status->MPI_SOURCE = o->source;
+	status->MPI_TAG = o->tag;
+	return MPI_SUCCESS;
+}
+
+static int freed(void *state)
+{
+	struct op *o = state;
+
+	if (contd__xchg(&o->freed, true))
+		chaos_wrong("free_fn of generalized request %u is called twice", (uint32_t)(o - ops));
+	return MPI_SUCCESS;
+}
+
+static int cancelled(void *state, int complete)
+{
+	(void)state, (void)complete;
+	return MPI_SUCCESS;
+}
+
+static void post_general(struct self *me)
+{
+	uint32_t i = op_new(GENERAL);
+	struct op *o = &ops[i];
+	MPI_Request r;
+
+	o->source = (int)chaos_draw(100);
+	o->tag = (int)chaos_draw(100);
+	o->bytes = (int)chaos_draw(100);
+	chaos_note("general", i, 0);
+	OK(MPI_Grequest_start(query, freed, cancelled, o, &r));
+	o->request = r;
+	hold(me, r, i);
+	contd__store_seq(&o->todo, 1);
+}
+
+/* Some event or generalized request that is pending. In signal handlers events only; a continuation may use what contd has for it. */
+static bool complete_some(uint64_t r, bool mpi, bool any_context)
+{
+	uint32_t n = contd__load_acquire(&op_count);
+
+	for (uint32_t i = 0; n && i < n; i++) {
+		struct op *o = &ops[(r + i) % n];
+
+		if (!contd__load(&o->todo) || (o->kind == GENERAL && !mpi && !any_context) || !contd__xchg(&o->todo, 0))
+			continue;
+		chaos_note("complete", (uint64_t)(o - ops), o->kind);
+		if (o->kind == EVENT) {
+			if (contd_event_complete(&o->event, 0))
+				chaos_wrong("contd_event_complete: %s", contd_error_text());
+		} else if (mpi && r >> 32 & 1) {
+			OK(MPI_Grequest_complete(o->request));
+		} else {
+			OK(contd_mpi_grequest_complete(o->request));
+		}
+		return true;
+	}
+	return false;
+}
+
+/* ------------------------------------------------------------------------------------------------- what callbacks see --- */
+
+static void *data_of(uint32_t index)
+{
+	return (void *)(uintptr_t)(epoch_number << 16 | index);
+}
+
+/* Any context. ignore: there is no status. */
+static void op_over(uint32_t index, const MPI_Status *s, const char *by)
+{
+	struct op *o = &ops[index];
+
+	if (contd__xchg(&o->done, 1))
+		chaos_wrong("operation %u is over twice, by %s", index, by);
+	if ((o->kind == GENERAL || o->kind == EVENT) && contd__load(&o->todo))
+		chaos_wrong("operation %u has not completed, and is over by %s", index, by);
+	if (o->kind == RECV)
+		for (int k = 0; k < o->bytes; k++)
+			if (o->data[k] != pattern_at(o->pattern, k))
+				chaos_wrong("receive %u has another message, by %s", index, by);
+	if (!s || o->kind == EVENT)
+		return;
+	if ((o->kind == RECV || o->kind == GENERAL) && (s->MPI_SOURCE != o->source || s->MPI_TAG != o->tag))
+		chaos_wrong("operation %u, kind %d: source %d instead of %d, tag %d instead of %d, by %s", index,
+			    o->kind, s->MPI_SOURCE, o->source, s->MPI_TAG, o->tag, by);
+	o->status = *s;
+	o->delivered = 1;
+}
+
+static bool testing_it(struct self *me, uint32_t cr)
+{
+	for (struct testing *t = me->testing; t; t = t->outer)
+		for (uint32_t i = 0; i < t->n; i++)
+			if (t->cr[i] == cr)
+				return true;
+	return false;
+}
+
+static void charge(struct self *me, uint32_t cr)
+{
+	for (struct testing *t = me->testing; t; t = t->outer)
+		for (uint32_t i = 0; i < t->n; i++)
+			if (t->cr[i] == cr) {
+				if (t->left[i] == INT32_MAX)
+					return;
+				if (t->left[i]-- <= 0)
+					chaos_wrong(
+						"a test of CR %u with max_poll %d runs one more (revised %d, safe %d, "
+						"any %d, freed %d, context %u)",
+						cr, crs[cr].max_poll, crs[cr].revised, crs[cr].safe, crs[cr].any,
+						crs[cr].freed, contd__load(&contd__self.context));
+				return;
+			}
+}
+
+static void entitled(struct self *me, const struct cont *c, uint32_t index)
+{
+	uint32_t context = contd__load(&contd__self.context);
+	const struct crec *k = c->cr == NONE ? NULL : &crs[c->cr];
+
+	if (context == CONTEXT_HANDLER && !(k && k->safe))
+		chaos_wrong("continuation %u of CR %d runs in a handler outside a region", index, (int)c->cr);
+	if (context == CONTEXT_REGION && !me->in_region)
+		chaos_wrong("continuation %u runs as if in a region, outside one", index);
+	if (me == daemon_self && !(k && (k->any || k->safe)))
+		chaos_wrong("continuation %u of CR %d runs on the daemon", index, (int)c->cr);
+	if (k && k->poll_only && !contd__load(&k->freed) && !testing_it(me, c->cr))
+		chaos_wrong("continuation %u of the poll-only CR %u runs outside its tests and waits", index, c->cr);
+	if (k && k->revised && !(c->turn & 1) && contd__load_seq(&k->turn) == c->turn)
+		chaos_wrong("continuation %u of CR %u runs before the CR was started", index, c->cr);
+	if (contd__load(&me->registering) == index) {
+		if (c->defers)
+			chaos_wrong("continuation %u of CR %d runs inside the call that registers it, context %u",
+				    index, (int)c->cr, context);
+		if (me->registering_depth)
+			chaos_wrong("continuation %u runs inside the call that registers it in a continuation", index);
+	}
+	/* An interruption has a bound of its own, before the test has begun or when it has ended, but for the return. */
+	if (k && !me->in_handler)
+		charge(me, c->cr);
+}
+
+static void act(struct self *me, uint32_t cr);
+
+/* statuses: what the callback was given, or the continuation's own in the revised interface. */
+static void ran(void *data, MPI_Status *statuses, bool revised)
+{
+	struct self *me = self();
+	uint64_t d = (uint64_t)(uintptr_t)data;
+	uint32_t index = (uint32_t)(d & 0xffff), expected = ARMED;
+	struct cont *c = &conts[index % CONTS];
+	const MPI_Status *s;
+
+	if (!me)
+		chaos_wrong("continuation %u runs on a thread that is not known", index);
+	if (contd__load(&ended))
+		chaos_wrong("continuation %u runs after MPI_Finalize", index);
+	if (d >> 16 != epoch_number)
+		chaos_wrong("continuation %u of epoch %llu runs in epoch %llu", index, (unsigned long long)(d >> 16),
+			    (unsigned long long)epoch_number);
+	if (!contd__cas(&c->state, &expected, RUNNING))
+		chaos_wrong("continuation %u runs and its state is %u", index, expected);
+	me->depth++;
+	chaos_note("run", index, c->cr);
+	entitled(me, c, index);
+	if (!revised && !c->event &&
+	    statuses != (c->ignore ? c->n == 1 ? MPI_STATUS_IGNORE : MPI_STATUSES_IGNORE : c->status) &&
+	    !(c->ignore && (statuses == MPI_STATUS_IGNORE || statuses == MPI_STATUSES_IGNORE)))
+		chaos_wrong("continuation %u is given the statuses %p, not its own", index, (void *)statuses);
+	s = c->ignore ? NULL : c->status;
+	for (uint32_t i = 0; i < c->n; i++) {
+		if (s && !c->event && s[i].MPI_ERROR != MPI_SUCCESS)
+			chaos_wrong("status %u of continuation %u says %d", i, index, s[i].MPI_ERROR);
+		op_over(c->of[i], s ? &s[i] : NULL, "a continuation");
+	}
+	if (contd__load(&running) && on(C_ACTIONS))
+		act(me, c->cr);
+	me->depth--;
+	contd__add(&total_ran, 1);
+	if (c->cr != NONE)
+		contd__add(&crs[c->cr].ended, 1);
+	contd__store_seq(&c->state, RAN);
+}
+
+static void draft_ran(MPI_Status *statuses, void *data)
+{
+	ran(data, statuses, false);
+}
+
+static int revised_ran(int rc, void *data)
+{
+	if (rc != MPI_SUCCESS)
+		chaos_wrong("continuation %llx gets rc %d", (unsigned long long)(uintptr_t)data, rc);
+	ran(data, NULL, true);
+	return MPI_SUCCESS;
+}
+
+static void event_ran(int status, void *data)
+{
+	if (status)
+		chaos_wrong("continuation %llx of an event gets status %d", (unsigned long long)(uintptr_t)data,
+			    status);
+	ran(data, NULL, false);
+}
+
+/* --------------------------------------------------------------------------------------------------------------- CRs --- */
+
+/* A CR that may be used until leave(); NONE. */
+static uint32_t cr_enter(uint64_t r)
+{
+	for (uint32_t i = 0; i < LIVE; i++) {
+		uint32_t k = contd__load_acquire(&live[(r + i) % LIVE]);
+
+		if (k != NONE && enter(&crs[k].users))
+			return k;
+	}
+	return NONE;
+}
+
+static void cr_new(uint64_t r)
+{
+	uint32_t i = contd__add(&cr_count, 1), none = NONE;
+	struct crec *k = &crs[i];
+	char limit[16];
+	MPI_Info info = MPI_INFO_NULL;
+	static const int limits[] = {-1, -1, -1, 0, 1, 2, 3, 7};
+	static const char *const priorities[] = {"low", "normal", "high"};
+
+	if (i >= CRS) {
+		contd__sub(&cr_count, 1);
+		return;
+	}
+	memset(k, 0, sizeof(*k));
+	k->revised = on(C_REVISED) && (!on(C_DRAFT) || (r & 3) == 0);
+	k->max_poll = -1;
+	if (on(C_KEYS) && r >> 2 & 3) {
+		k->poll_only = (r >> 4 & 3) == 0;
+		k->enqueue = (r >> 6 & 3) == 0;
+		k->any = r >> 8 & 1;
+		k->safe = (r >> 9 & 3) == 0;
+		k->max_poll = limits[r >> 11 & 7];
+		if (k->poll_only && k->max_poll == 0)
+			k->max_poll = 1;
+		MPI_Info_create(&info);
+		if (!k->revised || r >> 14 & 1)
+			MPI_Info_set(info, "mpi_continue_poll_only", k->poll_only ? "true" : "false");
+		if (!k->revised || r >> 14 & 1)
+			MPI_Info_set(info, "mpi_continue_enqueue_complete", k->enqueue ? "true" : "false");
+		snprintf(limit, sizeof(limit), "%d", k->max_poll);
+		if (!k->revised || r >> 14 & 1 || k->max_poll == 0)
+			MPI_Info_set(info, "mpi_continue_max_poll", limit);
+		MPI_Info_set(info, "mpi_continue_thread", !k->any ? "application" : r >> 15 & 1 ? "any" : "all");
+		MPI_Info_set(info, "mpi_continue_async_signal_safe", k->safe ? "true" : "false");
+		MPI_Info_set(info, "contd_priority", priorities[(r >> 16) % 3]);
+	}
+	chaos_note("cr", i, (uint64_t)k->revised | k->poll_only << 1 | k->enqueue << 2 | k->any << 3 | k->safe << 4);
+	if (k->revised)
+		OK(MPIX_Continue_init((k->poll_only ? MPIX_CONT_POLL_ONLY : 0) |
+					      (k->enqueue ? MPIX_CONT_DEFER_COMPLETE : 0),
+				      k->max_poll > 0 ? k->max_poll : MPI_UNDEFINED, info, &k->cr));
+	else
+		OK(MPI_Continue_init(info, &k->cr));
+	if (info != MPI_INFO_NULL)
+		MPI_Info_free(&info);
+	k->group = contd_mpi_group(k->cr);
+	if (!k->group)
+		chaos_wrong("contd_mpi_group: NULL for CR %u", i);
+	for (uint32_t at = 0; at < LIVE; at++, none = NONE)
+		if (contd__load(&live[at]) == NONE && contd__cas(&live[at], &none, i))
+			return;
+	contd__store_seq(&k->freed, 1);
+	OK(MPI_Request_free(&k->cr));
+}
+
+/* Unless somebody uses it. */
+static bool cr_free(uint32_t at)
+{
+	uint32_t i = contd__load_acquire(&live[at]), none = 0;
+	struct crec *k = &crs[i];
+	int rc;
+
+	if (i == NONE || !contd__cas(&k->users, &none, CLOSED))
+		return false;
+	if (contd__load(&live[at]) != i) {
+		contd__sub(&k->users, CLOSED);
+		return false;
+	}
+	contd__store_seq(&live[at], NONE);
+	if (k->revised) {
+		/* What it holds would never run. */
+		if (!(k->turn & 1)) {
+			contd__add(&k->turn, 1);
+			OK(MPI_Start(&k->cr));
+		}
+	}
+	chaos_note("cr free", i, k->begun - k->ended);
+	contd__store_seq(&k->freed, 1);
+	rc = MPI_Request_free(&k->cr);
+	good(rc, "MPI_Request_free of a CR");
+	if (k->cr != MPI_REQUEST_NULL)
+		chaos_wrong("CR %u is freed and its handle is not MPI_REQUEST_NULL", i);
+	return true;
+}
+
+static void cr_start(uint32_t i)
+{
+	struct crec *k = &crs[i];
+
+	if (!k->revised || !try_lock(&k->lock))
+		return;
+	if (!(k->turn & 1)) {
+		contd__add(&k->turn, 1);
+		chaos_note("cr start", i, 0);
+		good(MPI_Start(&k->cr), "MPI_Start of an inactive CR");
+	} else if (MPI_Start(&k->cr) != MPI_ERR_REQUEST) {
+		chaos_wrong("MPI_Start of CR %u, which is active, does not say MPI_ERR_REQUEST", i);
+	}
+	unlock(&k->lock);
+}
+
+/* One that is complete, by a call that has begun when so many were registered. */
+static void cr_complete(uint32_t i, uint32_t before, bool inactivates)
+{
+	struct crec *k = &crs[i];
+
+	if (k->revised && !(k->turn & 1))
+		return;
+	if ((int32_t)(contd__load_seq(&k->ended) - before) < 0)
+		chaos_wrong("CR %u is complete, and of %u continuations registered before the call %u have run", i,
+			    before, k->ended);
+	if (k->revised && inactivates)
+		contd__add(&k->turn, 1);
+}
+
+/* ------------------------------------------------------------------------------------------------------- attaching --- */
+
+/* m requests of those that are held, from place `at`, to a continuation of CR i (entered), or of none. */
+static void attach(struct self *me, uint32_t at, uint32_t m, uint32_t i, uint64_t r)
+{
+	uint32_t index = contd__add(&cont_count, 1), before = me->registering, before_depth = me->registering_depth;
+	struct cont *c = &conts[index % CONTS];
+	MPI_Request list[MOST], cr = i == NONE ? MPI_REQUEST_NULL : crs[i].cr;
+	int flags = 0, rc;
+
+	if (index >= CONTS)
+		chaos_wrong("too many continuations: use less with --operations");
+	memset(c, 0, sizeof(*c));
+	memset(c->status, 0x5a, sizeof(c->status));
+	c->n = m;
+	c->cr = i;
+	c->ignore = (r & 7) == 0;
+	c->revised = i == NONE || !on(C_DRAFT) || (on(C_REVISED) && r >> 3 & 1);
+	if (c->revised && on(C_KEYS))
+		flags = (int)(r >> 4) & (MPIX_CONT_REQBUF_VOLATILE | MPIX_CONT_REQUESTS_FREE |
+					 MPIX_CONT_DEFER_COMPLETE | MPIX_CONT_INVOKE_FAILED | MPIX_CONT_IMMEDIATE);
+	c->defers = (i != NONE && (crs[i].enqueue || crs[i].poll_only)) || flags & MPIX_CONT_DEFER_COMPLETE;
+	for (uint32_t k = 0; k < m; k++) {
+		list[k] = me->held[at + k];
+		c->of[k] = me->held_op[at + k];
+	}
+	me->held_count -= m;
+	for (uint32_t k = at; k < me->held_count; k++) {
+		me->held[k] = me->held[k + m];
+		me->held_op[k] = me->held_op[k + m];
+	}
+	if (i != NONE) {
+		c->turn = contd__load_seq(&crs[i].turn);
+		contd__add(&crs[i].begun, 1);
+	}
+	contd__add(&total_registered, 1);
+	chaos_note("attach", index, i);
+	contd__store(&me->registering_depth, me->depth);
+	contd__store(&me->registering, index);
+	contd__store_seq(&c->state, ARMED);
+	if (m == 1 && r >> 12 & 1)
+		rc = c->revised ? MPIX_Continue(&list[0], revised_ran, data_of(index), flags,
+						c->ignore ? MPI_STATUS_IGNORE : c->status, cr)
+				: MPI_Continue(&list[0], draft_ran, data_of(index),
+					       c->ignore ? MPI_STATUS_IGNORE : c->status, cr);
+	else
+		rc = c->revised ? MPIX_Continueall((int)m, list, revised_ran, data_of(index), flags,
+						   c->ignore ? MPI_STATUSES_IGNORE : c->status, cr)
+				: MPI_Continueall((int)m, list, draft_ran, data_of(index),
+						  c->ignore ? MPI_STATUSES_IGNORE : c->status, cr);
+	good(rc, "attaching");
+	contd__store(&me->registering, before);
+	contd__store(&me->registering_depth, before_depth);
+	if (i != NONE)
+		contd__add(&crs[i].returned, 1);
+	for (uint32_t k = 0; k < m; k++) {
+		struct op *o = &ops[c->of[k]];
+
+		if ((list[k] != MPI_REQUEST_NULL) != o->persistent)
+			chaos_wrong("continuation %u is attached to operation %u, and the handle is wrong then", index,
+				    c->of[k]);
+		if (o->persistent && on(C_FREE) && r >> (16 + k) & 1) {
+			o->freed = true;
+			chaos_note("free", c->of[k], index);
+			OK(MPI_Request_free(&list[k]));
+		}
+	}
+}
+
+static void attach_some(struct self *me, uint64_t r)
+{
+	uint32_t most = me->held_count < MOST ? me->held_count : MOST, i;
+
+	if (!most)
+		return;
+	if (!on(C_CONTINUEALL))
+		most = 1;
+	i = on(C_REVISED) && (r & 15) == 0 ? NONE : cr_enter(r >> 4);
+	if (i == NONE && !on(C_REVISED))
+		return;
+	most = 1 + (uint32_t)(r >> 8) % most;
+	attach(me, (uint32_t)(r >> 12) % (me->held_count - most + 1), most, i, chaos_draw_at(0));
+	if (i != NONE)
+		leave(&crs[i].users);
+}
+
+static void attach_event(struct self *me, uint64_t r)
+{
+	uint32_t i = cr_enter(r), op, index;
+	struct contd_event *list[1];
+	struct cont *c;
+
+	if (i == NONE)
+		return;
+	op = op_new(EVENT);
+	contd_event_init(&ops[op].event);
+	index = contd__add(&cont_count, 1);
+	if (index >= CONTS)
+		chaos_wrong("too many continuations: use less with --operations");
+	c = &conts[index];
+	memset(c, 0, sizeof(*c));
+	c->n = 1;
+	c->of[0] = op;
+	c->event = c->ignore = true;
+	c->cr = i;
+	c->turn = 1; /* an event is not held by an inactive CR */
+	list[0] = &ops[op].event;
+	contd__add(&crs[i].begun, 1);
+	contd__add(&total_registered, 1);
+	contd__store_seq(&c->state, ARMED);
+	chaos_note("event", index, i);
+	if (contd_event_continue(1, list, event_ran, data_of(index), crs[i].group, NULL))
+		chaos_wrong("contd_event_continue: %s", contd_error_text());
+	contd__add(&crs[i].returned, 1);
+	contd__store_seq(&ops[op].todo, 1);
+	leave(&crs[i].users);
+	(void)me;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- tests --- */
+
+/* Several CRs and requests that are held, in one call. */
+struct asked {
+	uint32_t n, m; /* m of n are CRs, first */
+	uint32_t cr[HELD], before[HELD], op[HELD];
+	MPI_Request list[HELD], was[HELD];
+	MPI_Status status[HELD];
+	struct testing testing;
+};
+
+static void ask_begin(struct self *me, struct asked *a, uint32_t m, uint64_t r, bool limited)
+{
+	memset(a, 0, sizeof(*a));
+	for (uint32_t k = 0; k < m; k++) {
+		uint32_t i = cr_enter(r >> (8 * k));
+
+		for (uint32_t j = 0; i != NONE && j < a->n; j++)
+			if (a->cr[j] == i) {
+				leave(&crs[i].users);
+				i = NONE;
+			}
+		if (i == NONE)
+			continue;
+		if (crs[i].revised && !try_lock(&crs[i].lock)) {
+			leave(&crs[i].users);
+			continue;
+		}
+		a->cr[a->n] = a->testing.cr[a->n] = i;
+		a->testing.left[a->n] = !limited || crs[i].max_poll < 0 ? INT32_MAX : crs[i].max_poll;
+		a->before[a->n] = contd__load_seq(&crs[i].returned);
+		a->list[a->n++] = crs[i].cr;
+	}
+	a->m = a->testing.n = a->n;
+	memcpy(a->was, a->list, sizeof(a->was));
+	a->testing.outer = me->testing;
+	me->testing = &a->testing;
+}
+
+/* And n of those that are held, which are then not held any more until ask_end(). */
+static void ask_plain(struct self *me, struct asked *a, uint32_t n)
+{
+	for (uint32_t k = 0; k < n && me->held_count && a->n < HELD; k++) {
+		me->held_count--;
+		a->op[a->n] = me->held_op[me->held_count];
+		a->list[a->n++] = me->held[me->held_count];
+	}
+	memcpy(a->was, a->list, sizeof(a->was));
+}
+
+static void ask_end(struct self *me, struct asked *a)
+{
+	me->testing = a->testing.outer;
+	for (uint32_t k = 0; k < a->n; k++) {
+		if (k >= a->m) {
+			if (!ops[a->op[k]].done)
+				hold(me, a->list[k], a->op[k]);
+			continue;
+		}
+		if (a->list[k] != a->was[k])
+			chaos_wrong("a test changes the handle of CR %u", a->cr[k]);
+		if (crs[a->cr[k]].revised)
+			unlock(&crs[a->cr[k]].lock);
+		leave(&crs[a->cr[k]].users);
+	}
+}
+
+/* The call has said that entry k is complete. */
+static void answered(struct asked *a, uint32_t k, const MPI_Status *s, const char *by)
+{
+	if (k >= a->n)
+		chaos_wrong("%s answers with index %u of %u", by, k, a->n);
+	if (k < a->m) {
+		cr_complete(a->cr[k], a->before[k], true);
+		return;
+	}
+	if ((a->list[k] == MPI_REQUEST_NULL) == ops[a->op[k]].persistent)
+		chaos_wrong("%s completes operation %u, and the handle is wrong then", by, a->op[k]);
+	op_over(a->op[k], s, by);
+}
+
+static void test_one(struct self *me, uint64_t r)
+{
+	struct asked a;
+	int flag = -1;
+
+	ask_begin(me, &a, 1, r, true);
+	if (a.n) {
+		chaos_note("test", a.cr[0], 0);
+		OK(MPI_Test(&a.list[0], &flag, r >> 40 & 1 ? &a.status[0] : MPI_STATUS_IGNORE));
+		if (flag)
+			cr_complete(a.cr[0], a.before[0], true);
+	}
+	ask_end(me, &a);
+}
+
+static void test_array(struct self *me, uint64_t r, bool waits)
+{
+	struct asked a;
+	int flag = -1, index = -1, count = -1, indices[HELD];
+
+	ask_begin(me, &a, 1 + (uint32_t)(r >> 32) % 4, r, !waits);
+	if (!me->depth)
+		ask_plain(me, &a, (uint32_t)(r >> 36) % 4);
+	chaos_note("array", a.n, r >> 40 & 3);
+	switch (r >> 40 & 3) {
+	case 0:
+		if (waits)
+			OK(MPI_Waitall((int)a.n, a.list, a.status)), flag = 1;
+		else
+			OK(MPI_Testall((int)a.n, a.list, &flag, a.status));
+		for (uint32_t k = 0; flag && k < a.n; k++)
+			answered(&a, k, &a.status[k], "Testall");
+		break;
+	case 1:
+		if (waits)
+			OK(MPI_Waitany((int)a.n, a.list, &index, a.status)), flag = 1;
+		else
+			OK(MPI_Testany((int)a.n, a.list, &index, &flag, a.status));
+		if (flag && index != MPI_UNDEFINED)
+			answered(&a, (uint32_t)index, a.status, "Testany");
+		break;
+	default:
+		if (waits)
+			OK(MPI_Waitsome((int)a.n, a.list, &count, indices, a.status));
+		else
+			OK(MPI_Testsome((int)a.n, a.list, &count, indices, a.status));
+		for (int k = 0; count != MPI_UNDEFINED && k < count; k++)
+			answered(&a, (uint32_t)indices[k], &a.status[k], "Testsome");
+	}
+	ask_end(me, &a);
+}
+
+static void status_query(struct self *me, uint64_t r)
+{
+	struct asked a;
+	int flag = 0, index, count = -1, indices[HELD];
+
+	ask_begin(me, &a, (r >> 40 & 3) == 0 ? 1 : 1 + (uint32_t)(r >> 32) % 4, r, true);
+	if (!me->depth && r >> 40 & 3)
+		ask_plain(me, &a, (uint32_t)(r >> 36) % 4);
+	chaos_note("query", a.n, r >> 40 & 3);
+	switch (r >> 40 & 3) {
+	case 0:
+		if (a.n)
+			OK(MPI_Request_get_status(a.list[0], &flag, a.status));
+		if (flag)
+			cr_complete(a.cr[0], a.before[0], false);
+		break;
+	case 1:
+		OK(MPIX_Request_get_status_all((int)a.n, a.list, &flag, a.status));
+		for (uint32_t k = 0; flag && k < a.m; k++)
+			cr_complete(a.cr[k], a.before[k], false);
+		break;
+	case 2:
+		OK(MPIX_Request_get_status_any((int)a.n, a.list, &index, &flag, a.status));
+		if (flag && index != MPI_UNDEFINED && (uint32_t)index < a.m)
+			cr_complete(a.cr[index], a.before[index], false);
+		break;
+	default:
+		OK(MPIX_Request_get_status_some((int)a.n, a.list, &count, indices, a.status));
+		for (int k = 0; count != MPI_UNDEFINED && k < count; k++)
+			if ((uint32_t)indices[k] < a.m)
+				cr_complete(a.cr[indices[k]], a.before[indices[k]], false);
+	}
+	if (memcmp(a.list, a.was, sizeof(a.list)) != 0)
+		chaos_wrong("a status query changes handles");
+	ask_end(me, &a);
+}
+
+/* ----------------------------------------------------------------------------------------------- what threads do --- */
+
+static void compute(struct self *me, uint64_t ns)
+{
+	uint64_t until = chaos_ns() + ns;
+
+	contd__add(&me->in_region, 1);
+	contd_compute_begin();
+	while (chaos_ns() < until)
+		contd__add(&chaos_progress, 0);
+	contd_compute_end();
+	contd__sub(&me->in_region, 1);
+}
+
+/* Calls of contd's that any thread may make. */
+static void contd_step(struct self *me, uint64_t r)
+{
+	enum class c =
+		(enum class[]){C_POLL, C_REGION, C_GUARD, C_CHECKPOINT, C_ATTACH, C_EVENT, C_EVENT, C_DAEMON}[r & 7];
+
+	r >>= 3;
+	if (!on(c))
+		return;
+	switch (c) {
+	case C_POLL:
+		chaos_note("poll", 0, 0);
+		if (contd_poll((uint32_t)(r & 7)) < 0)
+			chaos_wrong("contd_poll: %s", contd_error_text());
+		break;
+	case C_REGION:
+		chaos_note("region", 0, 0);
+		compute(me, 1000 * (r % 300));
+		break;
+	case C_GUARD:
+		contd_guard_begin();
+		complete_some(r, false, false);
+		contd_guard_end();
+		break;
+	case C_CHECKPOINT:
+		contd_checkpoint();
+		break;
+	case C_ATTACH:
+		if (!contd__load(&me->attached)) {
+			if (contd_thread_attach(NULL))
+				chaos_wrong("contd_thread_attach: %s", contd_error_text());
+			me->attached++;
+		} else {
+			if (contd_thread_detach())
+				chaos_wrong("contd_thread_detach: %s", contd_error_text());
+			me->attached--;
+		}
+		break;
+	case C_DAEMON:
+		if (r & 7)
+			break;
+		/* It may be running, and somebody else may be stopping it. */
+		if (r & 8)
+			contd_daemon_start(NULL);
+		else
+			contd_daemon_stop();
+		break;
+	default:
+		complete_some(r, false, false);
+	}
+}
+
+static void mpi_step(struct self *me, uint64_t r)
+{
+	uint64_t what = r % 16;
+
+	r >>= 4;
+	switch (what) {
+	case 0:
+	case 1:
+	case 2:
+		if (on(C_TEST))
+			test_one(me, r);
+		break;
+	case 3:
+	case 4:
+		if (on(C_ARRAYS))
+			test_array(me, r, false);
+		break;
+	case 5:
+		if (on(C_STATUS))
+			status_query(me, r);
+		break;
+	case 6:
+	case 7:
+		if (on(C_GENERAL) && me->held_count < HELD)
+			post_general(me);
+		break;
+	case 8:
+	case 9:
+		if (on(C_EVENT))
+			attach_event(me, r);
+		break;
+	case 10:
+		complete_some(r, true, true);
+		break;
+	case 11:
+		if (on(C_CR_FREE) && (r & 3) == 0)
+			cr_free((uint32_t)(r >> 2) % LIVE);
+		cr_new(r >> 8);
+		break;
+	case 12: {
+		uint32_t i = cr_enter(r);
+
+		if (i != NONE) {
+			cr_start(i);
+			leave(&crs[i].users);
+		}
+		break;
+	}
+	default:
+		contd_step(me, r);
+	}
+}
+
+/* In a callback. */
+static void act(struct self *me, uint32_t cr)
+{
+	uint32_t context = contd__load(&contd__self.context);
+	uint64_t r = chaos_draw_at(0);
+
+	(void)cr;
+	if (me->depth > DEPTH || r & 3)
+		return;
+	r >>= 2;
+	if (context == CONTEXT_HANDLER || me == daemon_self || !me->mpi) {
+		complete_some(r, false, true);
+		return;
+	}
+	switch (r % 6) {
+	case 0:
+		if (on(C_TEST))
+			test_one(me, r >> 3);
+		break;
+	case 1:
+		if (on(C_ARRAYS))
+			test_array(me, r >> 3, false);
+		break;
+	case 2:
+		if (on(C_STATUS))
+			status_query(me, r >> 3);
+		break;
+	case 3:
+		if (on(C_EVENT))
+			attach_event(me, r >> 3);
+		break;
+	case 4:
+		contd_poll(1 + (uint32_t)(r >> 3) % 3);
+		break;
+	default:
+		complete_some(r >> 3, true, true);
+	}
+}
+
+/* All operations of one thread that calls MPI, in an epoch. */
+static void communicate(struct self *me)
+{
+	for (uint32_t k = 0; k < chaos.operations; k++) {
+		struct message m = message_of(me->number, k);
+
+		me->chaos->steps++;
+		contd__add(&chaos_progress, 1);
+		while (me->held_count > HELD - 4)
+			attach_some(me, chaos_draw(0) | 1);
+		if (m.from == rank && m.to == rank && chaos_draw(2)) {
+			post_receive(me, &m);
+			post_send(me, &m);
+		} else {
+			if (m.from == rank)
+				post_send(me, &m);
+			if (m.to == rank)
+				post_receive(me, &m);
+		}
+		if (chaos_draw(2))
+			attach_some(me, chaos_draw(0));
+		mpi_step(me, chaos_draw(0));
+	}
+	/* Nothing that others may wait for is missing any more when this thread waits. */
+	while (complete_some(chaos_draw_at(0), true, true))
+		;
+	while (me->held_count && (!on(C_PLAIN) || chaos_draw(4)))
+		attach_some(me, chaos_draw(0) | 1);
+	while (complete_some(chaos_draw_at(0), true, true))
+		;
+	me->chaos->doing = "waits for plain requests";
+	for (uint64_t until = chaos_ns() + chaos_bound_ns(20000); me->held_count;) {
+		uint64_t r = chaos_draw_at(0);
+		struct asked a;
+		int flag;
+
+		if (on(C_ARRAYS) && r & 1) {
+			test_array(me, r >> 1, false);
+			continue;
+		}
+		ask_begin(me, &a, 0, 0, false);
+		ask_plain(me, &a, 1);
+		OK(MPI_Test(&a.list[0], &flag, &a.status[0]));
+		if (flag)
+			answered(&a, 0, &a.status[0], "Test");
+		ask_end(me, &a);
+		sched_yield();
+		if (chaos_ns() > until)
+			chaos_wrong("operation %u of kind %d without a continuation does not complete", me->held_op[0],
+				    ops[me->held_op[0]].kind);
+	}
+	me->chaos->doing = "operations";
+}
+
+static void one_epoch(struct self *me)
+{
+	me->chaos->doing = "operations";
+	if (me->mpi) {
+		communicate(me);
+	} else {
+		for (uint32_t k = 0; k < chaos.operations; k++) {
+			me->chaos->steps++;
+			contd__add(&chaos_progress, 1);
+			contd_step(me, chaos_draw(0));
+		}
+	}
+	me->chaos->doing = "is parked";
+}
+
+static void *worker(void *arg)
+{
+	struct self *me = arg;
+	uint32_t seen = 0, e;
+
+	chaos_become(me->chaos);
+	me->registering = NONE;
+	for (;;) {
+		while ((e = contd__load_acquire(&epoch_of_threads)) == seen && !contd__load(&leaving))
+			chaos_nap(50000);
+		if (e == seen)
+			break;
+		seen = e;
+		one_epoch(me);
+		contd__store_seq(&me->parked, e);
+	}
+	return NULL;
+}
+
+/* -------------------------------------------------------------------------------------------------------- deeds --- */
+
+void chaos_deed(struct chaos_thread *t)
+{
+	struct self *me = &selves[t->number];
+	uint32_t before = contd__load(&me->registering);
+
+	if (!contd__load(&running) || !on(C_EVENT))
+		return;
+	contd__store(&me->registering, NONE);
+	complete_some(chaos_draw_at(0), false, false);
+	contd__store(&me->registering, before);
+}
+
+static void program_signal(int signo)
+{
+	struct self *me = self();
+
+	(void)signo;
+	if (me)
+		chaos_deed(me->chaos);
+}
+
+void chaos_raise(struct chaos_thread *t, bool ours)
+{
+	(void)t;
+	if (contd__load(&running) && on(C_SIGNAL))
+		pthread_kill(pthread_self(), ours ? contd__signals.signal_number : SIGUSR2);
+}
+
+void __real_contd__handler(int signo, siginfo_t *info, void *context);
+void __wrap_contd__handler(int signo, siginfo_t *info, void *context);
+
+/* contd's handler: it may come when the attaching call is through, but has not returned. */
+void __wrap_contd__handler(int signo, siginfo_t *info, void *context)
+{
+	struct self *me = self();
+	uint32_t registering = NONE;
+
+	if (me) {
+		registering = contd__load(&me->registering);
+		contd__store(&me->registering, NONE);
+		me->in_handler++;
+	}
+	__real_contd__handler(signo, info, context);
+	if (me) {
+		me->in_handler--;
+		contd__store(&me->registering, registering);
+	}
+}
+
+/* -------------------------------------------------------------------------------------------------------- epochs --- */
+
+enum way { W_TESTS, W_POLL, W_PROBE, W_REGION, W_DAEMON, W_END };
+static const char *const way_name[] = {"tests", "polls", "probes", "a region", "the daemon"};
+
+/* Must it run by this way alone? */
+static bool covered(const struct cont *c, enum way way)
+{
+	const struct crec *k = c->cr == NONE ? NULL : &crs[c->cr];
+	bool poll_only = k && k->poll_only && !k->freed;
+
+	if (k && k->revised && !(k->turn & 1))
+		return false;
+	switch (way) {
+	case W_TESTS:
+		return k && !k->freed && k->max_poll != 0;
+	case W_POLL:
+	case W_PROBE:
+		return !poll_only;
+	case W_REGION:
+		return !poll_only && !(k && k->max_poll == 0);
+	default:
+		return !poll_only && k && k->any;
+	}
+}
+
+static uint32_t uncovered(enum way way)
+{
+	for (uint32_t i = 0; i < cont_count; i++)
+		if (contd__load_acquire(&conts[i].state) != RAN && covered(&conts[i], way))
+			return i;
+	return NONE;
+}
+
+static void alone(struct self *me, enum way way)
+{
+	uint64_t until = chaos_ns() + chaos_bound_ns(5000);
+	bool attached = false, started = false;
+	uint32_t i;
+	int flag;
+
+	chaos_note("alone", way, 0);
+	if (way == W_REGION) {
+		if (contd_thread_attach(NULL))
+			chaos_wrong("contd_thread_attach: %s", contd_error_text());
+		attached = true;
+	}
+	if (way == W_DAEMON)
+		started = contd_daemon_start(NULL) == 0;
+	while ((i = uncovered(way)) != NONE) {
+		switch (way) {
+		case W_TESTS:
+			for (uint32_t k = 0; k < LIVE; k++)
+				test_one(me, k | (uint64_t)1 << 40);
+			break;
+		case W_POLL:
+			contd_poll(0);
+			break;
+		case W_PROBE:
+			OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, control, &flag, MPI_STATUS_IGNORE));
+			break;
+		case W_REGION:
+			compute(me, 2000000);
+			break;
+		default:
+			chaos_nap(100000);
+		}
+		if (chaos_ns() > until) {
+			const struct cont *c = &conts[i];
+			const struct crec *k = c->cr == NONE ? NULL : &crs[c->cr];
+
+			chaos_wrong("%s alone: continuation %u (of %u operations, the first of kind %d) of CR %d "
+				    "(freed %d, "
+				    "revised %d, turn %u, enqueue %d, any %d, safe %d, max_poll %d) has not run",
+				    way_name[way], i, c->n, c->n ? (int)ops[c->of[0]].kind : -1, (int)c->cr,
+				    k ? (int)k->freed : 0, k && k->revised, k ? k->turn : 0, k && k->enqueue,
+				    k && k->any, k && k->safe, k ? k->max_poll : 0);
+		}
+	}
+	if (attached && contd_thread_detach())
+		chaos_wrong("contd_thread_detach: %s", contd_error_text());
+	if (started)
+		contd_daemon_stop();
+	total_alone++;
+}
+
+/* Everything must have run now, and be right. */
+static void retire(void)
+{
+	uint64_t until = chaos_ns() + chaos_bound_ns(5000);
+	int flag;
+
+	for (uint32_t i = 0; i < cont_count; i++)
+		if (contd__load_acquire(&conts[i].state) != RAN)
+			chaos_wrong("continuation %u of CR %d has not run, and everything was waited for", i,
+				    (int)conts[i].cr);
+	for (uint32_t i = 0; i < op_count; i++) {
+		struct op *o = &ops[i];
+		int count = -1, is_cancelled = -1;
+
+		if (!o->done)
+			chaos_wrong("operation %u of kind %d is not over", i, o->kind);
+		/* After its continuation, by whatever makes progress. */
+		while (o->kind == GENERAL && !contd__load(&o->freed)) {
+			OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, control, &flag, MPI_STATUS_IGNORE));
+			contd_poll(0);
+			if (chaos_ns() > until)
+				chaos_wrong("free_fn of generalized request %u is not called", i);
+		}
+		if (o->delivered && (o->kind == RECV || o->kind == GENERAL)) {
+			MPI_Get_count(&o->status, MPI_BYTE, &count);
+			MPI_Test_cancelled(&o->status, &is_cancelled);
+			if (count != o->bytes || is_cancelled)
+				chaos_wrong("operation %u of kind %d: count %d instead of %d, cancelled %d", i, o->kind,
+					    count, o->bytes, is_cancelled);
+		}
+		if (o->persistent && !o->freed)
+			OK(MPI_Request_free(&o->request));
+		free(o->data);
+	}
+	contd__store_seq(&op_count, 0);
+	contd__store_seq(&cont_count, 0);
+}
+
+static void finish_all(struct self *me)
+{
+	uint64_t until = chaos_ns() + chaos_bound_ns(10000);
+
+	for (uint32_t i = 0; i < LIVE; i++)
+		if (live[i] != NONE && crs[live[i]].revised && !(crs[live[i]].turn & 1))
+			cr_start(live[i]);
+	for (uint32_t i = 0; i < LIVE; i++) {
+		struct asked a;
+
+		if (live[i] == NONE)
+			continue;
+		ask_begin(me, &a, 1, i, false);
+		me->chaos->doing = "waits for a CR";
+		OK(MPI_Wait(&a.list[0], MPI_STATUS_IGNORE));
+		cr_complete(a.cr[0], a.before[0], true);
+		ask_end(me, &a);
+	}
+	/* Freed CRs, and continuations without one. */
+	for (uint32_t i = 0; i < cont_count; i++)
+		while (contd__load_acquire(&conts[i].state) != RAN) {
+			contd_poll(0);
+			if (chaos_ns() > until)
+				chaos_wrong("continuation %u of CR %d never runs", i, (int)conts[i].cr);
+		}
+}
+
+static void epoch(struct self *me)
+{
+	uint64_t r = chaos_mix(chaos_mix(chaos.seed, chaos_round), ~epoch_number), until;
+	uint32_t e, by = level == MPI_THREAD_SERIALIZED ? (uint32_t)(r >> 32) % (worker_count + 1) : 0;
+
+	if (level != MPI_THREAD_MULTIPLE)
+		for (uint32_t i = 0; i <= worker_count; i++)
+			selves[i].mpi = i == by;
+	contd__store_seq(&chaos_calm, 0);
+	contd__store_seq(&running, 1);
+	e = contd__add(&epoch_of_threads, 1) + 1;
+	if (me->mpi)
+		one_epoch(me);
+	me->chaos->doing = "waits for the others";
+	until = chaos_ns() + chaos_bound_ns(25000);
+	for (uint32_t i = 1; i <= worker_count; i++)
+		while (contd__load_acquire(&selves[i].parked) != e) {
+			chaos_nap(50000);
+			if (chaos_ns() > until)
+				chaos_wrong("thread %u hangs in %s", i, selves[i].chaos->doing);
+		}
+	me->mpi = true;
+	contd__store_seq(&running, 0);
+	contd__store_seq(&chaos_calm, 1);
+	while (complete_some(0, true, true))
+		;
+	me->chaos->doing = "barrier";
+	OK(MPI_Barrier(control));
+	if (on(C_ALONE))
+		for (uint32_t n = r & 1; n < 2; n++) {
+			enum way way = (r >> (8 + 8 * n)) % W_END;
+
+			if (way == W_DAEMON && level != MPI_THREAD_MULTIPLE)
+				continue;
+			me->chaos->doing = way_name[way];
+			alone(me, way);
+		}
+	finish_all(me);
+	me->chaos->doing = "barrier";
+	OK(MPI_Barrier(control));
+	retire();
+	contd__add(&chaos_progress, 1);
+	epoch_number++;
+	total_epochs++;
+}
+
+static void round_begin(void)
+{
+	chaos_round_begin();
+	for (uint32_t i = 0; i < CHAOS_THREADS; i++)
+		if (selves[i].chaos) {
+			selves[i].chaos->random = chaos_mix(selves[i].chaos->random, (uint64_t)rank + 1);
+			selves[i].chaos->random_at = chaos_mix(selves[i].chaos->random_at, (uint64_t)rank + 1);
+		}
+	epoch_number = (uint64_t)chaos_round << 8;
+	cr_count = 0;
+	for (uint32_t i = 0; i < LIVE; i++)
+		live[i] = NONE;
+	for (uint32_t i = 0; i < LIVE; i++)
+		cr_new(chaos_draw(0));
+}
+
+static int descriptors_before = -1;
+
+static void round_end(void)
+{
+	int n;
+
+	for (uint32_t i = 0; i < LIVE; i++)
+		if (live[i] != NONE && !cr_free(i))
+			chaos_wrong("somebody uses a CR, and nobody is there");
+	if (contd__load(&total_ran) != contd__load(&total_registered))
+		chaos_wrong("%llu continuations registered, %llu ran", (unsigned long long)total_registered,
+			    (unsigned long long)total_ran);
+	total_rounds++;
+	n = chaos_descriptors();
+	if (total_rounds == 3)
+		descriptors_before = n;
+	if (total_rounds > 3 && n > descriptors_before + 2)
+		chaos_wrong("%d descriptors are left over", n - descriptors_before);
+}
+
+/* Continuations that are left to MPI_Finalize, some of freed CRs. */
+static void leave_some(struct self *me)
+{
+	round_begin();
+	for (uint32_t k = 0; k < 8; k++) {
+		struct message m = message_of(0, k);
+
+		m.from = rank;
+		m.to = (rank + 1) % ranks;
+		post_send(me, &m);
+		m.from = (rank + ranks - 1) % ranks;
+		post_receive(me, &m);
+		while (me->held_count) {
+			uint32_t i = cr_enter(chaos_draw(0));
+
+			if (i != NONE && (crs[i].poll_only || crs[i].revised)) {
+				leave(&crs[i].users);
+				i = NONE;
+			}
+			if (i == NONE && !on(C_REVISED))
+				break;
+			attach(me, 0, 1, i, chaos_draw(0) & ~(uint64_t)0xf0000);
+			if (i != NONE)
+				leave(&crs[i].users);
+		}
+	}
+	for (uint32_t i = 0; i < LIVE; i++)
+		if (chaos_draw(2))
+			cr_free(i);
+}
+
+static void check_left(void)
+{
+	for (uint32_t i = 0; i < cont_count; i++, total_at_end++)
+		if (contd__load_acquire(&conts[i].state) != RAN)
+			chaos_wrong("continuation %u of CR %d is left to MPI_Finalize and has not run", i,
+				    (int)conts[i].cr);
+}
+
+/* If nobody comes to the end of anything for so long they hang. */
+static void *watcher(void *data)
+{
+	uint32_t before = contd__load(&chaos_progress);
+	uint64_t since = chaos_ns();
+
+	while (contd__load(&leaving) != 2) {
+		uint32_t now = contd__load(&chaos_progress);
+
+		if (now != before) {
+			before = now;
+			since = chaos_ns();
+		} else if (chaos_ns() - since > chaos_bound_ns(20000)) {
+			chaos_wrong("everything hangs: main in %s", selves[0].chaos->doing);
+		}
+		chaos_nap(20000000);
+	}
+	return data;
+}
+
+static const char *const level_name[] = {"single", "funneled", "serialized", "multiple"};
+
+static uint32_t level_index(void)
+{
+	return level == MPI_THREAD_FUNNELED ? 1 : level == MPI_THREAD_SERIALIZED ? 2 : 3;
+}
+
+void chaos_report(void)
+{
+	fprintf(stderr, "rank %d of %d, --level %s, epoch %llu\n", rank, ranks, level_name[level_index()],
+		(unsigned long long)epoch_number);
+}
+
+/* Takes --level out of the arguments. */
+static void read_level(int *argc, char **argv)
+{
+	int n = 1;
+
+	for (int i = 1; i < *argc; i++) {
+		if (strcmp(argv[i], "--level") != 0 || i + 1 == *argc) {
+			argv[n++] = argv[i];
+			continue;
+		}
+		i++;
+		if (strcmp(argv[i], "funneled") == 0) {
+			level = MPI_THREAD_FUNNELED;
+		} else if (strcmp(argv[i], "serialized") == 0) {
+			level = MPI_THREAD_SERIALIZED;
+		} else if (strcmp(argv[i], "multiple") != 0) {
+			fprintf(stderr, "%s: --level funneled, serialized or multiple\n", argv[0]);
+			exit(2);
+		}
+	}
+	argv[n] = NULL;
+	*argc = n;
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction action = {.sa_handler = program_signal, .sa_flags = SA_RESTART};
+	struct self *me = &selves[0];
+	pthread_t watcher_thread;
+	cpu_set_t all;
+	uint64_t until;
+	int provided;
+
+	chaos.threads = 3;
+	chaos.operations = 40;
+	read_level(&argc, argv);
+	chaos_begin(argc, argv, classes, C_END);
+	CPU_ZERO(&all);
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		CPU_SET(i, &all);
+	sched_setaffinity(0, sizeof(all), &all);
+	sigaction(SIGUSR2, &action, NULL);
+	me->chaos = chaos_thread_new("main");
+	me->thread = pthread_self();
+	me->registering = NONE;
+	chaos_become(me->chaos);
+	worker_count = chaos.threads;
+	for (uint32_t i = 1; i <= worker_count; i++) {
+		selves[i].chaos = chaos_thread_new("begins");
+		selves[i].mpi = level == MPI_THREAD_MULTIPLE;
+		selves[i].number = i - 1;
+	}
+	daemon_self = &selves[worker_count + 1];
+	daemon_self->chaos = chaos_thread_new("daemon");
+	daemon_self->chaos->daemon = true;
+	daemon_self->registering = NONE;
+
+	MPI_Init_thread(&argc, &argv, level, &provided);
+	if (provided < level) {
+		fprintf(stderr, "skipped: MPI grants thread level %d\n", provided);
+		MPI_Finalize();
+		return 77;
+	}
+	level = level == MPI_THREAD_MULTIPLE ? level : provided < MPI_THREAD_MULTIPLE ? provided : level;
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	MPI_Comm_dup(MPI_COMM_WORLD, &world);
+	MPI_Comm_dup(MPI_COMM_WORLD, &control);
+	MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+	MPI_Comm_rank(world, &rank);
+	MPI_Comm_size(world, &ranks);
+	MPI_Bcast(&chaos.seed, 8, MPI_BYTE, 0, control);
+	if (rank == 0)
+		printf("seed %llu on %d ranks, --level %s\n", (unsigned long long)chaos.seed, ranks,
+		       level_name[level_index()]);
+	fflush(stdout);
+	for (uint32_t i = 1; i <= worker_count; i++)
+		if (pthread_create(&selves[i].thread, NULL, worker, &selves[i]))
+			abort();
+	if (pthread_create(&watcher_thread, NULL, watcher, NULL))
+		abort();
+	chaos_points(on(C_POINTS));
+	until = chaos_ns() + chaos.seconds * 1000000000ull;
+	for (uint32_t n = 0;; n++, chaos_round++) {
+		int more = chaos.rounds ? n < chaos.rounds : chaos_ns() < until;
+
+		me->mpi = level != MPI_THREAD_MULTIPLE;
+		MPI_Bcast(&more, 1, MPI_INT, 0, control);
+		if (!more)
+			break;
+		round_begin();
+		for (uint32_t i = 0; i < 1 + chaos_mix(chaos.seed, chaos_round) % 6; i++) {
+			me->mpi = level != MPI_THREAD_MULTIPLE;
+			epoch(me);
+		}
+		round_end();
+	}
+	contd__store_seq(&leaving, 1);
+	for (uint32_t i = 1; i <= worker_count; i++)
+		pthread_join(selves[i].thread, NULL);
+	me->mpi = true;
+	if (on(C_FINALIZE))
+		leave_some(me);
+	me->chaos->doing = "MPI_Finalize";
+	MPI_Finalize();
+	contd__store_seq(&ended, 1);
+	check_left();
+	contd_poll(0);
+	chaos_nap(20000000);
+	contd__store_seq(&leaving, 2);
+	pthread_join(watcher_thread, NULL);
+	printf("rank %d: %llu rounds, %llu epochs: %llu continuations ran, %llu of them in MPI_Finalize; alone %llu "
+	       "times\n",
+	       rank, (unsigned long long)total_rounds, (unsigned long long)total_epochs, (unsigned long long)total_ran,
+	       (unsigned long long)total_at_end, (unsigned long long)total_alone);
+	return 0;
+}
