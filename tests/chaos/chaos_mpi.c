@@ -59,7 +59,14 @@ enum class {
 	C_ARRAYS,
 	C_STATUS,
 	C_WAIT,
+	C_BLOCKING,
 	C_GENERAL,
+	C_TEMPLATE,
+	C_FAIL,
+	C_CANCEL,
+	C_CHAIN,
+	C_PARTITIONED,
+	C_MIXED,
 	C_EVENT,
 	C_POLL,
 	C_REGION,
@@ -87,6 +94,13 @@ static struct chaos_class classes[C_END] = {
 	[C_ARRAYS] = {"arrays", "tests and waits for arrays", 0},
 	[C_STATUS] = {"status", "status queries", 0},
 	[C_WAIT] = {"wait", "threads wait for CRs at their end", 0},
+	[C_BLOCKING] = {"blocking", "blocking receives of all threads, for the same messages", 0},
+	[C_TEMPLATE] = {"template", "templates of generalized requests", 0},
+	[C_FAIL] = {"fail", "operations and callbacks that fail", 0},
+	[C_CANCEL] = {"cancel", "MPI_Cancel of receives", 0},
+	[C_CHAIN] = {"chain", "continuations on CRs", 0},
+	[C_PARTITIONED] = {"partitioned", "partitioned messages, where the MPI has them", 0},
+	[C_MIXED] = {"mixed", "contd_mpi_event", 0},
 	[C_GENERAL] = {"general", "generalized requests", 0},
 	[C_EVENT] = {"event", "events of the program's with the group of a CR", 0},
 	[C_POLL] = {"poll", "contd_poll", 0},
@@ -109,6 +123,7 @@ struct crec {
 	MPI_Request cr;
 	struct contd_group *group;
 	bool revised, poll_only, enqueue, any, safe;
+	bool fails;   /* its operations may, and its callbacks */
 	int max_poll; /* -1: no limit; 0: none in tests */
 	uint32_t users, freed;
 	uint32_t lock;                   /* of a revised one: tests and starts by turns */
@@ -116,17 +131,19 @@ struct crec {
 	uint32_t begun, returned, ended; /* registrations; ended: their callbacks have */
 };
 
-enum kind { SEND, RECV, GENERAL, EVENT };
+enum kind { SEND, RECV, GENERAL, TEMPLATE, CHAIN, EVENT };
 
 struct op {
 	enum kind kind;
-	bool persistent, freed;
-	int bytes, source, tag;
+	bool persistent, freed, cancel, attached;
+	int bytes, source, tag, error;
+	uint32_t pushes; /* of a template's: that are left */
+	uint32_t inner;  /* of a chain: the CR */
 	unsigned char *data;
 	uint32_t pattern;
 	MPI_Request request; /* a copy: of persistent and of generalized ones */
 	uint32_t todo;       /* somebody is to complete it */
-	uint32_t queried, done;
+	uint32_t queried, done, was_cancelled;
 	uint64_t delivered; /* how many bytes of the status are valid: see retire() */
 	MPI_Status status;
 	struct contd_event event;
@@ -138,7 +155,11 @@ struct cont {
 	uint32_t state;
 	uint32_t n, cr, of[MOST], turn;
 	bool revised, ignore, defers, event;
+	bool fails, queues,
+		refuses; /* queues: does not run, and is told of by get_failed; refuses: it says that it failed */
+	uint32_t told;
 	MPI_Status status[MOST];
+	struct contd_event mixed;
 };
 
 static struct crec crs[CRS];
@@ -168,6 +189,7 @@ struct self {
 
 static struct self selves[CHAOS_THREADS], *daemon_self;
 static uint32_t worker_count, running, ended, epoch_of_threads, leaving;
+static uint32_t communicating; /* below MPI_THREAD_MULTIPLE: the thread that calls MPI is not through */
 static int level = MPI_THREAD_MULTIPLE, rank, ranks;
 static MPI_Comm world, control;
 static uint64_t total_ran, total_registered, total_rounds, total_epochs, total_alone, total_at_end;
@@ -227,7 +249,7 @@ static void unlock(uint32_t *lock)
 
 struct message {
 	int from, to, bytes, tag;
-	bool ssend, large, persistent_send, persistent_receive;
+	bool ssend, partitioned, persistent_send, persistent_receive;
 	uint32_t pattern;
 };
 
@@ -246,6 +268,11 @@ static struct message message_of(uint32_t thread, uint32_t k)
 	m.ssend = r >> 6 & 1;
 	m.persistent_send = (r >> 7 & 3) == 0 && on(C_PERSISTENT);
 	m.persistent_receive = (r >> 9 & 3) == 0 && on(C_PERSISTENT);
+#if MPI_VERSION >= 4
+	m.partitioned = (r >> 11 & 7) == 0 && on(C_PARTITIONED) && m.bytes % 2 == 0;
+	m.persistent_send |= m.partitioned;
+	m.persistent_receive |= m.partitioned;
+#endif
 	return m;
 }
 
@@ -287,7 +314,16 @@ static void post_send(struct self *me, const struct message *m)
 	for (int k = 0; k < m->bytes; k++)
 		o->data[k] = pattern_at(m->pattern, k);
 	chaos_note("send", i, (uint64_t)m->tag);
-	if (m->persistent_send) {
+#if MPI_VERSION >= 4
+	if (m->partitioned) {
+		OK(MPI_Psend_init(o->data, 2, m->bytes / 2, MPI_BYTE, m->to, m->tag, world, MPI_INFO_NULL, &r));
+		OK(MPI_Start(&r));
+		OK(MPI_Pready(1, r));
+		OK(MPI_Pready(0, r));
+		o->request = r;
+	} else
+#endif
+		if (m->persistent_send) {
 		if (m->ssend)
 			OK(MPI_Ssend_init(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
 		else
@@ -316,7 +352,14 @@ static void post_receive(struct self *me, const struct message *m)
 	o->persistent = m->persistent_receive;
 	memset(o->data, 0x5a, (size_t)m->bytes + 1);
 	chaos_note("receive", i, (uint64_t)m->tag);
-	if (m->persistent_receive) {
+#if MPI_VERSION >= 4
+	if (m->partitioned) {
+		OK(MPI_Precv_init(o->data, 2, m->bytes / 2, MPI_BYTE, m->from, m->tag, world, MPI_INFO_NULL, &r));
+		OK(MPI_Start(&r));
+		o->request = r;
+	} else
+#endif
+		if (m->persistent_receive) {
 		OK(MPI_Recv_init(o->data, m->bytes, MPI_BYTE, chaos_draw(2) ? m->from : MPI_ANY_SOURCE, m->tag, world,
 				 &r));
 		if (chaos_draw(2))
@@ -339,7 +382,7 @@ static int query(void *state, MPI_Status *status)
 	MPI_Status_set_cancelled(status, 0);
 	status->MPI_SOURCE = o->source;
 	status->MPI_TAG = o->tag;
-	return MPI_SUCCESS;
+	return o->error;
 }
 
 static int freed(void *state)
@@ -357,7 +400,7 @@ static int cancelled(void *state, int complete)
 	return MPI_SUCCESS;
 }
 
-static void post_general(struct self *me)
+static void post_general(struct self *me, int error)
 {
 	uint32_t i = op_new(GENERAL);
 	struct op *o = &ops[i];
@@ -366,11 +409,114 @@ static void post_general(struct self *me)
 	o->source = (int)chaos_draw(100);
 	o->tag = (int)chaos_draw(100);
 	o->bytes = (int)chaos_draw(100);
-	chaos_note("general", i, 0);
+	o->error = error;
+	chaos_note("general", i, (uint64_t)error);
 	OK(MPI_Grequest_start(query, freed, cancelled, o, &r));
 	o->request = r;
 	hold(me, r, i);
 	contd__store_seq(&o->todo, 1);
+}
+
+/* A persistent one may have its continuation by then. */
+static void cancel(struct op *o, MPI_Request *request)
+{
+	if (!o->cancel || o->was_cancelled)
+		return;
+	o->was_cancelled = 1;
+	OK(chaos_draw(2) ? MPI_Cancel(request) : MPIX_Cancel(request));
+}
+
+/* A receive that has no send. */
+static void post_cancelled(struct self *me, bool persistent)
+{
+	uint32_t i = op_new(RECV);
+	struct op *o = &ops[i];
+	MPI_Request r;
+
+	o->cancel = true;
+	o->data = malloc(8);
+	o->persistent = persistent;
+	chaos_note("to be cancelled", i, persistent);
+	if (persistent) {
+		OK(MPI_Recv_init(o->data, 8, MPI_BYTE, rank, 0x100000, world, &r));
+		OK(MPI_Start(&r));
+		o->request = r;
+	} else {
+		OK(MPI_Irecv(o->data, 8, MPI_BYTE, rank, 0x100000, world, &r));
+		cancel(o, &r);
+	}
+	hold(me, r, i);
+}
+
+static void attach(struct self *me, uint32_t at, uint32_t m, uint32_t i, uint64_t r);
+static uint32_t cr_enter(uint64_t r);
+
+static int template_start(void *state)
+{
+	struct op *o = state;
+	struct self *me = self();
+	uint64_t r = chaos_draw_at(0);
+	uint32_t i;
+
+	if (o->error || r & 1) {
+		i = cr_enter(r >> 1);
+		if (i != NONE && !(o->error && crs[i].revised && !crs[i].fails)) {
+			o->attached = true;
+			hold(me, o->request, (uint32_t)(o - ops));
+			attach(me, me->held_count - 1, 1, i, r >> 8);
+		}
+		if (i != NONE)
+			leave(&crs[i].users);
+	}
+	return o->error;
+}
+
+static int template_push(void *state)
+{
+	struct op *o = state;
+
+	if (o->pushes-- == 0) {
+		contd__store_seq(&o->todo, 0);
+		OK(MPIX_Mark_request_complete(o->request));
+	}
+	return MPI_SUCCESS;
+}
+
+static int template_complete(void *state, MPI_Status *status)
+{
+	struct op *o = state;
+
+	(void)status;
+	if (contd__xchg(&o->freed, true))
+		chaos_wrong("complete_fn of operation %u is called twice", (uint32_t)(o - ops));
+	if (o->error)
+		chaos_wrong("complete_fn of operation %u is called, and its start_fn has failed", (uint32_t)(o - ops));
+	return MPI_SUCCESS;
+}
+
+static MPIX_Gr template = MPIX_GR_NULL;
+
+static void post_template(struct self *me, uint64_t r)
+{
+	uint32_t i = op_new(TEMPLATE);
+	struct op *o = &ops[i];
+	int rc;
+
+	o->pushes = (uint32_t)(r & 7);
+	o->error = on(C_FAIL) && (r >> 3 & 3) == 0 ? MPI_ERR_OTHER : MPI_SUCCESS;
+	contd__store_seq(&o->todo, 1);
+	chaos_note("template", i, (uint64_t)o->error);
+	rc = MPIX_Gr_begin(template, o, &o->request);
+	if (rc != o->error)
+		chaos_wrong("MPIX_Gr_begin is %d instead of %d", rc, o->error);
+	if (rc) {
+		contd__store_seq(&o->todo, 0);
+		o->freed = true;
+		if (!o->attached)
+			o->done = 1;
+	} else if (!o->attached) {
+		hold(me, o->request, i);
+	}
 }
 
 /* Some event or generalized request that is pending. In signal handlers events only; a continuation may use what contd has for it. */
@@ -381,7 +527,8 @@ static bool complete_some(uint64_t r, bool mpi, bool any_context)
 	for (uint32_t i = 0; n && i < n; i++) {
 		struct op *o = &ops[(r + i) % n];
 
-		if (!contd__load(&o->todo) || (o->kind == GENERAL && !mpi && !any_context) || !contd__xchg(&o->todo, 0))
+		if (!contd__load(&o->todo) || o->kind == TEMPLATE || (o->kind == GENERAL && !mpi && !any_context) ||
+		    !contd__xchg(&o->todo, 0))
 			continue;
 		chaos_note("complete", (uint64_t)(o - ops), o->kind);
 		if (o->kind == EVENT) {
@@ -411,15 +558,19 @@ static void op_over(uint32_t index, const MPI_Status *s, const char *by)
 
 	if (contd__xchg(&o->done, 1))
 		chaos_wrong("operation %u is over twice, by %s", index, by);
-	if ((o->kind == GENERAL || o->kind == EVENT) && contd__load(&o->todo))
+	if (contd__load(&o->todo) && !o->error)
 		chaos_wrong("operation %u has not completed, and is over by %s", index, by);
-	if (o->kind == RECV)
+	if (o->kind == CHAIN && contd__load_seq(&crs[o->inner].ended) != contd__load_seq(&crs[o->inner].begun))
+		chaos_wrong("a continuation on CR %u runs, and of %u continuations of it %u have run", o->inner,
+			    crs[o->inner].begun, crs[o->inner].ended);
+	if (o->kind == RECV && !o->cancel)
 		for (int k = 0; k < o->bytes; k++)
 			if (o->data[k] != pattern_at(o->pattern, k))
 				chaos_wrong("receive %u has another message, by %s", index, by);
-	if (!s || o->kind == EVENT)
+	if (!s || o->kind == EVENT || o->kind == CHAIN)
 		return;
-	if ((o->kind == RECV || o->kind == GENERAL) && (s->MPI_SOURCE != o->source || s->MPI_TAG != o->tag))
+	if (((o->kind == RECV && !o->cancel) || o->kind == GENERAL) &&
+	    (s->MPI_SOURCE != o->source || s->MPI_TAG != o->tag))
 		chaos_wrong("operation %u, kind %d: source %d instead of %d, tag %d instead of %d, by %s", index,
 			    o->kind, s->MPI_SOURCE, o->source, s->MPI_TAG, o->tag, by);
 	o->status = *s;
@@ -506,11 +657,18 @@ static void ran(void *data, MPI_Status *statuses, bool revised)
 	    statuses != (c->ignore ? c->n == 1 ? MPI_STATUS_IGNORE : MPI_STATUSES_IGNORE : c->status) &&
 	    !(c->ignore && (statuses == MPI_STATUS_IGNORE || statuses == MPI_STATUSES_IGNORE)))
 		chaos_wrong("continuation %u is given the statuses %p, not its own", index, (void *)statuses);
+	if (c->queues)
+		chaos_wrong("continuation %u runs, and its operation has failed", index);
 	s = c->ignore ? NULL : c->status;
 	for (uint32_t i = 0; i < c->n; i++) {
-		if (s && !c->event && s[i].MPI_ERROR != MPI_SUCCESS)
+		const struct op *o = &ops[c->of[i]];
+
+		if (s && !c->event && (s[i].MPI_ERROR != MPI_SUCCESS) != (o->error != MPI_SUCCESS) &&
+		    !(c->revised && c->fails && s[i].MPI_ERROR == MPI_ERR_PENDING))
 			chaos_wrong("status %u of continuation %u says %d", i, index, s[i].MPI_ERROR);
-		op_over(c->of[i], s ? &s[i] : NULL, "a continuation");
+		/* The others of a failed one are over some time. */
+		if (!(c->revised && c->fails))
+			op_over(c->of[i], s ? &s[i] : NULL, "a continuation");
 	}
 	if (contd__load(&running) && on(C_ACTIONS))
 		act(me, c->cr);
@@ -528,15 +686,18 @@ static void draft_ran(MPI_Status *statuses, void *data)
 
 static int revised_ran(int rc, void *data)
 {
-	if (rc != MPI_SUCCESS)
+	const struct cont *c = &conts[(uintptr_t)data % CONTS];
+	bool refuses = c->refuses;
+
+	if ((rc != MPI_SUCCESS) != c->fails)
 		chaos_wrong("continuation %llx gets rc %d", (unsigned long long)(uintptr_t)data, rc);
 	ran(data, NULL, true);
-	return MPI_SUCCESS;
+	return refuses ? MPI_ERR_OTHER : MPI_SUCCESS;
 }
 
 static void event_ran(int status, void *data)
 {
-	if (status)
+	if (status && !conts[(uintptr_t)data % CONTS].fails)
 		chaos_wrong("continuation %llx of an event gets status %d", (unsigned long long)(uintptr_t)data,
 			    status);
 	ran(data, NULL, false);
@@ -571,6 +732,7 @@ static void cr_new(uint64_t r)
 	}
 	memset(k, 0, sizeof(*k));
 	k->revised = on(C_REVISED) && (!on(C_DRAFT) || (r & 3) == 0);
+	k->fails = k->revised && on(C_FAIL) && r >> 20 & 1;
 	k->max_poll = -1;
 	if (on(C_KEYS) && r >> 2 & 3) {
 		k->poll_only = (r >> 4 & 3) == 0;
@@ -664,6 +826,8 @@ static void cr_complete(uint32_t i, uint32_t before, bool inactivates)
 
 	if (k->revised && !(k->turn & 1))
 		return;
+	if (k->fails)
+		before = 0; /* what has failed is over when the library knows it */
 	if ((int32_t)(contd__load_seq(&k->ended) - before) < 0)
 		chaos_wrong("CR %u is complete, and of %u continuations registered before the call %u have run", i,
 			    before, k->ended);
@@ -692,6 +856,12 @@ static void attach(struct self *me, uint32_t at, uint32_t m, uint32_t i, uint64_
 	if (c->revised && on(C_KEYS))
 		flags = (int)(r >> 4) & (MPIX_CONT_REQBUF_VOLATILE | MPIX_CONT_REQUESTS_FREE |
 					 MPIX_CONT_DEFER_COMPLETE | MPIX_CONT_INVOKE_FAILED | MPIX_CONT_IMMEDIATE);
+	for (uint32_t k = 0; k < m; k++)
+		c->fails |= ops[me->held_op[at + k]].error != MPI_SUCCESS;
+	if (c->fails && c->revised && (i == NONE || !crs[i].fails || crs[i].freed))
+		flags |= MPIX_CONT_INVOKE_FAILED;
+	c->queues = c->fails && c->revised && !(flags & (MPIX_CONT_INVOKE_FAILED | MPIX_CONT_REQBUF_VOLATILE));
+	c->refuses = i != NONE && crs[i].fails && c->revised && (r >> 24 & 7) == 0;
 	c->defers = (i != NONE && (crs[i].enqueue || crs[i].poll_only)) || flags & MPIX_CONT_DEFER_COMPLETE;
 	for (uint32_t k = 0; k < m; k++) {
 		list[k] = me->held[at + k];
@@ -729,9 +899,10 @@ static void attach(struct self *me, uint32_t at, uint32_t m, uint32_t i, uint64_
 	for (uint32_t k = 0; k < m; k++) {
 		struct op *o = &ops[c->of[k]];
 
-		if ((list[k] != MPI_REQUEST_NULL) != o->persistent)
+		if ((list[k] != MPI_REQUEST_NULL) != (o->persistent || o->kind == CHAIN))
 			chaos_wrong("continuation %u is attached to operation %u, and the handle is wrong then", index,
 				    c->of[k]);
+		cancel(o, &list[k]);
 		if (o->persistent && on(C_FREE) && r >> (16 + k) & 1) {
 			o->freed = true;
 			chaos_note("free", c->of[k], index);
@@ -755,6 +926,110 @@ static void attach_some(struct self *me, uint64_t r)
 	attach(me, (uint32_t)(r >> 12) % (me->held_count - most + 1), most, i, chaos_draw_at(0));
 	if (i != NONE)
 		leave(&crs[i].users);
+}
+
+/* Generalized requests, of which one fails. */
+static void attach_failing(struct self *me, uint64_t r)
+{
+	uint32_t i = cr_enter(r), n = 1 + (uint32_t)(r >> 4) % 3;
+
+	if (i == NONE)
+		return;
+	if ((crs[i].fails || !crs[i].revised) && me->held_count + n <= HELD) {
+		for (uint32_t k = 0; k < n; k++)
+			post_general(me, k == (r >> 8) % n ? MPI_ERR_OTHER : MPI_SUCCESS);
+		/* A CR that must not fail is the draft's: nothing is queued there. */
+		attach(me, me->held_count - n, n, i, r >> 12 & ~(crs[i].fails ? 0ull : 8ull));
+	}
+	leave(&crs[i].users);
+}
+
+static void told_failed(uint32_t i)
+{
+	struct crec *k = &crs[i];
+	void *data[2];
+	int count;
+
+	do {
+		count = 2;
+		OK(MPIX_Continue_get_failed(k->cr, &count, data));
+		for (int n = 0; n < count; n++) {
+			uint32_t index = (uint32_t)((uintptr_t)data[n] & 0xffff), expected = ARMED;
+			struct cont *c = &conts[index % CONTS];
+
+			chaos_note("failed", index, i);
+			if (contd__add(&c->told, 1) || c->cr != i || (uintptr_t)data[n] >> 16 != epoch_number)
+				chaos_wrong("get_failed of CR %u tells of continuation %u of CR %u", i, index, c->cr);
+			if (c->queues) {
+				if (!contd__cas(&c->state, &expected, RAN))
+					chaos_wrong("get_failed tells of continuation %u, which has run", index);
+				contd__add(&total_ran, 1);
+				contd__add(&k->ended, 1);
+			} else if (!c->refuses) {
+				chaos_wrong("get_failed tells of continuation %u, which has not failed", index);
+			}
+		}
+	} while (count == 2);
+}
+
+/* A CR of its own for what is held, and a continuation on that CR. */
+static void attach_chain(struct self *me, uint64_t r)
+{
+	uint32_t i, inner, op;
+	struct crec *k;
+
+	if (!me->held_count || me->held_count == HELD || cr_count + 1 >= CRS || (i = cr_enter(r)) == NONE)
+		return;
+	inner = contd__add(&cr_count, 1);
+	k = &crs[inner];
+	memset(k, 0, sizeof(*k));
+	k->max_poll = -1;
+	OK(MPI_Continue_init(MPI_INFO_NULL, &k->cr));
+	attach(me, (uint32_t)(r >> 8) % me->held_count, 1, inner, r >> 16 & ~8ull);
+	op = op_new(CHAIN);
+	ops[op].inner = inner;
+	chaos_note("chain", inner, i);
+	hold(me, k->cr, op);
+	attach(me, me->held_count - 1, 1, i, r >> 40);
+	leave(&crs[i].users);
+	contd__store_seq(&k->freed, 1);
+	OK(MPI_Request_free(&k->cr));
+}
+
+static void attach_mixed(struct self *me, uint64_t r)
+{
+	uint32_t i, index;
+	struct contd_event *list[1];
+	struct cont *c;
+	struct op *o;
+
+	if (!me->held_count || (i = cr_enter(r)) == NONE)
+		return;
+	index = contd__add(&cont_count, 1);
+	if (index >= CONTS)
+		chaos_wrong("too many continuations: use less with --operations");
+	c = &conts[index];
+	memset(c, 0, sizeof(*c));
+	c->n = 1;
+	c->of[0] = me->held_op[--me->held_count];
+	o = &ops[c->of[0]];
+	cancel(o, &me->held[me->held_count]);
+	c->event = true;
+	c->cr = i;
+	c->turn = 1;
+	c->fails = o->error != MPI_SUCCESS;
+	list[0] = &c->mixed;
+	contd__add(&crs[i].begun, 1);
+	contd__add(&total_registered, 1);
+	contd__store_seq(&c->state, ARMED);
+	chaos_note("mixed", index, i);
+	OK(contd_mpi_event(&me->held[me->held_count], c->status, list[0]));
+	if ((me->held[me->held_count] != MPI_REQUEST_NULL) != o->persistent)
+		chaos_wrong("contd_mpi_event leaves the handle of operation %u wrong", c->of[0]);
+	if (contd_event_continue(1, list, event_ran, data_of(index), crs[i].group, NULL))
+		chaos_wrong("contd_event_continue: %s", contd_error_text());
+	contd__add(&crs[i].returned, 1);
+	leave(&crs[i].users);
 }
 
 static void attach_event(struct self *me, uint64_t r)
@@ -814,7 +1089,8 @@ static void ask_begin(struct self *me, struct asked *a, uint32_t m, uint64_t r, 
 			}
 		if (i == NONE)
 			continue;
-		if (crs[i].revised && !try_lock(&crs[i].lock)) {
+		/* A CR that has failed is told of by the return value. */
+		if ((crs[i].fails && m > 1) || (crs[i].revised && !try_lock(&crs[i].lock))) {
 			leave(&crs[i].users);
 			continue;
 		}
@@ -871,6 +1147,18 @@ static void answered(struct asked *a, uint32_t k, const MPI_Status *s, const cha
 	op_over(a->op[k], s, by);
 }
 
+/* The return value of a test or wait of a CR. */
+static void cr_good(int rc, uint32_t i)
+{
+	int class;
+
+	if (rc == MPI_SUCCESS)
+		return;
+	MPI_Error_class(rc, &class);
+	if (!crs[i].fails || class != MPI_ERR_OTHER)
+		chaos_wrong("a test of CR %u, which %s fail, is %d", i, crs[i].fails ? "may" : "must not", rc);
+}
+
 static void test_one(struct self *me, uint64_t r)
 {
 	struct asked a;
@@ -879,11 +1167,20 @@ static void test_one(struct self *me, uint64_t r)
 	ask_begin(me, &a, 1, r, true);
 	if (a.n) {
 		chaos_note("test", a.cr[0], 0);
-		OK(MPI_Test(&a.list[0], &flag, r >> 40 & 1 ? &a.status[0] : MPI_STATUS_IGNORE));
+		cr_good(MPI_Test(&a.list[0], &flag, r >> 40 & 1 ? &a.status[0] : MPI_STATUS_IGNORE), a.cr[0]);
 		if (flag)
 			cr_complete(a.cr[0], a.before[0], true);
 	}
 	ask_end(me, &a);
+}
+
+/* The return value of a call for an array. */
+static void array_good(int rc, const struct asked *a, const char *by)
+{
+	for (uint32_t k = 0; rc != MPI_SUCCESS && k < a->n; k++)
+		chaos_note(k < a->m ? "entry: a CR" : "entry: a request", k < a->m ? a->cr[k] : a->op[k],
+			   (uint64_t)a->status[k].MPI_ERROR);
+	good(rc, by);
 }
 
 static void test_array(struct self *me, uint64_t r, bool waits)
@@ -891,32 +1188,32 @@ static void test_array(struct self *me, uint64_t r, bool waits)
 	struct asked a;
 	int flag = -1, index = -1, count = -1, indices[HELD];
 
-	ask_begin(me, &a, 1 + (uint32_t)(r >> 32) % 4, r, !waits);
+	ask_begin(me, &a, 2 + (uint32_t)(r >> 32) % 3, r, !waits);
 	if (!me->depth)
 		ask_plain(me, &a, (uint32_t)(r >> 36) % 4);
 	chaos_note("array", a.n, r >> 40 & 3);
 	switch (r >> 40 & 3) {
 	case 0:
 		if (waits)
-			OK(MPI_Waitall((int)a.n, a.list, a.status)), flag = 1;
+			array_good(MPI_Waitall((int)a.n, a.list, a.status), &a, "MPI_Waitall"), flag = 1;
 		else
-			OK(MPI_Testall((int)a.n, a.list, &flag, a.status));
+			array_good(MPI_Testall((int)a.n, a.list, &flag, a.status), &a, "MPI_Testall");
 		for (uint32_t k = 0; flag && k < a.n; k++)
 			answered(&a, k, &a.status[k], "Testall");
 		break;
 	case 1:
 		if (waits)
-			OK(MPI_Waitany((int)a.n, a.list, &index, a.status)), flag = 1;
+			array_good(MPI_Waitany((int)a.n, a.list, &index, a.status), &a, "MPI_Waitany"), flag = 1;
 		else
-			OK(MPI_Testany((int)a.n, a.list, &index, &flag, a.status));
+			array_good(MPI_Testany((int)a.n, a.list, &index, &flag, a.status), &a, "MPI_Testany");
 		if (flag && index != MPI_UNDEFINED)
 			answered(&a, (uint32_t)index, a.status, "Testany");
 		break;
 	default:
 		if (waits)
-			OK(MPI_Waitsome((int)a.n, a.list, &count, indices, a.status));
+			array_good(MPI_Waitsome((int)a.n, a.list, &count, indices, a.status), &a, "MPI_Waitsome");
 		else
-			OK(MPI_Testsome((int)a.n, a.list, &count, indices, a.status));
+			array_good(MPI_Testsome((int)a.n, a.list, &count, indices, a.status), &a, "MPI_Testsome");
 		for (int k = 0; count != MPI_UNDEFINED && k < count; k++)
 			answered(&a, (uint32_t)indices[k], &a.status[k], "Testsome");
 	}
@@ -928,7 +1225,7 @@ static void status_query(struct self *me, uint64_t r)
 	struct asked a;
 	int flag = 0, index, count = -1, indices[HELD];
 
-	ask_begin(me, &a, (r >> 40 & 3) == 0 ? 1 : 1 + (uint32_t)(r >> 32) % 4, r, true);
+	ask_begin(me, &a, (r >> 40 & 3) == 0 ? 1 : 2 + (uint32_t)(r >> 32) % 3, r, true);
 	if (!me->depth && r >> 40 & 3)
 		ask_plain(me, &a, (uint32_t)(r >> 36) % 4);
 	chaos_note("query", a.n, r >> 40 & 3);
@@ -1028,9 +1325,9 @@ static void contd_step(struct self *me, uint64_t r)
 
 static void mpi_step(struct self *me, uint64_t r)
 {
-	uint64_t what = r % 16;
+	uint64_t what = r % 20;
 
-	r >>= 4;
+	r >>= 5;
 	switch (what) {
 	case 0:
 	case 1:
@@ -1049,8 +1346,10 @@ static void mpi_step(struct self *me, uint64_t r)
 		break;
 	case 6:
 	case 7:
-		if (on(C_GENERAL) && me->held_count < HELD)
-			post_general(me);
+		if (on(C_GENERAL) && me->held_count < HELD && (r & 3 || !on(C_FAIL)))
+			post_general(me, MPI_SUCCESS);
+		else if (on(C_GENERAL) && on(C_FAIL))
+			attach_failing(me, r >> 2);
 		break;
 	case 8:
 	case 9:
@@ -1070,10 +1369,26 @@ static void mpi_step(struct self *me, uint64_t r)
 
 		if (i != NONE) {
 			cr_start(i);
+			if (crs[i].fails)
+				told_failed(i);
 			leave(&crs[i].users);
 		}
 		break;
 	}
+	case 13:
+		if (on(C_TEMPLATE) && me->held_count < HELD)
+			post_template(me, r);
+		break;
+	case 14:
+		if (on(C_CHAIN) && r & 1)
+			attach_chain(me, r >> 1);
+		else if (on(C_MIXED))
+			attach_mixed(me, r >> 1);
+		break;
+	case 15:
+		if (on(C_CANCEL) && me->held_count < HELD)
+			post_cancelled(me, on(C_PERSISTENT) && r & 1);
+		break;
 	default:
 		contd_step(me, r);
 	}
@@ -1137,6 +1452,14 @@ static void communicate(struct self *me)
 			if (m.to == rank)
 				post_receive(me, &m);
 		}
+		/* MPICH (4.0) answers MPI_ERR_IN_STATUS to an MPI_Testall of a partitioned send. */
+		for (uint32_t n = m.partitioned ? (m.from == rank) + (m.to == rank) : 0; n; n--) {
+			uint32_t i = cr_enter(chaos_draw(0));
+
+			attach(me, me->held_count - 1, 1, i, chaos_draw(0));
+			if (i != NONE)
+				leave(&crs[i].users);
+		}
 		if (chaos_draw(2))
 			attach_some(me, chaos_draw(0));
 		mpi_step(me, chaos_draw(0));
@@ -1144,6 +1467,20 @@ static void communicate(struct self *me)
 	/* Nothing that others may wait for is missing any more when this thread waits. */
 	while (complete_some(chaos_draw_at(0), true, true))
 		;
+	/* The sends first: who waits for a message of another thread's gets one. */
+	if (on(C_BLOCKING))
+		for (int k = 0, value = 4711; k < 2; k++) {
+			int got = 0;
+			MPI_Request r;
+
+			OK(MPI_Isend(&value, 1, MPI_INT, rank, 0x100001, world, &r));
+			OK(MPI_Recv(&got, 1, MPI_INT, rank, 0x100001, world, MPI_STATUS_IGNORE));
+			OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
+			if (got != 4711)
+				chaos_wrong("a blocking receive has another message");
+		}
+	for (uint32_t k = 0; k < me->held_count; k++)
+		cancel(&ops[me->held_op[k]], &me->held[k]);
 	while (me->held_count && (!on(C_PLAIN) || chaos_draw(4)))
 		attach_some(me, chaos_draw(0) | 1);
 	while (complete_some(chaos_draw_at(0), true, true))
@@ -1169,6 +1506,12 @@ static void communicate(struct self *me)
 			chaos_wrong("operation %u of kind %d without a continuation does not complete", me->held_op[0],
 				    ops[me->held_op[0]].kind);
 	}
+	while (complete_some(chaos_draw_at(0), true, true))
+		;
+	if (on(C_WAIT) && chaos_draw(2)) {
+		me->chaos->doing = "waits for CRs";
+		test_array(me, chaos_draw(0), true);
+	}
 	me->chaos->doing = "operations";
 }
 
@@ -1177,11 +1520,17 @@ static void one_epoch(struct self *me)
 	me->chaos->doing = "operations";
 	if (me->mpi) {
 		communicate(me);
+		contd__store_seq(&communicating, 0);
 	} else {
 		for (uint32_t k = 0; k < chaos.operations; k++) {
 			me->chaos->steps++;
 			contd__add(&chaos_progress, 1);
 			contd_step(me, chaos_draw(0));
+		}
+		/* A callback may make new ones while a thread waits. */
+		while (contd__load(&communicating)) {
+			complete_some(chaos_draw_at(0), false, false);
+			chaos_nap(50000);
 		}
 	}
 	me->chaos->doing = "is parked";
@@ -1268,7 +1617,7 @@ static bool covered(const struct cont *c, enum way way)
 	const struct crec *k = c->cr == NONE ? NULL : &crs[c->cr];
 	bool poll_only = k && k->poll_only && !k->freed;
 
-	if (k && k->revised && !(k->turn & 1))
+	if ((k && k->revised && !(k->turn & 1)) || c->queues)
 		return false;
 	switch (way) {
 	case W_TESTS:
@@ -1279,7 +1628,7 @@ static bool covered(const struct cont *c, enum way way)
 	case W_REGION:
 		return !poll_only && !(k && k->max_poll == 0);
 	default:
-		return !poll_only && k && k->any;
+		return !poll_only && k && k->any && (c->n == 0 || ops[c->of[0]].kind != CHAIN);
 	}
 }
 
@@ -1349,10 +1698,15 @@ static void retire(void)
 	uint64_t until = chaos_ns() + chaos_bound_ns(5000);
 	int flag;
 
-	for (uint32_t i = 0; i < cont_count; i++)
+	for (uint32_t i = 0; i < cont_count; i++) {
 		if (contd__load_acquire(&conts[i].state) != RAN)
 			chaos_wrong("continuation %u of CR %d has not run, and everything was waited for", i,
 				    (int)conts[i].cr);
+		if (conts[i].refuses && !conts[i].told && !crs[conts[i].cr].freed)
+			chaos_wrong("get_failed has not told of continuation %u of CR %u", i, conts[i].cr);
+		for (uint32_t k = 0; conts[i].fails && conts[i].revised && k < conts[i].n; k++)
+			ops[conts[i].of[k]].done = 1;
+	}
 	for (uint32_t i = 0; i < op_count; i++) {
 		struct op *o = &ops[i];
 		int count = -1, is_cancelled = -1;
@@ -1360,7 +1714,7 @@ static void retire(void)
 		if (!o->done)
 			chaos_wrong("operation %u of kind %d is not over", i, o->kind);
 		/* After its continuation, by whatever makes progress. */
-		while (o->kind == GENERAL && !contd__load(&o->freed)) {
+		while ((o->kind == GENERAL || o->kind == TEMPLATE) && !contd__load(&o->freed)) {
 			OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, control, &flag, MPI_STATUS_IGNORE));
 			contd_poll(0);
 			if (chaos_ns() > until)
@@ -1369,7 +1723,7 @@ static void retire(void)
 		if (o->delivered && (o->kind == RECV || o->kind == GENERAL)) {
 			MPI_Get_count(&o->status, MPI_BYTE, &count);
 			MPI_Test_cancelled(&o->status, &is_cancelled);
-			if (count != o->bytes || is_cancelled)
+			if ((!o->cancel && count != o->bytes) || is_cancelled != o->cancel)
 				chaos_wrong("operation %u of kind %d: count %d instead of %d, cancelled %d", i, o->kind,
 					    count, o->bytes, is_cancelled);
 		}
@@ -1384,6 +1738,7 @@ static void retire(void)
 static void finish_all(struct self *me)
 {
 	uint64_t until = chaos_ns() + chaos_bound_ns(10000);
+	int flag;
 
 	for (uint32_t i = 0; i < LIVE; i++)
 		if (live[i] != NONE && crs[live[i]].revised && !(crs[live[i]].turn & 1))
@@ -1395,13 +1750,21 @@ static void finish_all(struct self *me)
 			continue;
 		ask_begin(me, &a, 1, i, false);
 		me->chaos->doing = "waits for a CR";
-		OK(MPI_Wait(&a.list[0], MPI_STATUS_IGNORE));
+		cr_good(MPI_Wait(&a.list[0], MPI_STATUS_IGNORE), a.cr[0]);
 		cr_complete(a.cr[0], a.before[0], true);
+		if (crs[a.cr[0]].fails)
+			told_failed(a.cr[0]);
 		ask_end(me, &a);
 	}
 	/* Freed CRs, and continuations without one. */
 	for (uint32_t i = 0; i < cont_count; i++)
 		while (contd__load_acquire(&conts[i].state) != RAN) {
+			uint32_t armed = ARMED;
+
+			/* Of a failed one of a freed CR nobody is told. */
+			if (conts[i].queues && crs[conts[i].cr].freed && contd__cas(&conts[i].state, &armed, RAN))
+				contd__add(&total_ran, 1);
+			OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, control, &flag, MPI_STATUS_IGNORE));
 			contd_poll(0);
 			if (chaos_ns() > until)
 				chaos_wrong("continuation %u of CR %d never runs", i, (int)conts[i].cr);
@@ -1418,6 +1781,7 @@ static void epoch(struct self *me)
 			selves[i].mpi = i == by;
 	contd__store_seq(&chaos_calm, 0);
 	contd__store_seq(&running, 1);
+	contd__store_seq(&communicating, level != MPI_THREAD_MULTIPLE);
 	e = contd__add(&epoch_of_threads, 1) + 1;
 	if (me->mpi)
 		one_epoch(me);
@@ -1425,6 +1789,7 @@ static void epoch(struct self *me)
 	until = chaos_ns() + chaos_bound_ns(25000);
 	for (uint32_t i = 1; i <= worker_count; i++)
 		while (contd__load_acquire(&selves[i].parked) != e) {
+			complete_some(chaos_draw_at(0), level == MPI_THREAD_MULTIPLE, false);
 			chaos_nap(50000);
 			if (chaos_ns() > until)
 				chaos_wrong("thread %u hangs in %s", i, selves[i].chaos->doing);
@@ -1627,6 +1992,8 @@ int main(int argc, char **argv)
 	}
 	level = level == MPI_THREAD_MULTIPLE ? level : provided < MPI_THREAD_MULTIPLE ? provided : level;
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD,
+				MPI_ERRORS_RETURN); /* for what belongs to none, of Open MPI and MPICH */
 	MPI_Comm_dup(MPI_COMM_WORLD, &world);
 	MPI_Comm_dup(MPI_COMM_WORLD, &control);
 	MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
@@ -1640,6 +2007,7 @@ int main(int argc, char **argv)
 	for (uint32_t i = 1; i <= worker_count; i++)
 		if (pthread_create(&selves[i].thread, NULL, worker, &selves[i]))
 			abort();
+	OK(MPIX_Gr_init(template_start, template_push, template_complete, NULL, &template));
 	if (pthread_create(&watcher_thread, NULL, watcher, NULL))
 		abort();
 	chaos_points(on(C_POINTS));
@@ -1662,6 +2030,7 @@ int main(int argc, char **argv)
 	for (uint32_t i = 1; i <= worker_count; i++)
 		pthread_join(selves[i].thread, NULL);
 	me->mpi = true;
+	OK(MPIX_Gr_free(&template));
 	if (on(C_FINALIZE))
 		leave_some(me);
 	me->chaos->doing = "MPI_Finalize";
