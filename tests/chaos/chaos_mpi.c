@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The public calls of the MPI interface, by several threads of 1 or 2 ranks, in random order, and deeds at test points: see chaos.h
- * for what a seed decides. All ranks get the same arguments.
+ * The public calls of the MPI interface, by several threads of 1 or 2 ranks, in random order, and deeds at test points: see
+ * chaos.h for what a seed decides. All ranks get the same arguments.
  *
  * usage: chaos_mpi [--level funneled|serialized|multiple] and the options of chaos.h
  *
  * A run is a row of rounds, which end with no CR left. A round is a row of epochs:
  *
- *   1. operations   each thread makes so many calls. Which messages there are is drawn alike on both ranks (message_of()), so that
- *                   every receive has its send; what becomes of the requests, and what else is called, is each thread's own affair.
- *                   No call waits before its thread has posted all of its messages
- *   2. quiet        the threads park, on all ranks. All operations are posted and nothing is pending but by the MPI
- *   3. one entitled there is one who is entitled to run what is ready (tests, polls, other MPI calls, a region, the daemon) and
- *                   nobody else: what it is entitled to run must run within a bound
- *   4. all          CRs that are inactive are started, all are waited for; nothing may be left, and all messages are right
+ *   1. operations    each thread makes so many calls. Both ranks draw alike which messages there are (message_of()), so
+ *                    every receive has its send. What becomes of the requests, and what else is called, each thread draws
+ *                    for itself. No call waits before its thread has posted all of its messages
+ *   2. quiet         the threads park, on all ranks. All operations are posted
+ *   3. one entitled  one way of progress (tests, polls, other MPI calls, a region, the daemon) alone must run, within a
+ *                    bound, all that it is entitled to run
+ *   4. all           CRs that are inactive are started, all are waited for. Nothing may be left, and all messages are right
  *
  * At the end some continuations are left to MPI_Finalize, which must run them, and nothing may run after it.
  *
- * Below MPI_THREAD_MULTIPLE one thread at a time calls MPI: the main thread, or by turns another one; the others call contd.
+ * Below MPI_THREAD_MULTIPLE one thread at a time calls MPI: the main thread, or by turns another one; the others
+ * call contd.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -116,7 +117,7 @@ static struct chaos_class classes[C_END] = {
 	[C_FINALIZE] = {"finalize", "continuations that are left to MPI_Finalize", 0},
 };
 
-/* ------------------------------------------------------------------------------------------------------- records --- */
+/* ----------------------------------------------------------------------------------------------- records --- */
 
 /* A CR; in a round each has another one. Who uses its handle counts; who frees it closes it while nobody does. */
 struct crec {
@@ -245,7 +246,7 @@ static void unlock(uint32_t *lock)
 	contd__store_seq(lock, 0);
 }
 
-/* ------------------------------------------------------------------------------------------------------ messages --- */
+/* ---------------------------------------------------------------------------------------------- messages --- */
 
 struct message {
 	int from, to, bytes, tag;
@@ -281,7 +282,7 @@ static unsigned char pattern_at(uint32_t pattern, int i)
 	return (unsigned char)(pattern + (uint32_t)i * 7 + (uint32_t)(i >> 8));
 }
 
-/* ------------------------------------------------------------------------------------------------------ operations --- */
+/* ---------------------------------------------------------------------------------------------- operations --- */
 
 static uint32_t op_new(enum kind kind)
 {
@@ -519,7 +520,10 @@ static void post_template(struct self *me, uint64_t r)
 	}
 }
 
-/* Some event or generalized request that is pending. In signal handlers events only; a continuation may use what contd has for it. */
+/*
+ * Some event or generalized request that is pending. In signal handlers events only; a continuation may use what contd
+ * has for it.
+ */
 static bool complete_some(uint64_t r, bool mpi, bool any_context)
 {
 	uint32_t n = contd__load_acquire(&op_count);
@@ -544,7 +548,7 @@ static bool complete_some(uint64_t r, bool mpi, bool any_context)
 	return false;
 }
 
-/* ------------------------------------------------------------------------------------------------- what callbacks see --- */
+/* ----------------------------------------------------------------------------------------- what callbacks see --- */
 
 static void *data_of(uint32_t index)
 {
@@ -703,7 +707,7 @@ static void event_ran(int status, void *data)
 	ran(data, NULL, false);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- CRs --- */
+/* ------------------------------------------------------------------------------------------------------- CRs --- */
 
 /* A CR that may be used until leave(); NONE. */
 static uint32_t cr_enter(uint64_t r)
@@ -835,7 +839,7 @@ static void cr_complete(uint32_t i, uint32_t before, bool inactivates)
 		contd__add(&k->turn, 1);
 }
 
-/* ------------------------------------------------------------------------------------------------------- attaching --- */
+/* ----------------------------------------------------------------------------------------------- attaching --- */
 
 /* m requests of those that are held, from place `at`, to a continuation of CR i (entered), or of none. */
 static void attach(struct self *me, uint32_t at, uint32_t m, uint32_t i, uint64_t r)
@@ -1065,7 +1069,7 @@ static void attach_event(struct self *me, uint64_t r)
 	(void)me;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- tests --- */
+/* -------------------------------------------------------------------------------------------------- tests --- */
 
 /* Several CRs and requests that are held, in one call. */
 struct asked {
@@ -1257,7 +1261,7 @@ static void status_query(struct self *me, uint64_t r)
 	ask_end(me, &a);
 }
 
-/* ----------------------------------------------------------------------------------------------- what threads do --- */
+/* --------------------------------------------------------------------------------------- what threads do --- */
 
 static void compute(struct self *me, uint64_t ns)
 {
@@ -1606,7 +1610,7 @@ void __wrap_contd__handler(int signo, siginfo_t *info, void *context)
 	}
 }
 
-/* -------------------------------------------------------------------------------------------------------- epochs --- */
+/* ------------------------------------------------------------------------------------------------ epochs --- */
 
 enum way { W_TESTS, W_POLL, W_PROBE, W_REGION, W_DAEMON, W_END };
 static const char *const way_name[] = {"tests", "polls", "probes", "a region", "the daemon"};

@@ -18,7 +18,8 @@ foreach(flavour IN LISTS CONTD_FLAVOURS)
     target_link_options(${target} PRIVATE "LINKER:--wrap=contd__handler")
     add_dependencies(check-long ${target})
   endif()
-  # Below multiple one thread calls MPI, and one rank has little to do. At serialized no templates: docs/proof.md says why.
+  # Below multiple one thread calls MPI, and one rank has little to do.
+  # At serialized no templates: docs/proof.md says why.
   foreach(run IN ITEMS multiple.1.1 multiple.2.1 multiple.1.2 multiple.2.2 serialized.3.2 funneled.4.2)
     string(REPLACE "." ";" run ${run})
     list(POP_FRONT run level seed ranks)
@@ -36,6 +37,7 @@ foreach(flavour IN LISTS CONTD_FLAVOURS)
     if(level STREQUAL "serialized")
       set(without --without template)
     endif()
-    chaos_mpi_test(chaos.mpi.${level}.full ${flavour} ${ranks} long-full FULL $<TARGET_FILE:${target}> --level ${level} ${without})
+    chaos_mpi_test(chaos.mpi.${level}.full ${flavour} ${ranks} long-full FULL
+      $<TARGET_FILE:${target}> --level ${level} ${without})
   endforeach()
 endforeach()
