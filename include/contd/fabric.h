@@ -154,7 +154,7 @@ struct contd_fabric_op {
 	size_t truncated;
 	int32_t status;
 	int32_t provider_error;
-	const char *text;            /* of the error, "" without one; stays valid */
+	const char *text;            /* of the error, "" without one, "withdrawn" after contd_fabric_withdraw(); stays valid */
 	/* contd's, of a counter */
 	struct contd_fabric_counter *counter;
 	uint64_t threshold;
@@ -184,7 +184,8 @@ CONTD_API int contd_fabric_start(struct contd_fabric *queue, struct contd_fabric
 				 struct contd_group *group) CONTD_NOEXCEPT;
 
 /*
- * The queue will not tell of it: complete it with this status (0 or negative). Not at the same time as contd_fabric_close()
+ * The queue will not tell of it: complete it with this status (0 or negative). If a continuation waits for a multi-receive
+ * buffer, it runs, and the buffer stays in place until then. Not at the same time as contd_fabric_close()
  * of its queue. Context: any thread, in a callback; an operation that waits for a counter not in a handler outside
  * regions. Errors: -EINVAL, -EALREADY (it is complete), -EPERM (there, or contd is not initialized), -ECHILD.
  */
@@ -203,9 +204,10 @@ static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callba
 /*
  * A multi-receive buffer (FI_MULTI_RECV, fi_msg(3)): one operation, many completions, up to the one whose flags have
  * FI_MULTI_RECV, or whose status is an error other than -FI_ETRUNC. They wait here, at most `room`; while that is full contd
- * leaves the queue alone. When the queue is closed or out of order `op.status` says so, and what has not been taken by then
- * may be lost. Prepared by contd_fabric_many_begin(); `op` is the context argument. In place, like an operation, until the last
- * has been taken in a continuation of contd_fabric_many_continue(), or contd_fabric_close() has returned.
+ * leaves the queue alone. If the queue is stopped, closed or out of order, or the buffer is withdrawn, the last entry has
+ * FI_MULTI_RECV and that status, also where there is no room; messages that had no room by then are lost. Prepared by
+ * contd_fabric_many_begin(); `op` is the context argument. In place, like an operation, until the last has been taken in a
+ * continuation of contd_fabric_many_continue(), or contd_fabric_close() has returned.
  */
 struct contd_fabric_many {
 	struct contd_fabric_op op;

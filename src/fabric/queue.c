@@ -40,6 +40,7 @@ struct contd_fabric {
 #define WAITS 1u /* somebody wants to be told */
 #define FULL 2u  /* an entry is kept back */
 #define PUTTING 4u /* who takes the newest entry out waits for this to go: until then the buffer is in use here */
+#define ENDED 8u   /* after what is there its end is to be taken, which needs no room: op.status */
 
 /* ----------------------------------------------------------------------------------------------------- errors' texts --- */
 
@@ -110,6 +111,24 @@ static void put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
 	contd__store_seq(&m->put, at + 1);
 	CONTD_TESTPOINT("many_put");
 	tell(m);
+}
+
+/*
+ * Its queue will not tell of it any more. The end is taken like an entry, after all of them; OVER is the caller's to say, with
+ * PUTTING before it.
+ */
+static void end_many(struct contd_fabric *q, struct contd_fabric_many *m, int32_t status, const char *text)
+{
+	m->op.status = status;
+	m->op.text = text;
+	contd__or(&m->armed, ENDED);
+	CONTD_TESTPOINT("many_ended");
+	if (contd__fabric_outlived(&q->object)) {
+		contd__fabric_complete_alone(&m->op);
+		contd__and(&m->armed, ~(WAITS | PUTTING));
+	} else {
+		tell(m);
+	}
 }
 
 /* Acquire: pairs with tell(). */
@@ -246,7 +265,6 @@ static void fail_all(struct contd_fabric *q, int32_t status, const char *text)
 {
 	struct contd_fabric_entry e = {.source = FI_ADDR_NOTAVAIL, .status = status};
 
-	snprintf(e.text, sizeof(e.text), "%s", text);
 	for (uint64_t i = 0; i <= q->begun.mask; i++)
 		for (unsigned k = 0; k < BEGUN_LINE; k++) {
 			uintptr_t key = contd__load_seq(&q->begun.line[i][k]);
@@ -262,15 +280,9 @@ static void fail_all(struct contd_fabric *q, int32_t status, const char *text)
 			}
 			m = e.context;
 			contd__or(&m->armed, PUTTING);
-			m->op.status = status;
 			contd__store(&m->op.threshold, OVER);
 			contd__fabric_ended(&q->object, 1);
-			if (contd__fabric_outlived(&q->object))
-				contd__fabric_complete_alone(&m->op);
-			else if (has_room(m))
-				put(m, &e);
-			else
-				tell(m); /* the buffer's end goes unsaid, but for op.status */
+			end_many(q, m, status, text);
 		}
 }
 
@@ -705,10 +717,14 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 		return 0;
 	}
 	if (contd__begun_take(&q->begun, (uintptr_t)op | MANY)) {
+		struct contd_fabric_many *m = (struct contd_fabric_many *)op;
+
 		contd__store(&op->threshold, OVER);
 		contd__fabric_ended(&q->object, 1);
 		/* Another thread may be putting something in: the buffer is the caller's when that look is over. */
 		contd__fabric_await_look(&q->object);
+		contd__or(&m->armed, PUTTING);
+		end_many(q, m, status, "withdrawn");
 		return 0;
 	}
 	return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
@@ -749,9 +765,24 @@ int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *c
 		return rc;
 	/* Say that it waits, then look. Partner: put(). */
 	contd__or(&many->armed, WAITS);
-	if (contd__load_seq(&many->put) != contd__load(&many->got) && contd__and(&many->armed, ~WAITS) & WAITS)
+	if ((contd__load_seq(&many->put) != contd__load(&many->got) || contd__load_seq(&many->armed) & ENDED) &&
+	    contd__and(&many->armed, ~WAITS) & WAITS)
 		contd_event_complete(&many->op.event, 0);
 	return 0;
+}
+
+/* Its status says what ended it; the flag that it has ended, also with 0. */
+static int take_end(struct contd_fabric_many *many, struct contd_fabric_entry *entry)
+{
+	contd__and(&many->armed, ~ENDED);
+	*entry = (struct contd_fabric_entry){.context = many,
+					     .flags = FI_MULTI_RECV,
+					     .source = FI_ADDR_NOTAVAIL,
+					     .status = many->op.status};
+	if (entry->status)
+		snprintf(entry->text, sizeof(entry->text), "%s", many->op.text);
+	await_put(many);
+	return 1;
 }
 
 int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_entry *entry)
@@ -762,8 +793,11 @@ int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_e
 		return contd__fail(-EINVAL, "contd_fabric_many_take: many and entry must not be NULL");
 	at = contd__load(&many->got);
 	/* Acquire: pairs with the store in put(). */
-	if (contd__load_acquire(&many->put) == at)
+	if (contd__load_acquire(&many->put) == at && !(contd__load_seq(&many->armed) & ENDED))
 		return 0;
+	/* Once more: what was put before its end comes before it. */
+	if (contd__load_acquire(&many->put) == at)
+		return take_end(many, entry);
 	*entry = many->entry[at % many->room];
 	contd__store_seq(&many->got, at + 1);
 	/* Now there is room for what was kept back, and no descriptor tells of that. Partner: deliver_many(). */

@@ -43,7 +43,8 @@ agents_test(agents_faults killed PROVIDERS rxm sockets)
 
 agents_program(agents_races)
 agents_test(agents_races owned mutex withdraw close begun_late region_stop many many_again many_withdraw many_slow many_again_slow
-  many_withdraw_slow many_close skipped_look counter PROVIDERS fake)
+  many_withdraw_slow many_close many_end many_withdraw_told
+  many_outlives skipped_look counter PROVIDERS fake)
 
 agents_program(agents_load)
 agents_test(agents_load 1 4 PROVIDERS fake rxm shm)

@@ -604,6 +604,94 @@ static void case_many_close(void)
 	end();
 }
 
+/* Its end comes where there was no room for it when the queue ended: as the last entry, to who registers after that too. */
+static void case_many_end(void)
+{
+	struct contd_fabric_entry e;
+	struct many *m = many_new();
+
+	begin(CONTD_AGENT_CALLER);
+	for (unsigned stopped = 0; stopped < 2; stopped++) {
+		STORE(told, 0);
+		fake_open(&fake, false, NULL);
+		CHECK_OK(contd_fabric_many_begin(fake.queue, &m->many, m->entry, 1));
+		fake_put(&fake, m, FI_RECV, 1);
+		AWAIT(m->many.put == 1, contd_poll(0));
+		if (stopped) {
+			CHECK_OK(contd_fabric_stop(fake.queue));
+		} else {
+			STORE(fake.broken, -FI_ENODEV);
+			AWAIT(m->many.op.status, contd_poll(0));
+		}
+		CHECK_IS(contd_fabric_many_take(&m->many, &e), 1);
+		CHECK_IS(e.status, 0);
+		CHECK_OK(contd_fabric_many_continue(&m->many, told_cb, NULL, plain));
+		CHECK_OK(contd_group_wait(plain, 5000000000ll));
+		CHECK_IS(told, 1);
+		CHECK_IS(contd_fabric_many_take(&m->many, &e), 1);
+		CHECK_IS(e.status, stopped ? -FI_ECANCELED : -FI_ENODEV);
+		CHECK(*e.text && e.context == m);
+		CHECK_IS(contd_fabric_many_take(&m->many, &e), 0);
+		CHECK_IS(contd_fabric_withdraw(&m->many.op, 0), -EALREADY);
+		fake_close(&fake);
+	}
+	munmap(m, sizeof(*m));
+	end();
+}
+
+/* Withdrawn while a continuation waits: that runs, and finds the end. */
+static void case_many_withdraw_told(void)
+{
+	struct contd_fabric_entry e;
+	struct many *m = many_new();
+
+	begin(CONTD_AGENT_CALLER);
+	for (int status = 0; status >= -FI_ETIMEDOUT; status -= FI_ETIMEDOUT) {
+		STORE(told, 0);
+		fake_open(&fake, false, NULL);
+		CHECK_OK(contd_fabric_many_begin(fake.queue, &m->many, m->entry, 4));
+		CHECK_OK(contd_fabric_many_continue(&m->many, told_cb, NULL, plain));
+		CHECK_OK(contd_fabric_withdraw(&m->many.op, status));
+		CHECK_OK(contd_group_wait(plain, 5000000000ll));
+		CHECK_IS(told, 1);
+		CHECK_IS(contd_fabric_many_take(&m->many, &e), 1);
+		CHECK_IS(e.status, status);
+		CHECK(e.flags & FI_MULTI_RECV);
+		CHECK_IS(contd_fabric_many_take(&m->many, &e), 0);
+		fake_close(&fake);
+	}
+	munmap(m, sizeof(*m));
+	end();
+}
+
+static void took_too_long(int number)
+{
+	check(false, "a multi-receive buffer whose queue outlived contd_fini() is taken from", __FILE__, __LINE__, "does not end");
+}
+
+/* Its queue outlives contd_fini(): what is there, and its end, can be taken after that. */
+static void case_many_outlives(void)
+{
+	struct contd_fabric_entry e;
+	struct many *m = many_new();
+
+	signal(SIGALRM, took_too_long);
+	begin(CONTD_AGENT_CALLER);
+	fake_open(&fake, false, NULL);
+	CHECK_OK(contd_fabric_many_begin(fake.queue, &m->many, m->entry, 4));
+	fake_put(&fake, m, FI_RECV, 1);
+	AWAIT(m->many.put == 1, contd_poll(0));
+	end();
+	fake_close(&fake);
+	alarm(10);
+	CHECK_IS(contd_fabric_many_take(&m->many, &e), 1);
+	CHECK_IS(e.status, 0);
+	CHECK_IS(contd_fabric_many_take(&m->many, &e), 1);
+	CHECK_IS(e.status, -FI_ECANCELED);
+	CHECK_IS(contd_fabric_many_take(&m->many, &e), 0);
+	munmap(m, sizeof(*m));
+}
+
 /* --------------------------------------------------------------------------------------------------------- counters --- */
 
 static struct fid_cntr cntr;
@@ -690,6 +778,9 @@ static const struct agents_case cases[] = {
 	{"many_again_slow", case_many_again_slow},
 	{"many_withdraw_slow", case_many_withdraw_slow},
 	{"many_close", case_many_close},
+	{"many_end", case_many_end},
+	{"many_withdraw_told", case_many_withdraw_told},
+	{"many_outlives", case_many_outlives},
 	{"skipped_look", case_skipped_look},
 	{"counter", case_counter},
 };
