@@ -4,12 +4,14 @@
  *
  *	contd::fabric_result r = co_await contd::fabric(queue, fi_recv, endpoint, buffer, size, desc, FI_ADDR_UNSPEC);
  *
- * Any function whose last parameter is the operation's context: the arguments are given without it. Where the provider says
- * -FI_EAGAIN the call is made again, by whoever looks at contd next, until it says something else. Link with contd-fabric.
+ * Any function whose last parameter is the operation's context: the arguments are given without it. It returns 0 or a negative
+ * FI_E*, as libfabric's do; anything else becomes FI_EOTHER. Where the provider says -FI_EAGAIN the call is made again, by whoever
+ * looks at contd next, until it says something else. Link with contd-fabric.
  */
 #ifndef CONTD_FABRIC_HPP
 #define CONTD_FABRIC_HPP
 
+#include <limits>
 #include <string>
 
 #include <rdma/fi_endpoint.h>
@@ -200,12 +202,17 @@ protected:
 			throw cancelled();
 		if (error_)
 			throw error(code, "contd: the operation was refused");
-		throw fabric_error(op_.status, op_.text ? op_.text : "");
+		throw fabric_error(op_.status, text());
 	}
 	fabric_result outcome_of() const noexcept
 	{
 		return {op_.flags,  op_.length, op_.buffer, op_.data, op_.tag,
-			op_.source, op_.truncated, op_.status, op_.provider_error, op_.text};
+			op_.source, op_.truncated, op_.status, op_.provider_error, text()};
+	}
+	/* An operation that was never begun has none. */
+	const char *text() const noexcept
+	{
+		return op_.text ? op_.text : "";
 	}
 
 	contd_fabric_op op_ = {};
@@ -356,9 +363,14 @@ private:
 
 		return std::apply(
 			[self](auto &...args) -> int {
-				return static_cast<int>(self->f_(args..., static_cast<void *>(&self->op_)));
+				return code_of_call(self->f_(args..., static_cast<void *>(&self->op_)));
 			},
 			self->args_);
+	}
+	/* 0 or -FI_E*. Of a call that gives something else nothing is under way, as far as one can know. */
+	static int code_of_call(long long rc) noexcept
+	{
+		return rc <= 0 && rc >= std::numeric_limits<int>::min() ? static_cast<int>(rc) : -FI_EOTHER;
 	}
 
 	[[no_unique_address]] Mode mode_;

@@ -123,6 +123,31 @@ static void stops(fabric_self &f)
 	CHECK(ends == 3);
 }
 
+/* Neither 0 nor an error: nothing is under way, and nobody would ever tell of it. */
+static task<> odd_result(fabric_self &f)
+{
+	int calls = 0;
+	auto r = co_await fabric(contd::nothrow, *f.queue, [&](void *) -> int { return 5; });
+
+	CHECK(r.error.category() == contd::fabric_category() && r.error.value() == FI_EOTHER);
+	r = co_await fabric(contd::nothrow, *f.queue, [&](void *) -> int { return ++calls < 3 ? -FI_EAGAIN : 1; });
+	CHECK(r.error.value() == FI_EOTHER && calls == 3);
+	/* Cut to an int it would be 0: success. */
+	r = co_await fabric(contd::nothrow, *f.queue, [&](void *) -> ssize_t { return ssize_t{1} << 32; });
+	CHECK(r.error.value() == FI_EOTHER);
+	CHECK(contd_fabric_pending(f.queue->get()) == 0);
+}
+
+/* Text is there where the operation was never begun, as with the C interface. */
+static task<> never_begun(fabric_self &f)
+{
+	std::stop_source source;
+
+	source.request_stop();
+	auto r = co_await fabric(contd::nothrow, *f.queue, [](void *) -> int { return 0; }).stop(source.get_token());
+	CHECK(r.error == std::errc::operation_canceled && r.value.text && !*r.value.text);
+}
+
 static void executors(fabric_self &f)
 {
 	contd::executor pull;
@@ -153,6 +178,8 @@ int main(int argc, char **argv)
 	contd::sync_wait(messages(f));
 	contd::sync_wait(again(f));
 	stops(f);
+	contd::sync_wait(never_begun(f));
+	contd::sync_wait(odd_result(f));
 	executors(f);
 	/* At last: untagged receives of tcp (1.17) may miss messages after a tagged one was truncated. shm does not tell of it. */
 	if (std::strcmp(argv[1], "shm") != 0)
