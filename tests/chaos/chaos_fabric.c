@@ -198,8 +198,8 @@ struct crec {
 struct mrec {
 	struct contd_fabric_many many;
 	struct contd_fabric_entry room[ROOM];
-	uint32_t lock; /* takes, continues, begins, withdraws */
-	uint32_t live, port, group, registered;
+	uint32_t lock;                                 /* takes, continues, begins, withdraws */
+	uint32_t live, port, group, registered, after; /* after contd_fini() */
 	uint64_t put, got;
 	bool last_put, over; /* over: the last was taken */
 };
@@ -1298,7 +1298,9 @@ static void many_take(struct mrec *m, uint32_t most)
 	}
 	if (over && m->got > contd__load_seq(&m->put))
 		chaos_wrong("a multi-receive buffer gives more than came");
-	if (over) {
+	if (over && m->after) {
+		m->over = true;
+	} else if (over) {
 		rc = contd_fabric_withdraw(&m->many.op, 0);
 		if (rc != -EALREADY)
 			chaos_wrong("contd_fabric_withdraw of a multi-receive buffer that has ended is %d", rc);
@@ -2184,26 +2186,49 @@ static void round_begin(struct self *me)
 			counter_open(i);
 }
 
-/* Some operations that contd_fini() finds pending. */
-static uint32_t abandon(struct self *me)
+/* Some operations, and multi-receive buffers, that contd_fini() finds pending. */
+static bool abandon(struct self *me)
 {
-	uint32_t left = 0;
-
 	if (!on(C_OUTLIVE) || provider != C_FAKE || chaos_draw(2))
-		return 0;
+		return false;
 	for (uint32_t i = 0; i < 8; i++)
 		begin_some(me, chaos_draw(0));
-	for (uint32_t i = 0; i < RECS; i++) {
-		struct rec *c = &recs[i];
+	for (uint32_t i = 0; on(C_MANY) && i < 64; i++)
+		op_many(me, chaos_draw(0));
+	contd_poll(0);
+	return true;
+}
 
-		left += STATE(c->state) == ARMED;
-	}
-	return left;
+/* Another life of contd's does not bring back queues of the one before. */
+static void live_again(void)
+{
+	uint32_t i = counter_count;
+	int rc = contd_init(NULL);
+
+	if (rc)
+		chaos_wrong("contd_init is %d: %s", rc, contd_error_text());
+	counter_open(0); /* contd-fabric's sources are there again */
+	for (uint32_t n = 0; n < 4; n++)
+		contd_poll(0);
+	for (uint32_t k = 0; k < port_count; k++)
+		if (!ports[k].closed) {
+			struct contd_fabric_op none;
+
+			if (contd_fabric_begin(ports[k].queue, &none) != -EPERM)
+				chaos_wrong("contd_fabric_begin of a queue that outlived contd_fini() is not refused");
+			port_closed(k);
+		}
+	if (i < counter_count)
+		counter_closed(i);
+	rc = contd_fini();
+	if (rc)
+		chaos_wrong("contd_fini is %d", rc);
 }
 
 static void round_end(struct self *me)
 {
-	uint32_t left, armed = 0;
+	uint32_t armed = 0;
+	bool left, again;
 	int rc;
 
 	contd__store_seq(&running, 0);
@@ -2211,6 +2236,7 @@ static void round_end(struct self *me)
 		while (contd__load_seq(&selves[i].in_user_handler))
 			chaos_nap(20000);
 	left = abandon(me);
+	again = left && chaos_draw(2);
 	if (!left || chaos_draw(2)) {
 		/* Closed before the end. The operations' continuations run, or contd_fini() counts them. */
 		for (uint32_t i = 0; i < counter_count; i++)
@@ -2229,6 +2255,8 @@ static void round_end(struct self *me)
 	/* Until then threads that are attached may have run some. */
 	for (uint32_t i = 0; i < RECS; i++)
 		armed += STATE(recs[i].state) == ARMED;
+	for (uint32_t i = 0; i < MANYS; i++)
+		armed += contd__load_seq(&manys[i].registered) == 1;
 	if (rc != (int)armed)
 		chaos_wrong("contd_fini tells of %d continuations that never ran, instead of %u", rc, armed);
 	for (uint32_t i = 0; i < port_count; i++)
@@ -2237,8 +2265,24 @@ static void round_end(struct self *me)
 
 			if (contd_fabric_begin(ports[i].queue, &none) != -EPERM)
 				chaos_wrong("contd_fabric_begin after contd_fini is not refused");
-			port_closed(i);
+			if (!again)
+				port_closed(i);
 		}
+	if (again)
+		live_again();
+	/* What a buffer has, and its end, may be taken after that. */
+	for (uint32_t i = 0; i < MANYS; i++) {
+		struct mrec *m = &manys[i];
+
+		contd__store_seq(&m->registered, 0);
+		m->after = 1;
+		if (m->live)
+			many_take(m, UINT32_MAX);
+		if (m->live)
+			chaos_wrong(
+				"the end of a multi-receive buffer whose queue outlived contd_fini() does not come");
+		m->after = 0;
+	}
 	for (uint32_t i = 0; i < counter_count; i++)
 		if (counters[i].counter)
 			counter_closed(i);
@@ -2257,8 +2301,6 @@ static void round_end(struct self *me)
 		contd__store_seq(&c->state, WORD((USE(c->state) + 1) & 0xffffff, FREE));
 	}
 	provider_close();
-	for (uint32_t i = 0; i < MANYS; i++)
-		manys[i].live = manys[i].registered = 0;
 	total_rounds[provider]++;
 }
 
