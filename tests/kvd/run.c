@@ -761,6 +761,41 @@ static void garbage(void)
 	stop(&s);
 }
 
+/* A stranger who knows the client's address sends it what is no answer, and what is larger than any: the client goes on. */
+static void stranger(void)
+{
+	static unsigned char data[KVD_MESSAGE_MAX + 5000];
+	struct server s = start(NULL);
+	struct contd_fabric_op op;
+	struct kvd_net other;
+	fi_addr_t to;
+	char at[256];
+
+	open_client(&s, 2);
+	CHECK(ask_now(KVD_PUT, "a", "b", 1) == KVD_OK);
+	kvd_net_text(&client.net, client.net.address, client.net.address_length, at, sizeof(at));
+	CHECK(kvd_queue_open(&other, provider, at, false, 64, &to) == 0);
+	for (int i = 0; i < 2; i++) {
+		uint64_t until = kvd_now_ns() + LONG_MS * 1000000ull, strange = client.strange;
+		ssize_t sent;
+
+		CHECK(contd_fabric_begin(other.queue, &op) == 0);
+		while ((sent = fi_send(other.endpoint, data, i ? sizeof(data) : 100, NULL, to, &op)) == -FI_EAGAIN &&
+		       kvd_now_ns() < until)
+			contd_poll(0);
+		CHECK(sent == 0);
+		while (client.strange == strange && !client.failed && kvd_now_ns() < until)
+			contd_poll(0);
+		if (client.failed)
+			fprintf(stderr, "%s\n", client.error);
+		CHECK(client.strange == strange + 1);
+		CHECK(has(KVD_GET, "a", "b"));
+	}
+	kvd_queue_close(&other, NULL);
+	kv_close(&client);
+	stop(&s);
+}
+
 /* A process that keeps a new network namespace. */
 static pid_t keep_namespace(int *fd)
 {
@@ -835,10 +870,11 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{"commands", commands},         {"requests", requests}, {"bench", bench},     {"clients", clients},
-	{"compaction", compaction},     {"full", full},         {"drain", drain},     {"reload", reload},
-	{"notification", notification}, {"killed", killed},     {"garbage", garbage}, {"two_hosts", two_hosts},
-	{"broken", broken},
+	{"commands", commands}, {"requests", requests},     {"bench", bench},
+	{"clients", clients},   {"compaction", compaction}, {"full", full},
+	{"drain", drain},       {"reload", reload},         {"notification", notification},
+	{"killed", killed},     {"garbage", garbage},       {"two_hosts", two_hosts},
+	{"broken", broken},     {"stranger", stranger},
 };
 
 static void need_provider(void)
