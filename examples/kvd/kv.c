@@ -24,7 +24,7 @@ static const char usage[] =
 	"\n"
 	"Exit status: 0 done, 1 there is no such key, or refused, or a wrong value, 2 usage, 3 the server can't be "
 	"reached,\n"
-	"4 the provider has no one-sided reads.\n";
+	"or standard output can't be written, 4 the provider has no one-sided reads.\n";
 
 struct options {
 	const char *server, *provider;
@@ -207,5 +207,10 @@ int main(int argc, char **argv)
 	}
 	kv_close(&kv);
 	contd_fini();
-	return fflush(stdout) ? UNREACHABLE : rc;
+	/* What was long may have been written, and refused, before. */
+	if (fflush(stdout) || ferror(stdout)) {
+		fputs("kv: not everything could be written to standard output\n", stderr);
+		rc = UNREACHABLE;
+	}
+	return rc;
 }

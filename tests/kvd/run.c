@@ -796,6 +796,34 @@ static void stranger(void)
 	stop(&s);
 }
 
+/* What cannot be printed is not said to be done, however long it is. */
+static void unprinted(void)
+{
+	struct server s = start("--set", "value_max=30000", NULL);
+	static char large[30001];
+	const char *const keys[] = {"small", "large"};
+	int out = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+	CHECK(out >= 0);
+	memset(large, 'v', 30000 - 30000 % 4096);
+	CHECK(kv(&s, "put", "small", "v", NULL) == 0);
+	CHECK(kv(&s, "put", "large", large, NULL) == 0);
+	for (int i = 0; i < 2; i++) {
+		char *argv[] = {(char *)kv_path,
+				(char *)"--provider",
+				(char *)provider,
+				(char *)"--server",
+				s.at,
+				(char *)"get",
+				(char *)keys[i],
+				NULL};
+
+		CHECK(ended(run(argv, client_net, out)) == 3);
+	}
+	close(out);
+	stop(&s);
+}
+
 /* A process that keeps a new network namespace. */
 static pid_t keep_namespace(int *fd)
 {
@@ -874,7 +902,7 @@ static const struct {
 	{"clients", clients},   {"compaction", compaction}, {"full", full},
 	{"drain", drain},       {"reload", reload},         {"notification", notification},
 	{"killed", killed},     {"garbage", garbage},       {"two_hosts", two_hosts},
-	{"broken", broken},     {"stranger", stranger},
+	{"broken", broken},     {"stranger", stranger},     {"unprinted", unprinted},
 };
 
 static void need_provider(void)
