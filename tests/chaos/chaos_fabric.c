@@ -198,8 +198,8 @@ struct crec {
 struct mrec {
 	struct contd_fabric_many many;
 	struct contd_fabric_entry room[ROOM];
-	uint32_t lock;                                 /* takes, continues, begins, withdraws */
-	uint32_t live, port, group, registered, after; /* after contd_fini() */
+	uint32_t lock;                                            /* takes, continues, begins, withdraws */
+	uint32_t live, port, group, registered, withdrawn, after; /* after contd_fini() */
 	uint64_t put, got;
 	bool last_put, over; /* over: the last was taken */
 };
@@ -1285,7 +1285,7 @@ static void many_take(struct mrec *m, uint32_t most)
 			chaos_wrong("contd_fabric_many_take is %d", rc);
 		contd__add(&total_entries, 1);
 		if (e.status && e.status != -FI_ETRUNC) {
-			if (!contd__load_seq(&p->stopping) && !contd__load_seq(&p->broken))
+			if (!m->withdrawn && !contd__load_seq(&p->stopping) && !contd__load_seq(&p->broken))
 				chaos_wrong("a multi-receive buffer ends with %d: %s", e.status, e.text);
 			over = true;
 		} else {
@@ -1374,6 +1374,7 @@ static void op_many(struct self *me, uint64_t r)
 				m->group = group;
 				contd__store_seq(&m->put, 0);
 				m->got = 0;
+				m->withdrawn = 0;
 				m->last_put = m->over = false;
 				rc = contd_fabric_many_begin(ports[port].queue, &m->many, m->room,
 							     1 + (uint32_t)(r >> 16) % ROOM);
@@ -1393,7 +1394,7 @@ static void op_many(struct self *me, uint64_t r)
 		} else if ((r >> 20 & 3) == 1) {
 			many_register(m);
 		} else if ((r >> 20 & 31) == 2 && on(C_WITHDRAW) && !m->last_put && !m->over &&
-			   m->got == contd__load_seq(&m->put) && !contd__load_seq(&m->registered)) {
+			   m->got == contd__load_seq(&m->put)) {
 			int rc;
 
 			m->last_put = true;
@@ -1402,7 +1403,10 @@ static void op_many(struct self *me, uint64_t r)
 			if (rc && (rc != -EALREADY || (!contd__load_seq(&p->stopping) && !contd__load_seq(&p->broken))))
 				chaos_wrong("contd_fabric_withdraw of a multi-receive buffer is %d: %s", rc,
 					    contd_error_text());
-			contd__store_seq(&m->live, 0);
+			/* Who waits is told, and finds the end. Else the buffer is the program's at once. */
+			m->withdrawn = 1;
+			if (!contd__load_seq(&m->registered))
+				contd__store_seq(&m->live, 0);
 		} else if (!m->last_put && !m->over && !contd__load_seq(&p->stopping)) {
 			struct fi_cq_err_entry e = {.op_context = &m->many.op, .flags = FI_RECV, .data = m->put};
 
