@@ -2015,8 +2015,9 @@ static void alone_wait(struct self *me)
 			continue;
 		me->chaos->doing = "contd_group_wait";
 		if (test_group(me, i, (int64_t)chaos_bound_ns(3000)))
-			chaos_wrong("contd_group_wait of group %u, flags %#x, in which %u are complete, does not end",
-				    i, groups[i].flags, n);
+			chaos_wrong("contd_group_wait of group %u, flags %#x, in which %u are complete, does not end: "
+				    "%u are outstanding",
+				    i, groups[i].flags, n, contd_group_outstanding(groups[i].group));
 		total_alone[C_ALONE_WAIT]++;
 		return;
 	}
