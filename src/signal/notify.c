@@ -283,6 +283,6 @@ void contd__later_sig(void)
 	if (contd__xchg(&me->signalled, 1) && now - contd__load(&me->signalled_at) < contd__dispatch.second)
 		return;
 	contd__store(&me->signalled_at, now);
-	at = contd__load(&me->purse.enough_at);
-	contd__tick_at_sig(me, at > now ? at : now); /* one shortest interval from now at the earliest */
+	at = contd__purse_enough_at(&me->purse, now);
+	contd__tick_at_sig(me, at); /* one shortest interval from now at the earliest */
 }

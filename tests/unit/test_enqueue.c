@@ -116,6 +116,25 @@ Test(enqueue, not_inside_spin)
 	not_inside(CONTD_AGENT_SPIN, CONTD_THREAD_ANY);
 }
 
+/* A purse that says that it will take very long (its interruptions cost much, and little flows in) is waited for a second. */
+Test(enqueue, soon_whatever_the_purse_says)
+{
+	struct contd_group *g;
+	uint64_t begin;
+
+	start(CONTD_AGENT_CALLER);
+	must(contd_thread_attach(NULL));
+	g = group_new(FLAGS, 0);
+	begin = contd__ticks();
+	contd__store(&contd__me->purse.enough_at, begin + 100 * contd__dispatch.second);
+	by_none(g);
+	compute_until(runs(&tally) == 1);
+	cr_assert_lt(contd__ticks() - begin, 10 * contd__dispatch.second);
+	must(contd_group_destroy(g));
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* Where the call is made under a guard its end runs it: that is no part of the call. */
 Test(enqueue, at_the_end_of_a_guard)
 {
