@@ -111,7 +111,7 @@ inline arm()
 	}
 }
 
-/* Take what is in the queue, run callbacks: contd__react_sig (src/dispatch/run.c) */
+/* Take what is in the queue, run callbacks: contd__react_sig (src/dispatch/react.c) */
 #define LOOK() queue = 0
 
 /* contd_compute_begin, which calls contd__region_rearm (src/signal/timer.c) */
@@ -143,7 +143,8 @@ proctype Thread() provided (!inside)
 }
 
 /*
- * contd__handler, contd__bell_settle_sig, contd__tick_done_sig: of rings, of ticks, and of the safety tick. (In the code
+ * contd__handler, contd__bell_settle_sig, contd__tick_done_sig: of rings, of ticks, and of the safety tick. (In
+ * the code
  * a tick outside regions says REARM only with the last useless one, contd__rest_sig, and goes on until then.)
  */
 proctype Handler()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A continuation that waits for a group: contd_group_continue, contd__group_await, contd__group_await_end
- * (src/dispatch/group.c), contd__group_idle_sig (src/dispatch/run.c).
+ * (src/dispatch/chain.c), contd__group_idle_sig (src/dispatch/complete.c).
  *
  * check: safety
  * mutant: NO_COUNT_LOOK safety who takes the waiter does not look at the count

@@ -65,8 +65,8 @@ byte ended;
 #define SCANNER 5
 byte stopped; /* the process on whose thread the handler runs; 0: none */
 
-/* contd__slot_finish_sig (src/dispatch/run.c), contd__slot_free_sig (src/rcu/table.c) */
-inline finish_now(s)
+/* contd__slot_finish_sig (src/dispatch/complete.c), contd__slot_free_sig (src/rcu/table.c) */
+inline freed(s)
 {
 	generation[s]++;
 	state[s] = FREE;
@@ -78,12 +78,13 @@ inline finish_now(s)
 inline finish(s)
 {
 	d_step {
-		finish_now(s)
+		freed(s)
 	}
 }
 
 /*
- * contd__slot_withdrawn_rcu (src/dispatch/run.c); uses last, which is 0. B is not cancelled: once its bit is set again its
+ * contd__slot_withdrawn_rcu (src/dispatch/complete.c); uses last, which is 0. B is not cancelled: once its bit is
+ * set again its
  * state need not be looked at.
  */
 inline withdrawn(s)
@@ -95,7 +96,7 @@ inline withdrawn(s)
 	d_step {
 		if
 		:: last && state[s] == CANCELLED ->
-			finish_now(s);
+			freed(s);
 			last = 0
 		:: else
 		fi
@@ -108,7 +109,7 @@ inline withdrawn(s)
 	}
 }
 
-/* contd__slot_event_done_rcu and count_events (src/dispatch/run.c) for continuation c; uses last, which is 0 */
+/* contd__slot_event_done_rcu, count_events (src/dispatch/complete.c) for continuation c; uses last, which is 0 */
 inline count(c, s, g, n)
 {
 #ifdef MUTANT_MARK_FIRST
@@ -138,7 +139,7 @@ inline count(c, s, g, n)
 #ifdef MUTANT_NO_LOOK
 		skip
 #else
-		/* contd__slot_mark_sig (src/dispatch/run.c) */
+		/* contd__slot_mark_sig (src/dispatch/complete.c) */
 		if
 		:: state[s] == CANCELLED -> withdrawn(s)
 		:: else
@@ -256,7 +257,7 @@ active [2] proctype Completer() provided (stopped != _pid)
 	fi
 }
 
-/* contd__slot_withdraw_sig (src/dispatch/run.c) */
+/* contd__slot_withdraw_sig (src/dispatch/slot.c) */
 inline withdraw()
 {
 	d_step {
@@ -280,7 +281,7 @@ inline withdraw()
 	}
 }
 
-/* contd_cancel (src/dispatch/group.c), contd__events_detach_sig (src/dispatch/event.c); then once more */
+/* contd_cancel (src/dispatch/cancel.c), contd__events_detach_sig (src/dispatch/event.c); then once more */
 active proctype Canceller() provided (stopped != _pid)
 {
 	byte taken, last;
@@ -325,7 +326,7 @@ active proctype Canceller() provided (stopped != _pid)
 	}
 }
 
-/* contd__table_claim_sig (src/rcu/table.c), run_claimed (src/dispatch/run.c) */
+/* contd__table_claim_sig (src/rcu/table.c), run_claimed (src/dispatch/scan.c) */
 inline claim(s)
 {
 #ifdef MUTANT_BIT_SPLIT
@@ -378,7 +379,7 @@ active proctype Scanner() provided (stopped != _pid)
 	assert(state[0] == FREE && state[1] == FREE && on_stack[0] && on_stack[1])
 }
 
-/* contd__handler (src/signal/handler.c), contd__react_sig (src/dispatch/run.c) */
+/* contd__handler (src/signal/handler.c), contd__react_sig (src/dispatch/react.c) */
 active proctype Handler()
 {
 #ifdef MUTANT_CLAIM_SPLIT

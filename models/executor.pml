@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A pull executor: what is submitted is found by a thread that is lent to it and may be asleep, or by an event loop that is
+ * A pull executor: what is submitted is found by a thread that is lent to it and may be asleep, or by an event
+ * loop that is
  * told; and who drains it all may destroy the executor: contd__task_hand_over, contd__executor_tell_sig,
- * contd__executor_done_sig (src/dispatch/handover.c), run_some, is_idle, lend, sleep_on, contd_executor_drain, contd_executor_stop,
- * contd_executor_destroy (src/dispatch/executor.c).
+ * contd__executor_done_sig (src/task/executor_sig.c), run_some, is_idle, lend, sleep_on, contd_executor_drain,
+ * contd_executor_stop, contd_executor_destroy (src/task/executor.c).
  *
  * check: safety
  * mutant: NO_SECTION safety who submits is in no read-side section: what it tells may be gone
@@ -15,8 +16,10 @@
  * mutant: STOP_SILENT safety threads that sleep are not woken to end
  * mutant: NOTIFIED_LATE safety the loop says that it has looked after it has looked
  *
- * Two threads submit one task each. There are two lent threads, or one loop, which notify() makes ready. Another thread drains when both
- * have been submitted, stops the threads, and destroys. The list of tasks is a count here: pushing and taking are a step (owner.pml).
+ * Two threads submit one task each. There are two lent threads, or one loop, which notify() makes ready. Another
+ * thread drains when both
+ * have been submitted, stops the threads, and destroys. The list of tasks is a count here: pushing and taking are
+ * a step (owner.pml).
  */
 byte queue, pushed, ran;
 byte in_hand, ever, threads; /* ever: the high half of in_hand */

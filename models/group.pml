@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The life of a group and of its place in the root: struct contd_group's `life` (src/dispatch/group.h), scan_root
- * and contd__group_unpin_sig (src/dispatch/run.c), contd__group_count_down_own_sig (src/dispatch/group.h), contd_group_destroy and contd__reap (src/dispatch/group.c).
+ * and contd__group_unpin_sig (src/dispatch/group.c), contd__group_count_down_own_sig
+ * (src/dispatch/complete.h), contd_group_destroy, contd__reap (src/dispatch/group_set.c).
  *
  * check: safety
  * optimise

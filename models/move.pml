@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A live group that leaves its place, because it is given to an executor, and another group that takes the place: switch_locked,
- * root_enter_locked (src/dispatch/group.c), contd__scan_root_sig, contd__scan_group_sig, run_claimed, is_ours, put_back, settle_place
- * (src/dispatch/run.c), contd__root_settle_sig (src/rcu/table.c).
+ * A live group that leaves its place, because it is given to an executor, and another group that takes the place:
+ * switch_locked, root_enter_locked (src/dispatch/group_set.c), contd__scan_root_sig, contd__scan_group_sig,
+ * run_claimed, is_ours, put_back, settle_place (src/dispatch/scan.c), contd__root_settle_sig (src/rcu/table.c).
  *
  * check: safety
  * unreached: 1: a place without a group has no table that could be marked again
@@ -11,8 +11,10 @@
  * mutant: RUNS_ALL safety a scan runs what it has claimed of a group that has another place by now
  * mutant: PUT_BACK_SILENT safety it puts that back without marking it again
  *
- * Group G has one continuation ready. When that has run, G is given to a pull executor, whose root nobody scans but a lent thread; then
- * another continuation of G becomes ready, and group H takes G's place with one of its own. Two threads scan the first root, one
+ * Group G has one continuation ready. When that has run, G is given to a pull executor, whose root nobody scans
+ * but a lent thread; then
+ * another continuation of G becomes ready, and group H takes G's place with one of its own. Two threads scan the
+ * first root, one
  * of the executor's threads scans the other one. Each continuation runs once, and that of the executor's by its thread.
  * (groups that die: group.pml; levels above the root, and who sleeps: tree.pml.)
  */

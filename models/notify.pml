@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One signal to one attached thread: `signalled` and its handler, guards, read-side sections, the first attach's calibration,
+ * One signal to one attached thread: `signalled` and its handler, guards, read-side sections, the first attach's
+ * calibration,
  * and threads that come and go.
- * src/signal/notify.c, handler.c, attach.c, calibrate.c; contd_guard_end (include/contd/contd.h), contd__guard_pickup
- * (src/dispatch/run.c), contd__read_unlock_sig (src/rcu/reader.h).
+ * src/signal/notify.c, handler.c, attach.c, calibrate.c; contd_guard_end (include/contd/contd.h),
+ * contd__guard_pickup (src/dispatch/react.c), contd__read_unlock_sig (src/rcu/reader.h).
  *
  * check: safety
  * compile: -DNOREDUCE

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose the list of tasks is, of a pull executor: its only taker's, without atomic operations, or from some time on everybody's, under a
- * lock: contd__executor_inside_sig (src/dispatch/executor.h), settle, disown, task_take, contd_executor_run (src/dispatch/executor.c),
- * queue_inside (src/dispatch/handover.c).
+ * Whose the list of tasks is, of a pull executor: its only taker's, without atomic operations, or from some time
+ * on everybody's, under a
+ * lock: contd__executor_inside_sig (src/task/executor.h), settle, disown, task_take, contd_executor_run
+ * (src/task/executor.c),
+ * queue_inside (src/task/executor_sig.c).
  *
  * check: safety
  * mutant: LOOK_FIRST safety the owner looks whether the list is shared before it says that it is inside
@@ -11,11 +13,14 @@
  * mutant: MOVES safety who comes becomes the owner, where the one before may have looked already whether it still is
  * mutant: NO_SETTLE safety a thread takes without having settled whose the list is
  *
- * Three threads, of which each queues twice what it submits itself, or takes: lent for a while, and then perhaps not any more (disown).
+ * Three threads, of which each queues twice what it submits itself, or takes: lent for a while, and then perhaps
+ * not any more (disown).
  * What two of them do with the list at a time is not modelled: that they do is the error.
  *
- * Here processors have store buffers, for the owner's part has no operation that would empty its own: the stores in `inside`, and
- * the one of disown, wait in buffer[me], in order, until Memory takes them or their thread's next atomic operation must wait for that.
+ * Here processors have store buffers, for the owner's part has no operation that would empty its own: the stores
+ * in `inside`, and
+ * the one of disown, wait in buffer[me], in order, until Memory takes them or their thread's next atomic operation
+ * must wait for that.
  */
 #define THREADS 3
 #define TIMES 2

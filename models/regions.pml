@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A continuation that only a thread in a compute region may be interrupted for: `regions`, CONTD__TLS_REARM, and the region's
- * begin, which has no fence. src/dispatch/run.c (kick_region, contd__react_sig), src/signal/notify.c
+ * A continuation that only a thread in a compute region may be interrupted for: `regions`, CONTD__TLS_REARM, and
+ * the region's
+ * begin, which has no fence. src/dispatch/interrupt.c (kick_region), react.c (contd__react_sig), src/signal/notify.c
  * (contd__notify_region_sig), timer.c (contd__region_rearm), contd_compute_begin (include/contd/contd.h).
  *
  * check: safety
@@ -16,12 +17,14 @@
  * mutant: RESTORE_LATE safety it is stored again after the signal
  * mutant: NO_HAND_ON safety a handler that comes after the region has ended forgets what it came for
  *
- * Two completers make something ready, each once. One attached thread begins and ends a region, and begins another one in which it
- * stays. Its stores of the region's count stand in a store buffer until the processor, an operation with the bus locked, a
+ * Two completers make something ready, each once. One attached thread begins and ends a region, and begins another
+ * one in which it
+ * stays. Its stores of the region's count stand in a store buffer until the processor, an operation with the bus
+ * locked, a
  * signal or membarrier(2) empties it. There are no ticks (CONTD_AGENT=caller), and the thread's purse can pay.
  */
 bool ready;               /* marked, of plain groups */
-bool regions;             /* contd__dispatch.regions */
+bool regions;             /* contd__interrupt.regions */
 bool rearm;               /* CONTD__TLS_REARM of the thread */
 bool region;              /* the count in memory */
 bool mine;                /* as the thread sees it */

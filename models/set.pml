@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The set of a continuation of the revised interface: an operation that fails ends the waiting for the others, which finish later:
- * contd__set_attached_sig, contd__op_done_sig, end_sig, less_sig, contd__invoke_revised (src/mpi/set.c), contd__attach, set_begin
+ * The set of a continuation of the revised interface: an operation that fails ends the waiting for the others,
+ * which finish later:
+ * contd__set_attached_sig, contd__op_done_sig, end_sig, less_sig, contd__invoke_revised (src/mpi/set.c),
+ * contd__attach, set_begin
  * (src/mpi/attach.c), recheck_slot (src/mpi/native.c).
  *
  * check: safety
@@ -13,9 +15,12 @@
  * mutant: ATTACH_FIRST safety attaching is no part of what the set waits for
  * mutant: LOOK_NO_HOLD safety who looks at what the slot waits for counts no event there
  *
- * Two operations. Attaching finds the first one pending and hooks it, and the other one pending or complete; each may fail. Another
- * thread looks at the operations of a slot that is pending (a callback may have been missed). When the continuation has run the slot
- * becomes another continuation's, which waits for something that never comes. The first one runs once, as soon as nothing of the set
+ * Two operations. Attaching finds the first one pending and hooks it, and the other one pending or complete; each
+ * may fail. Another
+ * thread looks at the operations of a slot that is pending (a callback may have been missed). When the
+ * continuation has run the slot
+ * becomes another continuation's, which waits for something that never comes. The first one runs once, as soon as
+ * nothing of the set
  * keeps it; nobody touches a set that is gone, or counts at the other continuation.
  */
 #define A 0

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sleeping until there is something to do: contd_group_wait and doze (src/dispatch/wait.c), the daemon
- * (src/dispatch/daemon.c); who tells them: contd__announce_rcu, contd__pending_sig (src/dispatch/run.c).
+ * (src/dispatch/daemon.c); who tells them: contd__announce_rcu (src/dispatch/complete.c), contd__pending_sig
+ * (src/dispatch/source_drive.c).
  *
  * check: safety
  * optimise
@@ -22,15 +23,15 @@
  */
 byte outstanding = 2;
 byte ready;          /* marked in the root */
-byte words;          /* words_pending */
+byte words;          /* contd__words.pending */
 bool sleepers, wake; /* wake: it has changed since the sleeper read it */
 bool asleep;         /* in futex(2) */
 bool daemon, any;    /* there is one; it may run the group's */
 bool alone;          /* and nobody else does */
 bool daemon_asleep, daemon_in_futex, stop, daemon_ended = true; /* in futex(2) on daemon_asleep */
 
-/* contd__daemon_wake_sig */
-inline daemon_wake()
+/* contd__wake_daemon_sig */
+inline wake_daemon()
 {
 	if
 	:: daemon_asleep ->
@@ -55,7 +56,7 @@ inline announce()
 {
 	wake_sleepers();
 	if
-	:: any -> daemon_wake()
+	:: any -> wake_daemon()
 	:: else
 	fi
 }
@@ -115,7 +116,7 @@ proctype Completer()
 proctype Registrar()
 {
 	words++;
-	daemon_wake();
+	wake_daemon();
 #ifndef MUTANT_WORD_SILENT
 	wake_sleepers()
 #endif
@@ -175,7 +176,7 @@ proctype Waiter()
 	/* contd_daemon_stop: end_locked, rouse */
 	stop = true;
 #ifndef MUTANT_STOP_SILENT
-	daemon_wake();
+	wake_daemon();
 #endif
 	daemon_ended
 }

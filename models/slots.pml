@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stack of free slots: contd__slot_alloc_sig, contd__slot_free_sig (src/rcu/table.c); and count_events (src/dispatch/run.c), which writes
+ * The stack of free slots: contd__slot_alloc_sig, contd__slot_free_sig (src/rcu/table.c); and count_events
+ * (src/dispatch/complete.c), which writes
  * in `link` when a slot became ready.
  *
  * check: safety
@@ -9,8 +10,10 @@
  * mutant: LINK_LATE safety a slot is on the stack before it names the next
  * mutant: STAMP_EARLY safety a completer writes in `link` before it knows that it is the one who makes the slot ready
  *
- * Two threads take and give back, one of them two slots at a time; one may be a handler that has stopped the other. The first slot of the
- * other one waits, and two completers meet at it: the one that makes it ready gives it back. A slot that is in use has something
+ * Two threads take and give back, one of them two slots at a time; one may be a handler that has stopped the
+ * other. The first slot of the
+ * other one waits, and two completers meet at it: the one that makes it ready gives it back. A slot that is in use
+ * has something
  * else in `link`. No slot is had by two, none is lost.
  */
 #define SLOTS 3

@@ -38,7 +38,7 @@ bool asleep;
 
 bool daemon;        /* who sleeps is the daemon */
 
-/* contd__announce_rcu (src/dispatch/run.c), futex(2) */
+/* contd__announce_rcu (src/dispatch/complete.c), futex(2) */
 inline announce()
 {
 	if
@@ -136,7 +136,7 @@ inline claim(got, l, v)
 	}
 }
 
-/* run_claimed, contd__slot_finish_sig, contd__group_idle_sig (src/dispatch/run.c) */
+/* run_claimed (src/dispatch/scan.c), contd__slot_finish_sig, contd__group_idle_sig (src/dispatch/complete.c) */
 inline run_claimed(s, v)
 {
 	atomic {
@@ -152,7 +152,7 @@ inline run_claimed(s, v)
 	fi
 }
 
-/* contd__scan_group_sig (src/dispatch/run.c), one revolution that begins at the first slot */
+/* contd__scan_group_sig (src/dispatch/scan.c), one revolution that begins at the first slot */
 inline scan_group(budget, left, got, l, v)
 {
 	left = budget;
@@ -187,7 +187,7 @@ inline root_settle()
 	fi
 }
 
-/* contd__scan_root_sig (src/dispatch/run.c) */
+/* contd__scan_root_sig (src/dispatch/scan.c) */
 inline scan_root(budget, left, got, l, v)
 {
 	if
@@ -267,7 +267,7 @@ up:
 	od
 }
 
-/* contd_poll (src/dispatch/wait.c), or contd__handler, which calls contd__react_sig (src/dispatch/run.c) */
+/* contd_poll (src/dispatch/wait.c), or contd__handler, which calls contd__react_sig (src/dispatch/react.c) */
 proctype Scanner()
 {
 	byte left, got, l, v;

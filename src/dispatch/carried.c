@@ -2,24 +2,37 @@
 /* Reached from the signal handler: async-signal-safe code only. Continuations that operations carry. */
 #include <errno.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/testpoint.h"
 #include "dispatch/carried.h"
-#include "dispatch/executor.h"
+#include "dispatch/classes.h"
+#include "dispatch/complete.h"
+#include "dispatch/event_word.h"
+#include "dispatch/group.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/late.h"
+#include "dispatch/run.h"
+#include "dispatch/slot.h"
+#include "dispatch/thread.h"
+#include "rcu/table.h"
 
-#define D contd__dispatch
+struct contd_event *contd__put_off_carried;
 
 int contd__carried_room(struct contd_group *g, uint32_t outstanding)
 {
 	uint32_t limit;
 
 	if (!contd__in_handler() && !contd__self.registered)
-		D.ordinary->thread_register();
+		contd__ordinary->thread_register();
 	/* Acquire: pairs with the release in contd__table_grow. */
 	while (outstanding + TABLE_RESERVE > (limit = contd__load_acquire(&g->table.limit))) {
 		int rc;
 
 		if (contd__in_handler())
 			return contd__fail(-EAGAIN, "the group's reserve of slots is used up: register from a thread");
-		rc = D.ordinary->grow(&g->table, limit);
+		rc = contd__ordinary->grow(&g->table, limit);
 		if (rc)
 			return contd__fail(
 				rc, rc == -ENOSPC ? "2^24 continuations are outstanding in this group; use more groups"
@@ -34,7 +47,9 @@ void contd__carried_forget(struct contd_carried *c)
 	struct contd_group *g = c->group;
 
 	CONTD_COUNT(registered, -1);
-	contd_event_init(&c->event);
+	c->event.next = NULL;
+	/* Release: what happened before is visible to who completes it. */
+	contd__store_release(&c->event.word, 0);
 	c->group = NULL;
 	contd__group_count_down_own_sig(g, 1);
 }
@@ -54,7 +69,7 @@ static struct contd__slot *slot_for(struct contd_group *g)
 
 	/* What threads have in hand, and not registered yet, is in nobody's count. */
 	while (!(s = contd__slot_alloc_sig(t)))
-		if (contd__in_handler() || D.ordinary->grow(t, contd__load(&t->limit)))
+		if (contd__in_handler() || contd__ordinary->grow(t, contd__load(&t->limit)))
 			break;
 	return s;
 }
@@ -64,8 +79,8 @@ static void put_off_rcu(struct contd_carried *c)
 {
 	struct contd_group *g = c->group;
 
-	c->event.next = contd__load(&D.put_off_carried);
-	while (!contd__cas(&D.put_off_carried, &c->event.next, &c->event))
+	c->event.next = contd__load(&contd__put_off_carried);
+	while (!contd__cas(&contd__put_off_carried, &c->event.next, &c->event))
 		;
 	contd__announce_rcu(g);
 }
@@ -104,7 +119,7 @@ static void make_all_ready(struct contd_carried *const c[], uint32_t n)
 
 void contd__carried_retry_all_sig(void)
 {
-	struct contd_event *e = contd__xchg(&D.put_off_carried, NULL), *next;
+	struct contd_event *e = contd__xchg(&contd__put_off_carried, NULL), *next;
 	struct contd__marks m = CONTD__MARKS_INIT;
 	bool reader = contd__enter_sig();
 
@@ -118,7 +133,7 @@ void contd__carried_retry_all_sig(void)
 
 void contd__carried_release_all_sig(void)
 {
-	struct contd__taking *t = contd__self.running;
+	struct contd__taking *t = contd__self.carried.running;
 	uint32_t next, count;
 
 	contd__carried_retry_sig();
@@ -136,7 +151,7 @@ void contd__carried_release_all_sig(void)
 /* At once the whole of it: or what comes later would run before what came first. */
 static bool take(struct contd_carried *const c[], uint32_t n)
 {
-	struct contd__taking *t = contd__self.take;
+	struct contd__taking *t = contd__self.carried.take;
 	struct contd_group *last = NULL;
 	uint32_t count;
 
@@ -155,6 +170,21 @@ static bool take(struct contd_carried *const c[], uint32_t n)
 	return true;
 }
 
+bool contd__word_take_rcu(uint64_t word)
+{
+	struct contd__slot *s = contd__word_slot(word);
+	struct contd__taking *take = contd__self.carried.take;
+	struct contd_group *g = s->group;
+
+	if (!take || take->slot || !take->slot_may || contd__self.context != CONTEXT_THREAD ||
+	    contd__marked_sig(CLASSES_ALL) || g->max_poll >= 0 ||
+	    contd__load_seq(&g->flags) & (CONTD_POLL_ONLY | GROUP_EXECUTOR))
+		return false;
+	if (contd__slot_take_sig(s, contd__word_generation(word), 1))
+		take->slot = s;
+	return true;
+}
+
 void contd__carried_done_sig(struct contd_carried *const c[], uint32_t n)
 {
 	if (!take(c, n))
@@ -163,7 +193,7 @@ void contd__carried_done_sig(struct contd_carried *const c[], uint32_t n)
 
 void contd__carried_at_once(struct contd_carried *c)
 {
-	struct contd__taking *t = contd__self.running, mine;
+	struct contd__taking *t = contd__self.carried.running, mine;
 
 	if (contd__may_run_inline(c->group)) {
 		contd__wake_untold_sig();
@@ -226,8 +256,8 @@ uint32_t contd__taken_run(struct contd__taking *t, uint32_t most)
 
 	if (!t->slot && t->next == t->count)
 		return 0;
-	t->outer = contd__self.running;
-	contd__self.running = t;
+	t->outer = contd__self.carried.running;
+	contd__self.carried.running = t;
 	if (t->slot) {
 		struct contd__slot *s = t->slot;
 
@@ -240,6 +270,6 @@ uint32_t contd__taken_run(struct contd__taking *t, uint32_t most)
 	}
 	while (t->next < t->count && ran < most)
 		ran += run_some(t, most - ran);
-	contd__self.running = t->outer;
+	contd__self.carried.running = t->outer;
 	return ran;
 }

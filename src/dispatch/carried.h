@@ -17,7 +17,13 @@
 #ifndef CONTD_DISPATCH_CARRIED_H
 #define CONTD_DISPATCH_CARRIED_H
 
+#include "base/api.h"
+#include "base/atomic.h"
+#include "dispatch/classes.h"
+#include "dispatch/event_word.h"
 #include "dispatch/group.h"
+#include "dispatch/thread.h"
+#include "rcu/table.h"
 
 /*
  * What the sources that a thread drives have completed, and it runs afterwards, in order, but for what was complete when a
@@ -48,12 +54,6 @@ static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
 CONTD_INTERNAL_API uint32_t contd__taken_run(struct contd__taking *t, uint32_t most);
 
 /*
- * dispatch/wait.c: all of them, but now and then drive(t) comes in between, which may take more: callbacks send, and who waits for that should not
- * have to wait for all of a sweep; nor do queues overflow that are shorter than a sweep is long. Ordinary threads.
- */
-CONTD_INTERNAL_API uint32_t contd__taken_run_driving(struct contd__taking *t, void (*drive)(struct contd__taking *t));
-
-/*
  * So many and the reserve must find slots when they are complete: then nobody can be told that memory is short. 0, -ENOMEM,
  * -ENOSPC, -EAGAIN (in a handler outside regions).
  */
@@ -66,7 +66,7 @@ CONTD_INTERNAL_API int contd__carried_room(struct contd_group *g, uint32_t outst
 static inline bool contd__carried_begin_in_turn(struct contd_carried *c, contd_callback *cb, void *data,
 						struct contd_group *g)
 {
-	struct contd__taking *t = contd__self.running;
+	struct contd__taking *t = contd__self.carried.running;
 
 	if (!t || t->spare == 0 || t->group != g || contd__self.context != CONTEXT_THREAD)
 		return false;
@@ -107,6 +107,13 @@ CONTD_INTERNAL_API void contd__carried_forget(struct contd_carried *c);
  */
 CONTD_INTERNAL_API void contd__carried_at_once(struct contd_carried *c);
 
+/*
+ * The same with one event of one that sources which are driven on this thread have completed alone, while nothing else is ready:
+ * contd__drive() runs it when they are through, without a bit being set and found again. At most one, for what is taken nobody
+ * else can run, and callbacks may wait for each other. false: nothing was counted.
+ */
+bool contd__word_take_rcu(uint64_t word);
+
 /* These are complete, each with its status. */
 CONTD_INTERNAL_API void contd__carried_done_sig(struct contd_carried *const c[], uint32_t n);
 
@@ -124,7 +131,7 @@ static inline bool contd__may_be_taken_sig(const struct contd_group *g)
 
 static inline void contd__carried_done_one_sig(struct contd_carried *c)
 {
-	struct contd__taking *t = contd__self.take;
+	struct contd__taking *t = contd__self.carried.take;
 
 	if (__builtin_expect(contd__may_take_sig(t, 1) && contd__may_be_taken_sig(c->group), 1))
 		t->carried[t->count++] = c;
@@ -132,13 +139,16 @@ static inline void contd__carried_done_one_sig(struct contd_carried *c)
 		contd__carried_done_sig(&c, 1);
 }
 
+/* For which there was no memory: a stack, linked by `next`. */
+CONTD_INTERNAL_API extern struct contd_event *contd__put_off_carried;
+
 /* A callback looks for others: those taken together with it become ready. */
 CONTD_INTERNAL_API void contd__carried_release_all_sig(void);
 static inline void contd__carried_release_sig(void)
 {
-	struct contd__taking *t = contd__self.running;
+	struct contd__taking *t = contd__self.carried.running;
 
-	if (__builtin_expect((t && t->next != t->count) || contd__load(&contd__dispatch.put_off_carried) != NULL, 0))
+	if (__builtin_expect((t && t->next != t->count) || contd__load(&contd__put_off_carried) != NULL, 0))
 		contd__carried_release_all_sig();
 }
 
@@ -146,7 +156,7 @@ static inline void contd__carried_release_sig(void)
 void contd__carried_retry_all_sig(void);
 static inline void contd__carried_retry_sig(void)
 {
-	if (__builtin_expect(contd__load(&contd__dispatch.put_off_carried) != NULL, 0))
+	if (__builtin_expect(contd__load(&contd__put_off_carried) != NULL, 0))
 		contd__carried_retry_all_sig();
 }
 

@@ -7,14 +7,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "dispatch/group.h"
-
-#define D contd__dispatch
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "dispatch/classes.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/limits.h"
+#include "dispatch/live.h"
+#include "dispatch/page.h"
+#include "dispatch/react.h"
+#include "dispatch/run.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "dispatch/word.h"
 
 #define CHECKPOINT_IDLE_NS 1000000u /* between two looks of a thread's checkpoints while nothing is pending */
 #define CHECKPOINT_CALLS_MAX 65536u
 #define CHECKPOINT_RUNG_DOUBLINGS 3u /* looks are so much rarer where peers ring */
-#define CHECKPOINT_CALLS_AWAY 64u /* until it asks again, where it may not look */
+#define CHECKPOINT_CALLS_AWAY 64u    /* until it asks again, where it may not look */
 
 /*
  * Have this thread's checkpoints watch the process's bell, where no other thread needs it: a peer that rings then only
@@ -22,9 +32,9 @@
  */
 static bool watch(struct contd_tls *tls)
 {
-	uint32_t *word = &D.page->armed.by.thread, armed = contd__load_seq(word);
+	uint32_t *word = &contd__page->armed.by.thread, armed = contd__load_seq(word);
 	uint32_t mine = contd__self.tid | BELL_WATCHED;
-	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
 
 	if (!ops || !ops->listens()) {
 		tls->watch = &contd__never_rung;
@@ -49,42 +59,44 @@ static bool watch(struct contd_tls *tls)
 
 static void checkpoint_count(struct contd_tls *tls, struct contd__self *self, uint64_t now, uint64_t calls)
 {
-	self->checkpoint_at = now;
-	self->checkpoint_calls = calls < 1 ? 1 : calls > CHECKPOINT_CALLS_MAX ? CHECKPOINT_CALLS_MAX : (uint32_t)calls;
-	tls->checkpoint = self->checkpoint_calls;
+	self->checkpoint.at = now;
+	self->checkpoint.calls = calls < 1 ? 1 : calls > CHECKPOINT_CALLS_MAX ? CHECKPOINT_CALLS_MAX : (uint32_t)calls;
+	tls->checkpoint = self->checkpoint.calls;
 }
 
 /* How many calls it will be until a look is due, if they go on coming as they have. */
 static uint64_t checkpoint_calls_left(const struct contd_tls *tls, const struct contd__self *self, uint64_t now)
 {
-	uint64_t calls = self->checkpoint_calls - tls->checkpoint; /* one has gone below 0 */
+	uint64_t calls = self->checkpoint.calls - tls->checkpoint; /* one has gone below 0 */
 
-	return now < self->checkpoint_due && self->checkpoint_at
-		       ? (self->checkpoint_due - now) * calls / (now - self->checkpoint_at + 1)
+	return now < self->checkpoint.due && self->checkpoint.at
+		       ? (self->checkpoint.due - now) * calls / (now - self->checkpoint.at + 1)
 		       : 0;
 }
 
 static bool something_pending(bool region)
 {
-	return contd__load(&D.words_pending) || contd__sources_here_sig(region ? WHERE_REGION : WHERE_HANDLER);
+	return contd__load(&contd__words.pending) || contd__sources_here_sig(region ? WHERE_REGION : WHERE_HANDLER);
 }
 
 /* A clock that has gone back (a virtual machine that was moved) makes it due. */
 static bool look_is_due(const struct contd__self *self, uint64_t now)
 {
-	double most = (double)contd__load(&D.tick_max) * D.ticks_per_ns, idle = CHECKPOINT_IDLE_NS * D.ticks_per_ns;
+	double most = (double)contd__load(&contd__limits.tick_max) * contd__clock.ticks_per_ns,
+	       idle = CHECKPOINT_IDLE_NS * contd__clock.ticks_per_ns;
 
-	return now >= self->checkpoint_due || (double)(self->checkpoint_due - now) > (most > idle ? most : idle);
+	return now >= self->checkpoint.due || (double)(self->checkpoint.due - now) > (most > idle ? most : idle);
 }
 
 /* What ticks alone may cost decides, as with timers, but for the longest tick. */
 static uint64_t checkpoint_wait(const struct contd__self *self, bool region)
 {
-	double ticks = CHECKPOINT_IDLE_NS * D.ticks_per_ns, most = (double)contd__load(&D.tick_max) * D.ticks_per_ns;
+	double ticks = CHECKPOINT_IDLE_NS * contd__clock.ticks_per_ns,
+	       most = (double)contd__load(&contd__limits.tick_max) * contd__clock.ticks_per_ns;
 
 	if (something_pending(region))
-		ticks = (double)(self->checkpoint_cost << (self->checkpoint_rung ? CHECKPOINT_RUNG_DOUBLINGS : 0)) * (1 << 20) /
-			(double)contd__load(&D.tick_rate);
+		ticks = (double)(self->checkpoint.cost << (self->checkpoint.rung ? CHECKPOINT_RUNG_DOUBLINGS : 0)) *
+			(1 << 20) / (double)contd__load(&contd__limits.tick_rate);
 	return (uint64_t)(ticks < most ? ticks : most);
 }
 
@@ -93,8 +105,8 @@ void contd__checkpoint(void)
 	struct contd_tls *tls = &contd__tls;
 	struct contd__self *self = &contd__self;
 	uint32_t mine = tls->region ? CLASSES_ALL : CLASSES_SIGNAL;
-	bool dead = contd__load(&D.live) == 0 || contd__load(&D.forked),
-	     over = tls->checkpoint > self->checkpoint_calls;
+	bool dead = contd__load(&contd__live.users) == 0 || contd__load(&contd__live.forked),
+	     over = tls->checkpoint > self->checkpoint.calls;
 	uint64_t now = contd__ticks(), work = self->work;
 	enum contd__looking how = LOOK;
 	int saved = errno;
@@ -111,17 +123,17 @@ void contd__checkpoint(void)
 		return;
 	}
 	if (!self->registered)
-		D.ordinary->thread_register();
+		contd__ordinary->thread_register();
 	if (contd__load(tls->watch) == 0) {
-		self->checkpoint_rung = 1;
+		self->checkpoint.rung = 1;
 		how = LOOK_RUNG;
 	}
 	/* A look that found nothing is overhead; callbacks are work. */
 	if (contd__react_under_guard(how) == 0)
-		self->checkpoint_cost = contd__ticks() - now - (self->work - work);
+		self->checkpoint.cost = contd__ticks() - now - (self->work - work);
 	if (something_pending(tls->region) && watch(tls))
 		contd__react_under_guard(LOOK_LAST); /* arm, look again */
-	self->checkpoint_due = now + checkpoint_wait(self, tls->region);
+	self->checkpoint.due = now + checkpoint_wait(self, tls->region);
 	checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));
 	contd__pickup();
 	errno = saved;

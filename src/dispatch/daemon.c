@@ -19,10 +19,24 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/testpoint.h"
 #include "dispatch/carried.h"
+#include "dispatch/classes.h"
+#include "dispatch/daemon.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/limits.h"
+#include "dispatch/live.h"
+#include "dispatch/live_lock.h"
+#include "dispatch/page.h"
 #include "dispatch/purse.h"
-
-#define D contd__dispatch
+#include "dispatch/scan.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "dispatch/wake.h"
+#include "dispatch/word.h"
 
 #define LOOK_NS 1000000
 #define KERNEL_ASSUMED_NS 10000 /* what a wake-up costs where no thread has attached, which would have measured it */
@@ -32,20 +46,20 @@ static struct {
 	pthread_mutex_t lock; /* users, and the life of the thread */
 	pthread_t thread;
 	unsigned users;
-	bool runs;            /* for users, or because the settings' agent wants it */
+	bool runs; /* for users, or because the settings' agent wants it */
 	bool by_settings;
-	bool closed;          /* contd_fini() has ended it for good: a handler's callback does not start another one */
+	bool closed; /* contd_fini() has ended it for good: a handler's callback does not start another one */
 	int32_t tid;
 	uint32_t stop;
-	uint32_t changes;     /* futex word: goes up when the thread is to look at its settings, or to stop */
-	uint64_t tick_ns;     /* 0: by the budget */
+	uint32_t changes; /* futex word: goes up when the thread is to look at its settings, or to stop */
+	uint64_t tick_ns; /* 0: by the budget */
 
 	/* The thread's own. */
-	uint32_t seen;        /* changes that it knows of: it does not sleep while there are others */
-	uint64_t cost;        /* of a look, in clock ticks, sleeping and waking included */
+	uint32_t seen; /* changes that it knows of: it does not sleep while there are others */
+	uint64_t cost; /* of a look, in clock ticks, sleeping and waking included */
 	uint64_t cpu_before, work_before, looks;
-	uint32_t quiet;       /* looks in a row that found nothing */
-	uint32_t rung;        /* a bell has ended a nap: peers ring */
+	uint32_t quiet; /* looks in a row that found nothing */
+	uint32_t rung;  /* a bell has ended a nap: peers ring */
 	struct contd__purse purse;
 } daemon_state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 #define S daemon_state
@@ -55,15 +69,15 @@ static struct {
 /* Something that only looking can find, or that the daemon may run itself, or must tell a thread of. */
 static bool something_to_do(void)
 {
-	return contd__load_seq(&D.words_pending) || contd__load_seq(&D.put_off_carried) ||
+	return contd__load_seq(&contd__words.pending) || contd__load_seq(&contd__put_off_carried) ||
 	       contd__sources_pending_sig(WHERE_DAEMON) || contd__marked_sig(CLASSES_DAEMON);
 }
 
 /* A thread in a compute region is to be rung when a descriptor says that there is something to look at. */
 static bool watches_for_regions(void)
 {
-	return contd__load(&D.daemon_mode) == CONTD_AGENT_BLOCK && contd__load_seq(&D.page->armed.by.thread) &&
-	       contd__sources_pending_sig(WHERE_REGION);
+	return contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK &&
+	       contd__load_seq(&contd__page->armed.by.thread) && contd__sources_pending_sig(WHERE_REGION);
 }
 
 /* Returns whether there was anything. last: it sleeps otherwise. */
@@ -71,9 +85,9 @@ static bool look(bool last)
 {
 	/* Back to the sources after a while, however much there is to run. */
 	struct contd__budget budget = {.count = UINT32_MAX,
-				       .deadline = contd__ticks() + (uint64_t)(LOOK_NS * D.ticks_per_ns),
+				       .deadline = contd__ticks() + (uint64_t)(LOOK_NS * contd__clock.ticks_per_ns),
 				       .by = SCAN_DAEMON};
-	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
 	bool found = false;
 
 	contd__words_look_sig(UINT32_MAX);
@@ -100,19 +114,20 @@ static bool look(bool last)
 
 static uint64_t kernel_ticks(void)
 {
-	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
 	uint64_t ns = ops ? ops->tick_cost_ns() : 0;
 
 	/* Being woken costs whoever runs on that processor about what a timer signal does: the interrupt and two switches,
 	 * which this thread's own time does not show. */
-	return (uint64_t)((double)(ns ? ns : KERNEL_ASSUMED_NS) * D.ticks_per_ns);
+	return (uint64_t)((double)(ns ? ns : KERNEL_ASSUMED_NS) * contd__clock.ticks_per_ns);
 }
 
 /* What looking costs decides, with the overhead budget, how often it is done. */
 static uint64_t interval_ns(void)
 {
-	double ns = (double)(S.cost + kernel_ticks()) * (1 << 20) / (double)contd__load(&D.tick_rate) / D.ticks_per_ns;
-	uint64_t least = contd__load(&D.tick_min), most = contd__load(&D.tick_max), base;
+	double ns = (double)(S.cost + kernel_ticks()) * (1 << 20) / (double)contd__load(&contd__limits.tick_rate) /
+		    contd__clock.ticks_per_ns;
+	uint64_t least = contd__load(&contd__limits.tick_min), most = contd__load(&contd__limits.tick_max), base;
 
 	if (S.tick_ns)
 		return S.tick_ns;
@@ -131,7 +146,7 @@ static void measure(void)
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
 	now = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
 	if (S.cpu_before) {
-		uint64_t spent = (uint64_t)((double)(now - S.cpu_before) * D.ticks_per_ns),
+		uint64_t spent = (uint64_t)((double)(now - S.cpu_before) * contd__clock.ticks_per_ns),
 			 work = contd__self.work - S.work_before, sample = work < spent ? (spent - work) / 16 : 0;
 
 		/* One slow look among them (a page fault, a long message) is not what looking costs. */
@@ -144,20 +159,20 @@ static void measure(void)
 /* It is about to sleep, in this way, and may be woken. */
 static void arm(uint32_t how)
 {
-	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
+	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
 
 	if (ops)
 		ops->drain();
-	contd__store(&D.daemon_called, 0);
-	contd__store_seq(&D.page->armed.by.daemon, how);
+	contd__store(&contd__wake.daemon_called, 0);
+	contd__store_seq(&contd__page->armed.by.daemon, how);
 }
 
 /* It does not sleep any more. Returns whether somebody has woken it; where nobody of this process has, it was a peer. */
 static bool disarm(void)
 {
-	if (contd__xchg(&D.page->armed.by.daemon, DAEMON_AWAKE) != DAEMON_AWAKE)
+	if (contd__xchg(&contd__page->armed.by.daemon, DAEMON_AWAKE) != DAEMON_AWAKE)
 		return false;
-	if (!contd__load_seq(&D.daemon_called)) {
+	if (!contd__load_seq(&contd__wake.daemon_called)) {
 		S.rung = 1;
 		CONTD_COUNT(rings, 1);
 	}
@@ -166,7 +181,7 @@ static bool disarm(void)
 
 static void futex_wait(uint32_t value, const struct timespec *ts)
 {
-	syscall(SYS_futex, &D.page->armed.by.daemon, FUTEX_WAIT, value, ts, NULL, 0);
+	syscall(SYS_futex, &contd__page->armed.by.daemon, FUTEX_WAIT, value, ts, NULL, 0);
 }
 
 /* May peers and completions end the next nap, or have they cost enough for now? */
@@ -202,7 +217,9 @@ static void rest(void)
 	struct timespec ts;
 
 	if (S.purse.spent && !S.tick_ns)
-		most = (uint64_t)((double)contd__purse_half_full_in(&S.purse, contd__ticks()) / D.ticks_per_ns) + 1000;
+		most = (uint64_t)((double)contd__purse_half_full_in(&S.purse, contd__ticks()) /
+				  contd__clock.ticks_per_ns) +
+		       1000;
 	ts = timespec_of(ns < most ? ns : most);
 
 	CONTD_TESTPOINT("daemon_rests");
@@ -230,11 +247,11 @@ static void nap(void)
 static void sleep_on(void)
 {
 	/* Arm, look again, sleep. */
-	contd__store_seq(&D.daemon_asleep, 1);
+	contd__store_seq(&contd__wake.daemon_asleep, 1);
 	CONTD_TESTPOINT("daemon_sleeps");
 	if (!something_to_do() && !watches_for_regions() && !changed())
-		syscall(SYS_futex, &D.daemon_asleep, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
-	contd__store_seq(&D.daemon_asleep, 0);
+		syscall(SYS_futex, &contd__wake.daemon_asleep, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+	contd__store_seq(&contd__wake.daemon_asleep, 0);
 }
 
 /* ------------------------------------------------------------------------------------------------------ agent "block" --- */
@@ -246,14 +263,14 @@ static void sleep_on(void)
  */
 static int descriptors(int *fds, uint64_t *ns)
 {
-	uint32_t n = contd__load_acquire(&D.source_count);
-	uint32_t where = WHERE_DAEMON | (contd__load_seq(&D.page->armed.by.thread) ? WHERE_REGION : 0);
+	uint32_t n = contd__load_acquire(&contd__sources.count);
+	uint32_t where = WHERE_DAEMON | (contd__load_seq(&contd__page->armed.by.thread) ? WHERE_REGION : 0);
 	int count = 0;
 
-	if (contd__load_seq(&D.words_pending))
+	if (contd__load_seq(&contd__words.pending))
 		return -1;
 	for (uint32_t i = 0; i < n; i++) {
-		struct contd__source *source = D.source[i];
+		struct contd__source *source = contd__sources.source[i];
 		uint64_t most = *ns;
 		int more;
 
@@ -274,10 +291,10 @@ static int descriptors(int *fds, uint64_t *ns)
 /* Interrupt the thread that is armed: what it waits for has come. */
 static void ring_region(void)
 {
-	const struct contd__signal_ops *ops = contd__load_acquire(&D.signal_ops);
-	uint32_t tid = contd__load_seq(&D.page->armed.by.thread);
+	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
+	uint32_t tid = contd__load_seq(&contd__page->armed.by.thread);
 
-	if (ops && tid && !(contd__xchg(&D.page->armed.by.thread, 0) & BELL_WATCHED))
+	if (ops && tid && !(contd__xchg(&contd__page->armed.by.thread, 0) & BELL_WATCHED))
 		ops->ring((int32_t)(tid & ~BELL_WATCHED));
 }
 
@@ -289,7 +306,7 @@ static bool block(bool looks)
 {
 	struct pollfd polled[FDS_MAX + 1];
 	int fds[FDS_MAX], n, ready = 0;
-	uint64_t ns = contd__load(&D.tick_max);
+	uint64_t ns = contd__load(&contd__limits.tick_max);
 	struct timespec ts;
 
 	/* Before asking for descriptors: what becomes pending, or is armed, after that ends the sleep. */
@@ -301,7 +318,7 @@ static bool block(bool looks)
 			ring_region();
 		return n != -1;
 	}
-	polled[0] = (struct pollfd){.fd = D.daemon_fd, .events = POLLIN};
+	polled[0] = (struct pollfd){.fd = contd__wake.daemon_fd, .events = POLLIN};
 	for (int i = 0; i < n; i++)
 		polled[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
 	CONTD_TESTPOINT("daemon_polls");
@@ -312,7 +329,7 @@ static bool block(bool looks)
 	if (disarm() || polled[0].revents) {
 		uint64_t count;
 
-		(void)!read(D.daemon_fd, &count, sizeof(count));
+		(void)!read(contd__wake.daemon_fd, &count, sizeof(count));
 	}
 	if (ready > (polled[0].revents != 0))
 		ring_region();
@@ -324,7 +341,7 @@ static bool block(bool looks)
 /* Between two looks. */
 static void pause_between(bool found, bool looks)
 {
-	uint32_t mode = contd__load(&D.daemon_mode);
+	uint32_t mode = contd__load(&contd__wake.daemon_mode);
 
 	if (mode == CONTD_AGENT_SPIN && looks) {
 		if (!found)
@@ -348,7 +365,7 @@ static void *daemon_main(void *arg)
 	prctl(PR_SET_TIMERSLACK, 1ul); /* the default of 50 µs would be most of a tick: prctl(2) */
 	contd__thread_register();
 	contd__self.context = CONTEXT_DAEMON;
-	S.cost = (uint64_t)(5000 * D.ticks_per_ns); /* until it has been measured */
+	S.cost = (uint64_t)(5000 * contd__clock.ticks_per_ns); /* until it has been measured */
 	S.cpu_before = S.looks = 0;
 	S.quiet = S.rung = 0;
 	contd__purse_open(&S.purse, contd__ticks());
@@ -405,8 +422,11 @@ static int read_sched(const char *text, int *policyp, int *levelp)
 	static const struct {
 		const char *name;
 		int policy, min, max;
-	} known[] = {{"other", SCHED_OTHER, -20, 19}, {"batch", SCHED_BATCH, -20, 19}, {"idle", SCHED_IDLE, 0, 0},
-		     {"fifo", SCHED_FIFO, 1, 99},     {"rr", SCHED_RR, 1, 99}};
+	} known[] = {{"other", SCHED_OTHER, -20, 19},
+		     {"batch", SCHED_BATCH, -20, 19},
+		     {"idle", SCHED_IDLE, 0, 0},
+		     {"fifo", SCHED_FIFO, 1, 99},
+		     {"rr", SCHED_RR, 1, 99}};
 	size_t length = strcspn(text, ":");
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -462,7 +482,7 @@ static int apply_sched_locked(const char *text)
  */
 static int apply_locked(void)
 {
-	const struct contd_config *c = &D.config;
+	const struct contd_config *c = &contd__config;
 	cpu_set_t cpus, cpus_before;
 	char name_before[16];
 	int rc = 0;
@@ -493,11 +513,11 @@ static int apply_locked(void)
 static void rouse(void)
 {
 	contd__add(&S.changes, 1);
-	contd__daemon_wake_sig(true);
+	contd__wake_daemon_sig(true);
 	syscall(SYS_futex, &S.changes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Its descriptor stays: dispatcher.h says until when. */
+/* Its descriptor stays: wake.h says until when. */
 static void end_locked(void)
 {
 	if (!S.runs)
@@ -506,27 +526,27 @@ static void end_locked(void)
 	rouse();
 	pthread_join(S.thread, NULL);
 	S.runs = false;
-	contd__store(&D.daemon_mode, 0);
+	contd__store(&contd__wake.daemon_mode, 0);
 	contd__store(&S.tid, 0);
 }
 
 /* How it waits: the settings' choice, or ticks where they know of no daemon. */
 static uint32_t mode(void)
 {
-	return D.config.agent >= CONTD_AGENT_TICK ? (uint32_t)D.config.agent : CONTD_AGENT_TICK;
+	return contd__config.agent >= CONTD_AGENT_TICK ? (uint32_t)contd__config.agent : CONTD_AGENT_TICK;
 }
 
 /* For agent "block". */
 static int set_mode_locked(void)
 {
-	if (mode() == CONTD_AGENT_BLOCK && D.daemon_fd < 0) {
+	if (mode() == CONTD_AGENT_BLOCK && contd__wake.daemon_fd < 0) {
 		int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 
 		if (fd < 0)
 			return contd__fail(-errno, "no file descriptor to be had for the daemon; raise RLIMIT_NOFILE");
-		contd__store_release(&D.daemon_fd, fd);
+		contd__store_release(&contd__wake.daemon_fd, fd);
 	}
-	contd__store_seq(&D.daemon_mode, mode());
+	contd__store_seq(&contd__wake.daemon_mode, mode());
 	return 0;
 }
 
@@ -544,7 +564,7 @@ static int start_locked(void)
 	rc = pthread_create(&S.thread, NULL, daemon_main, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc) {
-		contd__store(&D.daemon_mode, 0);
+		contd__store(&contd__wake.daemon_mode, 0);
 		return contd__fail(-rc, "no thread to be had for the daemon; raise RLIMIT_NPROC");
 	}
 	S.runs = true;
@@ -558,7 +578,7 @@ static int start_locked(void)
 
 int contd__daemon_configure(const struct contd_config *before)
 {
-	bool wanted = D.config.agent >= CONTD_AGENT_TICK;
+	bool wanted = contd__config.agent >= CONTD_AGENT_TICK;
 	int rc = 0;
 
 	pthread_mutex_lock(&S.lock);
@@ -573,8 +593,9 @@ int contd__daemon_configure(const struct contd_config *before)
 			rc = apply_locked();
 		/* Put back what was in force: the caller restores the settings themselves. */
 		if (rc && before)
-			contd__store_seq(&D.daemon_mode, (uint32_t)(before->agent >= CONTD_AGENT_TICK ? before->agent
-												     : CONTD_AGENT_TICK));
+			contd__store_seq(
+				&contd__wake.daemon_mode,
+				(uint32_t)(before->agent >= CONTD_AGENT_TICK ? before->agent : CONTD_AGENT_TICK));
 		rouse();
 	}
 	if (!rc)
@@ -597,7 +618,7 @@ int contd_daemon_start(const struct contd_daemon_attr *attr)
 		return contd__fail(-EDEADLK,
 				   "contd_daemon_start: not on the daemon thread, nor in a handler outside regions");
 	/* contd_configure() must not change the settings under it. */
-	if ((rc = contd__life_lock()) != 0)
+	if ((rc = contd__live_lock()) != 0)
 		return rc;
 	pthread_mutex_lock(&S.lock);
 	if (S.closed) {
@@ -611,7 +632,7 @@ int contd_daemon_start(const struct contd_daemon_attr *attr)
 	if (!rc)
 		S.users++;
 	pthread_mutex_unlock(&S.lock);
-	contd__life_unlock();
+	contd__live_unlock();
 	return rc;
 }
 
@@ -622,7 +643,8 @@ int contd_daemon_stop(void)
 	if (rc)
 		return rc;
 	if (contd__in_handler() || contd__self.context == CONTEXT_DAEMON)
-		return contd__fail(-EDEADLK, "contd_daemon_stop: not on the daemon thread, nor in a handler outside regions");
+		return contd__fail(-EDEADLK,
+				   "contd_daemon_stop: not on the daemon thread, nor in a handler outside regions");
 	pthread_mutex_lock(&S.lock);
 	if (S.users == 0)
 		rc = contd__fail(-EPERM, "contd_daemon_stop: it is not running by contd_daemon_start()");
@@ -649,6 +671,6 @@ void contd__daemon_forked(void)
 {
 	S.runs = S.by_settings = false;
 	S.users = 0;
-	contd__store(&D.daemon_mode, 0);
-	contd__store(&D.daemon_asleep, 0);
+	contd__store(&contd__wake.daemon_mode, 0);
+	contd__store(&contd__wake.daemon_asleep, 0);
 }

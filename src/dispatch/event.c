@@ -12,7 +12,20 @@
  */
 #include <errno.h>
 
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/testpoint.h"
+#include "dispatch/carried.h"
+#include "dispatch/complete.h"
+#include "dispatch/event.h"
+#include "dispatch/event_word.h"
 #include "dispatch/group.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/live.h"
+#include "dispatch/run.h"
+#include "dispatch/slot.h"
+#include "dispatch/thread.h"
+#include "rcu/table.h"
 
 static uint64_t attached_word(const struct contd__slot *s, uint32_t generation)
 {
@@ -32,11 +45,6 @@ int contd_event_is_complete(const struct contd_event *event)
 {
 	/* Acquire: pairs with the exchange in contd_event_complete. */
 	return event && (contd__load_acquire(&event->word) & EVENT_DONE) != 0;
-}
-
-void contd__invoke_user_sig(struct contd__slot *s)
-{
-	s->cb.user(contd__load(&s->out.status), s->data);
 }
 
 static void keep_status(struct contd__slot *s, int32_t status)
@@ -206,8 +214,9 @@ int contd_event_complete(struct contd_event *event, int status)
 	}
 	contd__leave_sig(reader);
 	if (rc < 0)
-		return contd__fail(rc, rc == -EBUSY ? "contd_event_complete: of an operation that is under way: withdraw that"
-						    : "contd_event_complete: complete already; contd_event_init() starts anew");
+		return contd__fail(
+			rc, rc == -EBUSY ? "contd_event_complete: of an operation that is under way: withdraw that"
+					 : "contd_event_complete: complete already; contd_event_init() starts anew");
 	return 0;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reached from the signal handler: async-signal-safe code only. */
+#include "base/atomic.h"
 #include "dispatch/late.h"
+#include "dispatch/limits.h"
+#include "dispatch/thread.h"
 
 struct contd__late_site contd__late_sites[LATE_SITES];
 
@@ -8,7 +11,7 @@ bool contd__late_note_sig(const void *site, enum contd__late_what what, uint64_t
 {
 	uint32_t i = (uint32_t)((uintptr_t)site >> 4) % LATE_SITES;
 
-	if (ticks <= contd__load(&contd__dispatch.late_ticks) || contd__load(&contd__dispatch.late_ticks) == 0)
+	if (ticks <= contd__load(&contd__limits.late_ticks) || contd__load(&contd__limits.late_ticks) == 0)
 		return false;
 	for (unsigned probes = 0; probes < LATE_SITES; probes++, i = (i + 1) % LATE_SITES) {
 		struct contd__late_site *s = &contd__late_sites[i];

@@ -12,7 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dispatch/dispatcher.h"
+#include "base/api.h"
+#include "base/atomic.h"
+#include "dispatch/limits.h"
 #include "dispatch/thread.h"
 
 enum contd__late_what { LATE_CONTINUATION, LATE_HANDLER, LATE_SOURCE };
@@ -30,7 +32,7 @@ extern struct contd__late_site contd__late_sites[LATE_SITES];
 
 static inline bool contd__late_watched_sig(void)
 {
-	return __builtin_expect(contd__load(&contd__dispatch.late_ticks) != 0, 0);
+	return __builtin_expect(contd__load(&contd__limits.late_ticks) != 0, 0);
 }
 
 /* It took so long; noted where it is over the bound. true: it was. */

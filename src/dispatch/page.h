@@ -17,6 +17,8 @@
 
 #include <stdint.h>
 
+#include "base/api.h"
+
 #define CONTD_PAGE_MAGIC 0x31306c6c65626463ull /* the layout's version included */
 
 /* The thread reads the word itself, all the time (contd_checkpoint): clearing it is all that is needed. */
@@ -33,11 +35,13 @@ struct contd__page {
 	union {
 		uint64_t any; /* what a sender looks at: 0 means that nobody waits */
 		struct {
-			uint32_t thread; /* whom to signal, its thread id, or 0; with BELL_WATCHED nobody: it looks by itself */
+			/* Whom to signal, its thread id, or 0; with BELL_WATCHED nobody: it looks by itself. */
+			uint32_t thread;
 			uint32_t daemon;
 		} by;
 	} armed __attribute__((aligned(64)));
-	uint32_t opened; /* by peers, so often: each stands in the socket's queue until it is taken out (signal/bell.c) */
+	/* By peers, so often: each stands in the socket's queue until it is taken out (signal/bell.c). */
+	uint32_t opened;
 
 	/* Written before anybody can find the page, never again. */
 	uint64_t magic __attribute__((aligned(64)));
@@ -48,5 +52,8 @@ struct contd__page {
 };
 
 _Static_assert(sizeof(struct contd__page) == 128, "the layout is shared between processes");
+
+/* Where this process is rung; never NULL. signal/peers.c puts a shared one here, and takes it away. */
+CONTD_INTERNAL_API extern struct contd__page *contd__page;
 
 #endif

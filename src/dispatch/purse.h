@@ -11,7 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dispatch/dispatcher.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "dispatch/limits.h"
 
 struct contd__purse {
 	uint64_t at; /* when the balance was right */
@@ -23,14 +25,14 @@ struct contd__purse {
 /* When it can pay for one more, seen from now: within a second, whatever the clock has done since. */
 static inline uint64_t contd__purse_enough_at(const struct contd__purse *p, uint64_t now)
 {
-	uint64_t at = contd__load(&p->enough_at), second = contd__load(&contd__dispatch.second);
+	uint64_t at = contd__load(&p->enough_at), second = contd__load(&contd__clock.second);
 
 	return (int64_t)(at - now) > (int64_t)second ? now + second : at;
 }
 
 static inline int64_t contd__purse_most(void)
 {
-	return (int64_t)contd__load(&contd__dispatch.purse_most);
+	return (int64_t)contd__load(&contd__limits.purse_most);
 }
 
 /*
@@ -40,7 +42,7 @@ static inline int64_t contd__purse_most(void)
  */
 static inline void contd__purse_fill_sig(struct contd__purse *p, uint64_t now)
 {
-	uint64_t passed = now - p->at, second = contd__dispatch.second, rate = contd__load(&contd__dispatch.purse_rate),
+	uint64_t passed = now - p->at, second = contd__clock.second, rate = contd__load(&contd__limits.purse_rate),
 		 flow;
 
 	if ((int64_t)passed > 0) {
@@ -72,7 +74,7 @@ static inline bool contd__purse_pay_sig(struct contd__purse *p, uint64_t now, ui
 	p->balance -= (int64_t)cost;
 	missing = (int64_t)next - p->balance;
 	contd__store(&p->enough_at,
-		     missing <= 0 ? now : now + ((uint64_t)missing << 20) / contd__load(&contd__dispatch.purse_rate));
+		     missing <= 0 ? now : now + ((uint64_t)missing << 20) / contd__load(&contd__limits.purse_rate));
 	return missing <= 0;
 }
 
@@ -90,7 +92,7 @@ static inline uint64_t contd__purse_half_full_in(struct contd__purse *p, uint64_
 
 	contd__purse_fill_sig(p, now);
 	missing = contd__purse_most() / 2 - p->balance;
-	return missing <= 0 ? 0 : ((uint64_t)missing << 20) / contd__load(&contd__dispatch.purse_rate);
+	return missing <= 0 ? 0 : ((uint64_t)missing << 20) / contd__load(&contd__limits.purse_rate);
 }
 
 /*

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/group.h"
+#include "base/error.h"
+#include "dispatch/daemon.h"
 #include "dispatch/settings.h"
 
 enum type { TYPE_INT, TYPE_U32, TYPE_U64, TYPE_REAL, TYPE_NAMED, TYPE_TEXT };
@@ -14,20 +15,22 @@ static const char *const agent_names[] = {"caller", "region", "tick", "block", "
 static const char *const bell_names[] = {"1", "0", NULL}; /* enum contd_bell_use begins with 1 */
 
 struct setting {
-	const char *name;    /* as a variable CONTD_NAME, as an info key contd_name: this is the key */
+	const char *name; /* as a variable CONTD_NAME, as an info key contd_name: this is the key */
 	const char *variable;
 	enum type type;
 	size_t offset;
 	double min, max;
 	const char *const *names; /* TYPE_NAMED: of 1, 2, … */
-	bool fixed;          /* only contd_init() takes it */
-	const char *wrong;   /* text of the variable or info key is malformed */
-	const char *range;   /* the value is out of range */
+	bool fixed;               /* only contd_init() takes it */
+	const char *wrong;        /* text of the variable or info key is malformed */
+	const char *range;        /* the value is out of range */
 };
 
 #define SETTING(field, NAME, key, type, min, max, names, fixed, must) \
-	{"contd_" key, "CONTD_" NAME, type, offsetof(struct contd_config, field), min, max, names, fixed, \
-	 "CONTD_" NAME " (contd_" key ") must be " must, #field " must be " must}
+	{ \
+		"contd_" key, "CONTD_" NAME, type, offsetof(struct contd_config, field), min, max, names, fixed, \
+			"CONTD_" NAME " (contd_" key ") must be " must, #field " must be " must \
+	}
 
 static const struct setting settings[] = {
 	SETTING(signal_number, "SIGNAL", "signal", TYPE_INT, 1, 64, NULL, true, "a number from SIGRTMIN to SIGRTMAX"),

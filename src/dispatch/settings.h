@@ -8,13 +8,16 @@
 
 #include <contd/contd.h>
 
+#include "base/api.h"
+
 #define CONTD_SETTING_TEXT 256 /* bytes of a text, its end included */
 
 /*
  * *config: what `given` (may be NULL) says where it is not zero, else what `base` (NULL: the defaults) says; a variable
  * of the environment, where set, stands before both. 0 or -EINVAL with its text.
  */
-int contd__settings_make(const struct contd_config *given, const struct contd_config *base, struct contd_config *config);
+int contd__settings_make(const struct contd_config *given, const struct contd_config *base,
+			 struct contd_config *config);
 
 /* The keys of settings that may be changed while contd runs, CONTD_SETTING_KEYS at most; NULL behind the last. */
 #define CONTD_SETTING_KEYS 16

@@ -4,20 +4,14 @@
 
 #include <stdint.h>
 
-/* The calling thread's counters join the sum; at its end they are kept in it. Ordinary threads; may block. */
-void contd__stats_thread_enter(void);
-void contd__stats_thread_leave(void);
+#include "base/api.h"
 
-/* Continuations that run now, where the watchdog is on; at most `room`. Returns how many. Ordinary threads; may block. */
-struct contd__running {
-	const void *site;
-	uint64_t since; /* in clock ticks */
-	uint8_t context;
+/* What no thread's counters have. */
+struct contd__strays {
+	uint64_t notifications, notify_failed, put_off, rings_sent; /* by threads that are not in the list */
+	uint64_t handler_max;                                       /* the longest handler, in clock ticks */
 };
-unsigned contd__stats_running(struct contd__running *running, unsigned room);
-
-/* No thread's checkpoints watch the bell any more: its page is about to go. Ordinary threads; may block. */
-void contd__stats_unwatch(void);
+CONTD_INTERNAL_API extern struct contd__strays contd__strays;
 
 /* All counters to zero. */
 void contd__stats_reset(void);

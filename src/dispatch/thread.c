@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 
-#include "dispatch/dispatcher.h"
-#include "dispatch/stats.h"
+#include "base/atomic.h"
+#include "base/error.h"
+#include "dispatch/live.h"
 #include "dispatch/thread.h"
 #include "rcu/reader.h"
+
+void (*contd__thread_end)(void);
 
 static pthread_key_t exit_key;
 static uint32_t exit_key_made;
 
 static void thread_exit(void *self)
 {
-	const struct contd__signal_ops *ops = contd__load_acquire(&contd__dispatch.signal_ops);
+	void (*end)(void) = contd__load_acquire(&contd__thread_end);
 
 	(void)self;
-	if (contd__load(&contd__dispatch.forked))
+	if (contd__load(&contd__live.forked))
 		return;
-	if (ops)
-		ops->detach_self();
-	contd__stats_thread_leave();
+	if (end)
+		end();
+	contd__threads_leave();
 	contd__self.registered = 0;
 	contd__reader_unregister();
 }
@@ -38,15 +41,17 @@ int contd__threads_start(void)
 			contd__store_release(&exit_key_made, 1);
 	}
 	pthread_mutex_unlock(&lock);
-	return err ? contd__fail(-err, "contd_init: no key for thread-specific data to be had (pthread_key_create): the program "
-				       "has taken all of them")
+	return err ? contd__fail(
+			     -err,
+			     "contd_init: no key for thread-specific data to be had (pthread_key_create): the program "
+			     "has taken all of them")
 		   : 0;
 }
 
 void contd__thread_register(void)
 {
 	contd__reader_register();
-	contd__stats_thread_enter();
+	contd__threads_enter();
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__self.registered = 1; /* a handler may use RCU from here on */
 	/* Without memory for the key's value the thread stays listed after its end: better to say so at once. It cannot

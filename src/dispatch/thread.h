@@ -12,7 +12,9 @@
 
 #include <contd/contd.h>
 
-#include "rcu/atomic.h"
+#include "base/api.h"
+#include "base/atomic.h"
+#include "rcu/table.h"
 
 /*
  * Counters of one thread. Each is written by its thread only, but also by handlers that interrupt it: counting is one
@@ -32,9 +34,9 @@ enum contd__context { CONTEXT_THREAD, CONTEXT_HANDLER, CONTEXT_REGION, CONTEXT_D
 struct contd__frame {
 	const struct contd_group *group;
 	struct contd__frame *outer;
-	const void *site;       /* the outer one's, and when that began, where the watchdog is on */
+	const void *site; /* the outer one's, and when that began, where the watchdog is on */
 	uint64_t since;
-	uint32_t guard;         /* how many there were around it */
+	uint32_t guard; /* how many there were around it */
 };
 
 /*
@@ -50,41 +52,74 @@ struct contd__testing {
 
 struct contd__taking;
 struct contd__slot;
+struct contd__table;
+struct contd__outlet;
 
-struct contd__self {
-	uint8_t registered; /* RCU reader, listed */
-	uint8_t context;    /* enum contd__context */
-	struct contd_tls *tls; /* of the thread, for contd_fini() */
-	uint32_t tid;       /* of the thread, once it was needed */
-	uint8_t checkpoint_rung; /* peers ring */
-	/* contd_checkpoint(): calls until it asks whether a look is due, when they were counted off, and then; when the next look
-	 * is due, and what one that found nothing cost; times in clock ticks. */
-	uint32_t checkpoint_calls;
-	uint64_t checkpoint_at, checkpoint_due, checkpoint_cost;
-	struct contd__frame *frame;
-	struct contd__testing *testing;
-	/* Where sources are driven on this thread: what is taken (carried.h); and what was, and is being run. */
-	struct contd__taking *take, *running;
-	struct contd__taking *waking; /* tasks whose operations this thread finds complete in MPI_Test, to be woken when it is over */
-	struct contd_executor *executor; /* this thread is lent to it, innermost, or NULL */
-	/* An executor whose threads are to be woken as soon as this thread is through with what it is at; and how many. */
-	struct contd_executor *untold;
+/* Calls counted off until a look (checkpoint.c); times in clock ticks. */
+struct contd__checkpoint {
+	uint8_t rung;   /* peers ring */
+	uint32_t calls; /* until it asks whether a look is due, */
+	uint64_t at;    /* when they were counted off, */
+	uint64_t due;   /* when the next look is due, */
+	uint64_t cost;  /* and what one that found nothing cost */
+};
+
+/* Continuations without a slot (carried.h). */
+struct contd__carrying {
+	struct contd__taking *take; /* what sources that this thread drives have completed, and it runs afterwards; */
+	struct contd__taking *running; /* what it runs of that; */
+	/* Tasks whose operations it finds complete in MPI_Test, to be woken when that is over. */
+	struct contd__taking *waking;
+};
+
+/* What it does for executors (executor.h). */
+struct contd__lent {
+	struct contd__outlet *executor; /* to which it is lent, innermost, or NULL */
+	/* Whose threads are to be woken as soon as this one is through with what it is at, and how many. */
+	struct contd__outlet *untold;
 	uint32_t untold_threads;
-	bool telling;     /* the thread is about to change these two; what a signal interrupts there it must leave alone */
+	bool telling;     /* it is about to change these two; what a signal interrupts there it must leave alone */
 	bool tells_later; /* it runs tasks that hand over other tasks, and are brief */
 	struct contd__slot **collect; /* what an executor's scan finds goes here, and is not run; or NULL */
-	uint32_t owns_mpi; /* lent so often to an executor with CONTD_EXECUTOR_MPI */
+	uint32_t owns_mpi;            /* lent so often to an executor with CONTD_EXECUTOR_MPI */
+};
+
+/* The continuation that runs, where the watchdog is on (late.h). */
+struct contd__watched {
+	const void *site; /* NULL: none */
+	uint64_t since;   /* when it began, in clock ticks */
+};
+
+struct contd__self {
+	uint8_t registered;             /* RCU reader, listed */
+	uint8_t context;                /* enum contd__context */
+	struct contd_tls *tls;          /* of the thread, for contd_fini() */
+	uint32_t tid;                   /* of the thread, once it was needed */
+	struct contd__frame *frame;     /* what runs, innermost (run.h) */
+	struct contd__testing *testing; /* tests under way (scan.c) */
+	struct contd__carrying carried;
+	struct contd__lent lent;
+	struct contd__watched watched;
+	struct contd__checkpoint checkpoint;
 	uint64_t work; /* what looks on this thread have spent on others' work, and not on looking; in clock ticks */
 	struct contd__counters counters;
-	const char *error;
-	const void *site; /* of the continuation that runs, where the watchdog is on; NULL: none */
-	uint64_t since;   /* when it began, in clock ticks */
-	struct cds_list_head node;
+	struct cds_list_head node; /* all threads (stats.c) */
 };
 
 extern const uint32_t contd__never_rung; /* what checkpoints watch where there is no bell */
 
 CONTD_INTERNAL_API extern __thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
+
+/*
+ * What code that handlers reach too calls when, and only when, it finds itself on an ordinary thread. Pointers, so that
+ * the check of imported symbols (scripts/check-async-signal-safe) holds for that code without exceptions.
+ */
+struct contd__ordinary {
+	void (*thread_register)(void);
+	int (*grow)(struct contd__table *t, uint32_t seen_limit);
+};
+
+CONTD_INTERNAL_API extern const struct contd__ordinary *contd__ordinary;
 
 #if defined(__x86_64__)
 #define CONTD_COUNT(field, n) \
@@ -109,6 +144,36 @@ static inline void contd__thread_ensure(void)
 {
 	if (__builtin_expect(!contd__self.registered, 0))
 		contd__thread_register();
+}
+
+/* What else ends with a thread: the signal room's part of it, or NULL. */
+extern void (*contd__thread_end)(void);
+
+/* The calling thread's counters join the sum; at its end they are kept in it. Ordinary threads; may block. */
+void contd__threads_enter(void);
+void contd__threads_leave(void);
+
+/* Continuations that run now, where the watchdog is on; at most `room`. Returns how many. Ordinary threads; may block. */
+struct contd__running {
+	const void *site;
+	uint64_t since; /* in clock ticks */
+	uint8_t context;
+};
+unsigned contd__threads_running(struct contd__running *running, unsigned room);
+
+/* No thread's checkpoints watch the bell any more: its page is about to go. Ordinary threads; may block. */
+void contd__threads_unwatch(void);
+
+/* The counters of all threads, those that have ended too; all of them to zero. Ordinary threads; may block. */
+void contd__threads_sum(struct contd__counters *sum);
+void contd__threads_zero(void);
+
+/* Threads that were to be woken later: now. Also before a callback that runs in the call which registers it. */
+CONTD_INTERNAL_API void contd__wake_all_untold_sig(void);
+static inline void contd__wake_untold_sig(void)
+{
+	if (__builtin_expect(contd__self.lent.untold != NULL, 0))
+		contd__wake_all_untold_sig();
 }
 
 #endif

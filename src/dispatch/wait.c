@@ -10,11 +10,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "dispatch/carried.h"
-#include "dispatch/executor.h"
+#include "dispatch/classes.h"
+#include "dispatch/group.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/live.h"
+#include "dispatch/run.h"
+#include "dispatch/scan.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
 #include "dispatch/wait.h"
-
-#define D contd__dispatch
+#include "dispatch/wake.h"
+#include "dispatch/word.h"
 
 #define NAP_MIN_NS 10000 /* sleeping while a memory word is watched: first and longest nap */
 #define NAP_MAX_NS 1000000
@@ -51,11 +61,11 @@ uint32_t contd__taken_run_driving(struct contd__taking *t, void (*drive)(struct 
 
 static void take_from_sources(struct contd__taking *t)
 {
-	struct contd__taking *outer = contd__self.take;
+	struct contd__taking *outer = contd__self.carried.take;
 
-	contd__self.take = t;
+	contd__self.carried.take = t;
 	contd__sources_drive_sig(where_here(), NULL, false);
-	contd__self.take = outer;
+	contd__self.carried.take = outer;
 	contd__wake_untold_sig();
 }
 
@@ -79,7 +89,8 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 	contd__thread_ensure();
 	finite = g && g->max_poll >= 0;
 	if (finite) {
-		testing = (struct contd__testing){g, limit ? (uint32_t)g->max_poll : CONTD__WAITED, contd__self.testing};
+		testing =
+			(struct contd__testing){g, limit ? (uint32_t)g->max_poll : CONTD__WAITED, contd__self.testing};
 		contd__self.testing = &testing;
 	}
 	contd__carried_release_sig();
@@ -125,22 +136,14 @@ int contd_group_test(struct contd_group *group, int *completep)
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
 
-int64_t contd__now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 /* Is there something pending that only this thread's looks find, now and then at least? */
 static bool must_look(void)
 {
-	uint32_t n = contd__load_acquire(&D.source_count), here = where_here();
-	bool blocks = contd__load_seq(&D.daemon_mode) == CONTD_AGENT_BLOCK;
+	uint32_t n = contd__load_acquire(&contd__sources.count), here = where_here();
+	bool blocks = contd__load_seq(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct contd__source *s = D.source[i];
+		const struct contd__source *s = contd__sources.source[i];
 
 		/* What the daemon finds as soon as a descriptor tells of it, it wakes us for. */
 		if (blocks && s->where & WHERE_DAEMON && s->tells && contd__load(&s->slept_on))
@@ -157,13 +160,14 @@ static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool
 	struct timespec ts = {ns / 1000000000, ns % 1000000000};
 	uint32_t seen;
 
-	contd__add(&D.sleepers, 1);
+	contd__add(&contd__wake.sleepers, 1);
 	/* After the addition: a wake-up that comes later changes it. */
-	seen = contd__load_seq(&D.wake);
+	seen = contd__load_seq(&contd__wake.word);
 	if (still(what) && !contd__marked_sig(classes_here()) &&
-	    (naps || (!contd__load_seq(&D.words_pending) && !contd__load_seq(&D.put_off_carried) && !must_look())))
-		syscall(SYS_futex, &D.wake, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
-	contd__sub(&D.sleepers, 1);
+	    (naps ||
+	     (!contd__load_seq(&contd__words.pending) && !contd__load_seq(&contd__put_off_carried) && !must_look())))
+		syscall(SYS_futex, &contd__wake.word, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
+	contd__sub(&contd__wake.sleepers, 1);
 }
 
 void contd__idle_over(struct contd__idling *idling)
@@ -175,12 +179,13 @@ void contd__idle_over(struct contd__idling *idling)
 void contd__idle(struct contd__idling *idling, bool (*still)(const void *), const void *what, int64_t left)
 {
 	int64_t nap = idling->nap;
-	bool looks = must_look(), words = contd__load_seq(&D.words_pending) || contd__load_seq(&D.put_off_carried), early = false;
+	bool looks = must_look(),
+	     words = contd__load_seq(&contd__words.pending) || contd__load_seq(&contd__put_off_carried), early = false;
 
 	if (looks || idling->lent) {
 		if (!idling->since)
 			idling->since = contd__ticks();
-		early = contd__ticks() - idling->since < (uint64_t)(SPIN_NS * D.ticks_per_ns);
+		early = contd__ticks() - idling->since < (uint64_t)(SPIN_NS * contd__clock.ticks_per_ns);
 	}
 	/*
 	 * A source that nobody else drives cannot wake it. Where other programs want the processor, too, a thread that gives it
@@ -260,13 +265,13 @@ static void fd_clear(int fd)
 {
 	uint64_t count;
 
-	if (!contd__load_seq(&D.fd_armed) && read(fd, &count, sizeof(count)) == sizeof(count))
-		contd__store_seq(&D.fd_armed, 1);
+	if (!contd__load_seq(&contd__wake.fd_armed) && read(fd, &count, sizeof(count)) == sizeof(count))
+		contd__store_seq(&contd__wake.fd_armed, 1);
 }
 
 static void fd_raise(int fd)
 {
-	if (contd__xchg(&D.fd_armed, 0))
+	if (contd__xchg(&contd__wake.fd_armed, 0))
 		contd__poke_sig(fd);
 }
 
@@ -279,14 +284,17 @@ int contd_poll(uint32_t max)
 		return rc;
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_poll: not in a signal handler");
-	fd = contd__load_acquire(&D.fd);
+	fd = contd__load_acquire(&contd__wake.fd);
 	if (fd >= 0)
 		fd_clear(fd);
 	ran = contd__drive(NULL, max ? max : UINT32_MAX, false, true);
-	if (contd__load(&D.fd) >= 0 && (contd__marked_sig(CLASSES_ALL) || contd__load_seq(&D.put_off_carried)))
-		fd_raise(contd__load(&D.fd));
+	if (contd__load(&contd__wake.fd) >= 0 &&
+	    (contd__marked_sig(CLASSES_ALL) || contd__load_seq(&contd__put_off_carried)))
+		fd_raise(contd__load(&contd__wake.fd));
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
+
+static pthread_mutex_t fd_lock = PTHREAD_MUTEX_INITIALIZER; /* whoever makes it */
 
 int contd_fd(void)
 {
@@ -296,18 +304,18 @@ int contd_fd(void)
 		return rc;
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_fd: not in a signal handler");
-	pthread_mutex_lock(&D.lock);
-	fd = D.fd;
+	pthread_mutex_lock(&fd_lock);
+	fd = contd__wake.fd;
 	if (fd < 0) {
 		fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 		rc = fd < 0 ? -errno : 0;
 		if (fd >= 0) {
-			contd__store_release(&D.fd, fd);
-			contd__store_seq(&D.fd_armed, 1);
+			contd__store_release(&contd__wake.fd, fd);
+			contd__store_seq(&contd__wake.fd_armed, 1);
 			if (contd__marked_sig(CLASSES_ALL))
 				fd_raise(fd);
 		}
 	}
-	pthread_mutex_unlock(&D.lock);
+	pthread_mutex_unlock(&fd_lock);
 	return rc ? contd__fail(rc, "contd_fd: no file descriptor to be had; raise RLIMIT_NOFILE") : fd;
 }

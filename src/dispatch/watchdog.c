@@ -14,11 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "dispatch/late.h"
-#include "dispatch/stats.h"
+#include "dispatch/limits.h"
+#include "dispatch/thread.h"
 #include "dispatch/watchdog.h"
-
-#define D contd__dispatch
 
 #define PERIOD_MIN_NS 10000000u /* between two looks: as long as the bound, but within these */
 #define PERIOD_MAX_NS 1000000000u
@@ -52,7 +54,7 @@ static void report(const void *site, unsigned what, unsigned where, uint64_t tic
 		.what = whats[what],
 		.where = wheres[where],
 		.site = site,
-		.ns = (uint64_t)((double)ticks / D.ticks_per_ns),
+		.ns = (uint64_t)((double)ticks / contd__clock.ticks_per_ns),
 		.running = running,
 	};
 	contd_watchdog *tell;
@@ -71,7 +73,7 @@ static void report(const void *site, unsigned what, unsigned where, uint64_t tic
 static void look(void)
 {
 	struct contd__running running[64];
-	unsigned n = contd__stats_running(running, 64);
+	unsigned n = contd__threads_running(running, 64);
 
 	/* What has not returned becomes a site first, so that it is reported once. */
 	for (unsigned i = 0; i < n; i++) {
@@ -79,7 +81,8 @@ static void look(void)
 		uint32_t at = (uint32_t)((uintptr_t)running[i].site >> 4) % LATE_SITES;
 		struct contd__late_site *s = NULL;
 
-		if (now <= running[i].since || !contd__late_note_sig(running[i].site, LATE_CONTINUATION, now - running[i].since))
+		if (now <= running[i].since ||
+		    !contd__late_note_sig(running[i].site, LATE_CONTINUATION, now - running[i].since))
 			continue;
 		for (unsigned probes = 0; probes < LATE_SITES && !s; probes++, at = (at + 1) % LATE_SITES)
 			if (contd__load(&contd__late_sites[at].site) == running[i].site)
@@ -130,7 +133,7 @@ int contd__watchdog_start(void)
 	sigset_t all, before;
 	int rc;
 
-	if (watchdog.runs || D.config.watchdog_ns == 0)
+	if (watchdog.runs || contd__config.watchdog_ns == 0)
 		return 0;
 	contd__store(&watchdog.stop, 0);
 	sigfillset(&all);

@@ -1,81 +1,131 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reached from the signal handler: async-signal-safe code only. Looking at watched memory words. */
-#include "dispatch/word.h"
+/* Watched memory words: registering and withdrawing, on ordinary threads. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
 #include "dispatch/group.h"
+#include "dispatch/live.h"
+#include "dispatch/run.h"
+#include "dispatch/slot.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "dispatch/word.h"
+#include "rcu/table.h"
 
-struct contd__words contd__words;
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool holds(const struct contd_word *w)
+/* A free entry, taken; NULL: out of memory. */
+static struct contd__word_block *take_entry_locked(unsigned *bit)
 {
-	/* Acquire: what was written before the word is visible to the continuation. */
-	uint64_t v = __atomic_load_n(w->address, __ATOMIC_ACQUIRE) & w->mask;
+	struct contd__word_block **link = &contd__words.first, *b;
 
-	switch (w->op) {
-	case CONTD_WORD_EQ:
-		return v == w->value;
-	case CONTD_WORD_NE:
-		return v != w->value;
-	default:
-		return v >= w->value;
+	for (; (b = *link) != NULL; link = &b->next) {
+		uint64_t used = contd__load_seq(&b->used);
+
+		if (~used) {
+			*bit = (unsigned)__builtin_ctzll(~used);
+			contd__or(&b->used, 1ull << *bit);
+			return b;
+		}
 	}
+	b = contd__zalloc(sizeof(*b));
+	if (!b)
+		return NULL;
+	b->used = 1;
+	*bit = 0;
+	/* Release: pairs with the acquires in contd__words_look_sig. */
+	contd__store_release(link, b);
+	return b;
 }
 
-static uint32_t look_at(struct contd__word_block *b, unsigned i)
+int contd_word_continue(const struct contd_word *word, contd_callback *cb, void *data, struct contd_group *group,
+			struct contd_handle *handlep)
 {
-	struct contd__word_entry *e = &b->entry[i];
+	struct contd__word_block *b;
 	struct contd__slot *s;
 	uint32_t generation;
+	unsigned bit;
+	int rc = contd__check_live();
 
-	if (!holds(&e->word))
-		return 0;
-	s = e->slot;
-	generation = e->generation;
-	CONTD_TESTPOINT("word_holds");
-	if (!(contd__and(&b->live, ~(1ull << i)) & 1ull << i))
-		return 0; /* removed meanwhile */
-	contd__and(&b->used, ~(1ull << i));
-	contd__sub(&contd__dispatch.words_pending, 1);
-	return contd__word_holds_sig(s, generation);
+	if (rc)
+		return rc;
+	if (!word || !cb || !group || !word->address)
+		return contd__fail(-EINVAL, "contd_word_continue: word, address, callback and group must not be NULL");
+	if ((uintptr_t)word->address % sizeof(uint64_t))
+		return contd__fail(-EINVAL, "contd_word_continue: the address must be aligned to 8 bytes");
+	if (word->op < CONTD_WORD_EQ || word->op > CONTD_WORD_GE)
+		return contd__fail(-EINVAL, "contd_word_continue: op must be one of enum contd_word_op");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_word_continue: not in a signal handler");
+	s = contd__slot_get(group, &rc);
+	if (!s)
+		return rc;
+	pthread_mutex_lock(&watch_lock);
+	b = take_entry_locked(&bit);
+	pthread_mutex_unlock(&watch_lock);
+	if (!b) {
+		contd__slot_free_sig(&group->table, s);
+		return contd__fail(-ENOMEM, "contd_word_continue: out of memory");
+	}
+	s->invoke = contd__invoke_user_sig;
+	s->cb.user = cb;
+	s->data = data;
+	contd__store(&s->out.status, 0);
+	s->source = (uintptr_t)b | KIND_WORD;
+	generation = contd__slot_publish_sig(s, 1);
+	b->entry[bit].word = *word;
+	if (word->mask == 0)
+		b->entry[bit].word.mask = ~0ull;
+	b->entry[bit].slot = s;
+	b->entry[bit].generation = generation;
+	if (handlep) {
+		handlep->slot = s;
+		handlep->generation = generation;
+	}
+	contd__add(&contd__words.pending, 1);
+	CONTD_TESTPOINT("word_before_live");
+	contd__or(&b->live, 1ull << bit);
+	contd__pending_sig();
+	return 0;
 }
 
-uint32_t contd__words_look_sig(uint32_t most)
+uint32_t contd__word_remove(struct contd__slot *s)
 {
-	struct contd__words *ws = &contd__words;
-	struct contd__word_block *start, *b;
-	uint32_t kicks = 0;
-	uint64_t live;
-	unsigned bit;
-	bool wrapped = false;
+	struct contd__word_block *b = (struct contd__word_block *)(s->source & ~(uintptr_t)3);
+	uint32_t taken = 0;
 
-	if (contd__load_seq(&contd__dispatch.words_pending) == 0 || contd__xchg(&ws->busy, 1))
-		return 0;
-	start = b = ws->cursor ? ws->cursor : contd__load_acquire(&ws->first);
-	bit = ws->cursor_bit;
-	while (b) {
-		for (; bit < 64 && (live = contd__load_acquire(&b->live) & ~0ull << bit) != 0; bit++) {
-			bit = (unsigned)__builtin_ctzll(live);
-			if (most-- == 0)
-				goto out;
-			kicks |= look_at(b, bit);
+	for (unsigned i = 0; i < 64; i++) {
+		uint64_t mine = 1ull << i;
+
+		if (!(contd__load_acquire(&b->live) & mine) || contd__load(&b->entry[i].slot) != s)
+			continue;
+		if (contd__and(&b->live, ~mine) & mine) {
+			contd__sub(&contd__words.pending, 1);
+			taken = 1;
+			/* Somebody may be looking at it: the entry and the word stay until that look is over. It is another
+			 * thread's look, since this is no handler. */
+			while (contd__load_acquire(&contd__words.busy))
+				sched_yield();
+			contd__and(&b->used, ~mine);
 		}
-		if (wrapped && b == start)
-			break;
-		bit = 0;
-		b = contd__load_acquire(&b->next);
-		if (!b) {
-			b = contd__load_acquire(&ws->first);
-			wrapped = true;
-			if (b == start && ws->cursor_bit == 0)
-				break;
-		}
-		/* A block without any costs as much as an entry: blocks do not go away. */
-		if (most-- == 0)
-			break;
+		break;
 	}
-out:
-	ws->cursor = b;
-	ws->cursor_bit = bit & 63;
-	/* Release: pairs with the exchange above and with the wait in contd__word_remove. */
-	contd__store_release(&ws->busy, 0);
-	return kicks;
+	return taken;
+}
+
+void contd__words_fini(void)
+{
+	struct contd__word_block *b = contd__words.first, *next;
+
+	for (; b; b = next) {
+		next = b->next;
+		free(b);
+	}
+	contd__words = (struct contd__words){0};
 }

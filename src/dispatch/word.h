@@ -15,6 +15,7 @@
 
 #include <contd/contd.h>
 
+#include "base/api.h"
 #include "rcu/table.h"
 
 struct contd__word_entry {
@@ -31,12 +32,24 @@ struct contd__word_block {
 };
 
 struct contd__words {
+	uint32_t pending; /* entries that are watched: what ticks are needed for */
 	uint32_t busy;
 	struct contd__word_block *first;  /* blocks are appended, never taken out */
 	struct contd__word_block *cursor; /* of whoever is busy */
 	unsigned cursor_bit;
 };
 
-extern struct contd__words contd__words;
+CONTD_INTERNAL_API extern struct contd__words contd__words;
+
+/*
+ * Look at memory words; skips where another thread, or the interrupted one, is doing it. The caller scans
+ * next; what it returns is for contd__kick_sig(), if something is left then.
+ */
+CONTD_INTERNAL_API uint32_t contd__words_look_sig(uint32_t most);
+
+/* Stop watching for a withdrawn continuation; 1 if its word had not been found to hold. Ordinary threads; may block. */
+uint32_t contd__word_remove(struct contd__slot *s);
+
+void contd__words_fini(void);
 
 #endif

@@ -16,8 +16,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "rcu/atomic.h"
-#include "rcu/memory.h"
+#include "base/atomic.h"
+#include "base/memory.h"
 
 #define BEGUN_LINE 8u
 #define BEGUN_LINES 4u

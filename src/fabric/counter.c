@@ -3,6 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "dispatch/live.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
 #include "fabric/queue.h"
 
 struct contd_fabric_counter {

@@ -5,6 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
+#include "dispatch/carried.h"
+#include "dispatch/event.h"
+#include "dispatch/group.h"
+#include "dispatch/live.h"
+#include "dispatch/source.h"
 #include "fabric/queue.h"
 
 #define BATCH 16u

@@ -8,7 +8,12 @@
 
 #include <contd/fabric.h>
 
+#include "base/atomic.h"
 #include "dispatch/carried.h"
+#include "dispatch/event.h"
+#include "dispatch/event_word.h"
+#include "dispatch/live.h"
+#include "dispatch/thread.h"
 #include "fabric/begun.h"
 
 enum { SHARED, OWNED, SOURCES };
@@ -29,7 +34,7 @@ struct contd__fabric_object {
 	uint32_t users;                  /* who else holds a pointer */
 	const struct contd__self *looker;
 	uint32_t looks;                  /* that are over */
-	uint32_t life;                   /* contd__dispatch.lives when it was opened */
+	uint32_t life;                   /* contd__live.lives when it was opened */
 };
 
 /* Before memory or libfabric is asked for anything: 0, -EPERM (contd is not initialized, or in a handler), -ECHILD. */
@@ -42,7 +47,7 @@ int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, c
 /* contd_fini() was called since it was opened: the continuations of its operations have gone, and nobody looks at it. */
 static inline bool contd__fabric_outlived(const struct contd__fabric_object *o)
 {
-	return o->life != contd__load(&contd__dispatch.lives) || !contd__load(&contd__dispatch.live);
+	return o->life != contd__load(&contd__live.lives) || !contd__load(&contd__live.users);
 }
 
 /* Nobody looks at it any more when this returns. 0, -EPERM (in a handler), -ECHILD, -EDEADLK (in its own look), -EAGAIN. */

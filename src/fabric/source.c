@@ -3,6 +3,11 @@
 #include <errno.h>
 #include <sched.h>
 
+#include "base/atomic.h"
+#include "base/error.h"
+#include "dispatch/live.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
 #include "fabric/queue.h"
 #include "rcu/reader.h"
 
@@ -160,12 +165,7 @@ static struct contd__source sources[SOURCES] = {
 /* The dispatcher forgets its sources when it ends. */
 static int register_locked(int which)
 {
-	uint32_t n = contd__load_acquire(&contd__dispatch.source_count);
-
-	for (uint32_t i = 0; i < n; i++)
-		if (contd__dispatch.source[i] == &sources[which])
-			return 0;
-	return contd__source_register(&sources[which]);
+	return contd__source_is_registered(&sources[which]) ? 0 : contd__source_register(&sources[which]);
 }
 
 int contd__fabric_here(void)
@@ -215,7 +215,7 @@ int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, c
 		return rc;
 	contd__thread_ensure();
 	o->fid = fid;
-	o->life = contd__load(&contd__dispatch.lives);
+	o->life = contd__load(&contd__live.lives);
 	o->fabric = attr->fabric;
 	o->mutex = attr->threading == FI_THREAD_SAFE ? NULL : attr->mutex;
 	o->owner = attr->threading == FI_THREAD_SAFE || attr->mutex ? NULL : &contd__self;
@@ -240,7 +240,7 @@ int contd__fabric_object_close(struct contd__fabric_object *o)
 	struct set *set = &sets[o->source];
 
 	/* Threads that look in the parent are not here to end their looks. */
-	if (contd__load(&contd__dispatch.forked))
+	if (contd__load(&contd__live.forked))
 		return contd__check_live();
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_fabric: not in a signal handler");

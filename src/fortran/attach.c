@@ -6,9 +6,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/atomic.h"
+#include "dispatch/group.h"
 #include "fortran/fortran.h"
 #include "mpi/binding.h"
-#include "rcu/atomic.h"
 
 /* -------------------------------------------------------------------------------------- what only Fortran knows --- */
 

@@ -2,8 +2,8 @@
 /* Reached from signal handlers: async-signal-safe code only. From the C interface's callback to the program's. */
 #include <sched.h>
 
+#include "base/atomic.h"
 #include "fortran/fortran.h"
-#include "rcu/atomic.h"
 
 struct contd__f_record *contd__f_spent;
 MPI_Fint contd__f_status_size;

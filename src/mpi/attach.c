@@ -2,8 +2,17 @@
 /* Attaching a continuation, the same for both backends and both interfaces. */
 #include <stdlib.h>
 
-#include "dispatch/executor.h"
+#include "base/atomic.h"
+#include "base/testpoint.h"
+#include "dispatch/chain.h"
+#include "dispatch/complete.h"
+#include "dispatch/group.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/run.h"
+#include "dispatch/slot.h"
+#include "dispatch/thread.h"
 #include "mpi/backend.h"
+#include "rcu/table.h"
 
 int contd__attach_check(const struct contd__mpi_attach *a)
 {

@@ -24,8 +24,10 @@
 #include <contd/modes.h>
 #include <contd/mpi.h>
 
+#include "base/atomic.h"
 #include "dispatch/group.h"
 #include "dispatch/settings.h"
+#include "dispatch/source.h"
 #include "mpi/cr.h"
 #include "mpi/set.h"
 

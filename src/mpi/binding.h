@@ -8,7 +8,8 @@
 
 #include <contd/mpi.h>
 
-#include "rcu/atomic.h"
+#include "base/api.h"
+#include "base/atomic.h"
 
 /*
  * A continuation of the revised interface that a binding attaches. The binding keeps memory for it until it has run, so

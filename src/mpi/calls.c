@@ -9,12 +9,19 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "base/atomic.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
 #include "dispatch/carried.h"
-#include "dispatch/executor.h"
+#include "dispatch/classes.h"
+#include "dispatch/group.h"
+#include "dispatch/run.h"
+#include "dispatch/scan.h"
+#include "dispatch/thread.h"
+#include "dispatch/wait.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
 #include "mpi/template.h"
-#include "rcu/memory.h"
 
 #define ROUNDS 16u /* of continuations that made others ready, until a waiting call makes progress again */
 
@@ -26,7 +33,7 @@ __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec"
 bool contd__may_run(void)
 {
 	/* What is being taken runs afterwards: a callback that ran before that could wait for it. */
-	return contd__self.context == CONTEXT_THREAD && !contd__self.frame && !contd__self.take && !contd__pushing;
+	return contd__self.context == CONTEXT_THREAD && !contd__self.frame && !contd__self.carried.take && !contd__pushing;
 }
 
 unsigned contd__run_ready(void)
@@ -88,14 +95,14 @@ static unsigned cr_run(struct contd__cr *cr)
 static void take_from_mpi(struct contd__taking *t, struct contd__call *call, struct contd_group *takes,
 			  enum contd__progress how)
 {
-	struct contd__taking *outer = contd__self.take;
+	struct contd__taking *outer = contd__self.carried.take;
 
 	contd__call = call;
-	contd__self.take = t;
+	contd__self.carried.take = t;
 	call->takes = takes;
 	contd__mpi->progress(how);
 	call->takes = NULL;
-	contd__self.take = outer;
+	contd__self.carried.take = outer;
 	contd__wake_untold_sig();
 	t->slot = call->taken;
 	call->taken = NULL;

@@ -12,7 +12,9 @@
 
 #include <mpi.h>
 
+#include "dispatch/group.h"
 #include "dispatch/thread.h"
+#include "rcu/table.h"
 
 /* Open MPI's table of request functions has this form (ompi/request/request.h). */
 struct contd__request_functions {

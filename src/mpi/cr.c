@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/atomic.h"
+#include "base/testpoint.h"
+#include "dispatch/complete.h"
+#include "dispatch/group.h"
 #include "mpi/backend.h"
 #include "mpi/cr.h"
 #include "mpi/set.h"
+#include "rcu/table.h"
 
 pthread_mutex_t contd__crs_lock = PTHREAD_MUTEX_INITIALIZER;
 CDS_LIST_HEAD(contd__crs);

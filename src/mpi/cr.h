@@ -26,7 +26,10 @@
 
 #include <mpi.h>
 
+#include "base/atomic.h"
 #include "dispatch/group.h"
+#include "dispatch/run.h"
+#include "rcu/table.h"
 
 struct contd__set;
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The draft interface. Each function has its PMPI name; the MPI name is weak, for tools. */
+#include "base/atomic.h"
+#include "dispatch/settings.h"
 #include "mpi/backend.h"
 
 CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req)

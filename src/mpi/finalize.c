@@ -8,6 +8,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/atomic.h"
+#include "dispatch/classes.h"
+#include "dispatch/group.h"
+#include "dispatch/live.h"
+#include "dispatch/thread.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
 #include "mpi/finalize.h"
@@ -15,6 +20,7 @@
 #include "mpi/job.h"
 #include "mpi/portable.h"
 #include "mpi/template.h"
+#include "rcu/table.h"
 
 #define SECOND 1000000000ull
 #define QUIET_TOGETHER (SECOND / 4) /* every process is in MPI_Finalize, and so long nothing has completed here */
@@ -166,7 +172,7 @@ static bool may_drive(void)
 
 	PMPI_Initialized(&initialized);
 	PMPI_Finalized(&finalized);
-	return initialized && !finalized && !contd__load(&contd__dispatch.forked) && !contd__self.frame;
+	return initialized && !finalized && !contd__load(&contd__live.forked) && !contd__self.frame;
 }
 
 void contd__mpi_drive_to_end(bool together)

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include "base/atomic.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
+#include "dispatch/group.h"
+#include "dispatch/live.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
 #include "mpi/backend.h"
 #include "mpi/grequest.h"
 #include "mpi/portable.h"
 #include "mpi/template.h"
-#include "rcu/memory.h"
 
 uint32_t contd__general_known, contd__generals, contd__general_holds;
 struct __cds_lfs_stack contd__general_deferred;
@@ -274,7 +280,7 @@ int contd_mpi_grequest_complete(MPI_Request request)
 	bool open = contd__load_acquire(&contd__mpi_open) != 0;
 	struct contd__general *g;
 
-	if (contd__load(&contd__dispatch.forked))
+	if (contd__load(&contd__live.forked))
 		return MPI_ERR_OTHER;
 	g = contd__general_find(request);
 	/* Before contd's first start nothing but the program itself can have called it. */

@@ -4,10 +4,11 @@
 
 #include <urcu/urcu-memb.h>
 
+#include "base/atomic.h"
+#include "base/memory.h"
 #include "dispatch/thread.h"
 #include "mpi/handles.h"
 #include "mpi/told.h"
-#include "rcu/memory.h"
 #include "rcu/reader.h"
 
 #define BUCKETS 4096u     /* fixed: to grow, the table would need a thread of its own */

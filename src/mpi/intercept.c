@@ -9,6 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/atomic.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
+#include "dispatch/classes.h"
+#include "dispatch/run.h"
+#include "dispatch/thread.h"
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
@@ -16,7 +22,6 @@
 #include "mpi/portable.h"
 #include "mpi/template.h"
 #include "mpi/told.h"
-#include "rcu/memory.h"
 
 #define FEW_PENDING 64u /* so many are polled in every call about something else; more in every EVERYth */
 #define EVERY 8u

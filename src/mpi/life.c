@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "dispatch/group.h"
+#include "dispatch/live.h"
+#include "dispatch/settings.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
 #include "mpi/backend.h"
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
@@ -14,6 +20,7 @@
 #include "mpi/ring.h"
 #include "mpi/sockets.h"
 #include "mpi/template.h"
+#include "task/executor.h"
 
 const struct contd__mpi_backend *contd__mpi;
 uint32_t contd__mpi_open;
@@ -81,8 +88,8 @@ bool contd__mpi_thread_may(void)
 {
 	if (thread_level == MPI_THREAD_MULTIPLE)
 		return true;
-	if (contd__load(&contd__dispatch.mpi_owners))
-		return contd__self.owns_mpi != 0;
+	if (contd__load(&contd__executors.mpi_owners))
+		return contd__self.lent.owns_mpi != 0;
 	/* Not after MPI_Finalize, where MPI must not be asked. */
 	if (__builtin_expect(is_main == NOT_ASKED, 0) && contd__self.context == CONTEXT_THREAD && contd__load(&contd__mpi_open))
 		ask_main();
@@ -148,7 +155,7 @@ void contd__mpi_end(void)
 {
 	uint32_t left;
 
-	if (contd__load(&contd__dispatch.forked) || !contd__load_seq(&contd__mpi_open))
+	if (contd__load(&contd__live.forked) || !contd__load_seq(&contd__mpi_open))
 		return;
 	contd__put_off_drain();
 	for (int i = 0; i < LOOSE_GROUPS; i++)
@@ -294,7 +301,7 @@ static const struct contd__mpi_backend *start(bool asking, int *errp)
 		*errp = MPI_ERR_OTHER;
 		return NULL;
 	}
-	if (contd__load(&contd__dispatch.forked)) {
+	if (contd__load(&contd__live.forked)) {
 		*errp = contd__mpi_error(MPI_ERR_OTHER);
 		return NULL;
 	}
@@ -354,7 +361,7 @@ static bool mpi_is_open(void)
 
 	PMPI_Initialized(&initialized);
 	PMPI_Finalized(&finalized);
-	return initialized && !finalized && !contd__load(&contd__dispatch.forked);
+	return initialized && !finalized && !contd__load(&contd__live.forked);
 }
 
 int contd_mpi_ring(int rank, MPI_Comm comm)

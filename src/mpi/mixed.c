@@ -2,6 +2,9 @@
 /* MPI together with what else contd waits for: operations as events, and the group behind a CR. */
 #include <errno.h>
 
+#include "base/atomic.h"
+#include "base/error.h"
+#include "dispatch/group.h"
 #include "mpi/backend.h"
 
 /* Also in a handler. */

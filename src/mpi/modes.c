@@ -8,11 +8,18 @@
 
 #include <contd/modes.h>
 
+#include "base/atomic.h"
+#include "base/error.h"
 #include "dispatch/carried.h"
-#include "dispatch/executor.h"
+#include "dispatch/group.h"
+#include "dispatch/run.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
 #include "dispatch/wait.h"
+#include "dispatch/wake.h"
 #include "mpi/backend.h"
 #include "mpi/template.h"
+#include "task/executor.h"
 
 #define LENT_NAP_NS 1000000 /* after which it looks for other work */
 
@@ -270,7 +277,7 @@ static bool inside_mpi(const struct contd_mode_attr *how)
 /* Its continuation is nothing but resume(), which may be called on the stack of any task. */
 static bool is_woken(const struct contd_mode_attr *how)
 {
-	return resumes(how) && contd__self.waking->count < TAKEN_MOST && contd__self.context == CONTEXT_THREAD;
+	return resumes(how) && contd__self.carried.waking->count < TAKEN_MOST && contd__self.context == CONTEXT_THREAD;
 }
 
 void contd__quick_done(struct contd_mpi_op *op)
@@ -278,8 +285,8 @@ void contd__quick_done(struct contd_mpi_op *op)
 	const struct contd_mode_attr *how = op->how;
 
 	op->carried.status = op->status;
-	if (__builtin_expect(contd__self.waking != NULL, 0) && is_woken(how)) {
-		contd__self.waking->carried[contd__self.waking->count++] = &op->carried;
+	if (__builtin_expect(contd__self.carried.waking != NULL, 0) && is_woken(how)) {
+		contd__self.carried.waking->carried[contd__self.carried.waking->count++] = &op->carried;
 	} else if (!inside_mpi(how) || not_invoked(how, op->status)) {
 		contd__carried_done_one_sig(&op->carried);
 	} else if (returns_at_completion(how)) {
@@ -378,7 +385,7 @@ static void yield(const struct contd_mpi_op *op)
 {
 	if (op->how->yield)
 		op->how->yield(op->task);
-	else if (!contd__self.executor || contd_executor_run(contd__self.executor, 1, 0) <= 0)
+	else if (!contd__self.lent.executor || contd_executor_run(contd__executor_of(contd__self.lent.executor), 1, 0) <= 0)
 		sched_yield();
 }
 
@@ -388,7 +395,7 @@ static bool others_look(const struct contd_mode_attr *how)
 	/* A pool that issues it need not look at MPI afterwards. */
 	if (how->requests && (how->requests->flags & CONTD_EXECUTOR_PROGRESS || !contd__mpi_thread_may()))
 		return true;
-	return contd__load_seq(&contd__dispatch.daemon_mode) && contd__mpi_source.where & WHERE_DAEMON;
+	return contd__load_seq(&contd__wake.daemon_mode) && contd__mpi_source.where & WHERE_DAEMON;
 }
 
 static void sleep_until_woken(struct contd_mpi_op *op)
@@ -406,16 +413,16 @@ static void sleep_until_woken(struct contd_mpi_op *op)
 __attribute__((noinline)) static void sleep_through(struct contd_mpi_op *op) /* else a task that sleeps has its frame, too */
 {
 	struct contd__idling idling = {0};
-	int64_t nap = contd__self.executor ? LENT_NAP_NS : -1;
+	int64_t nap = contd__self.lent.executor ? LENT_NAP_NS : -1;
 
 	contd__idle_over(&idling);
 	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	while (under_way(op)) {
-		if (contd__self.executor && contd_executor_run(contd__self.executor, 1, 0) > 0)
+		if (contd__self.lent.executor && contd_executor_run(contd__executor_of(contd__self.lent.executor), 1, 0) > 0)
 			contd__idle_over(&idling);
 		else if (!under_way(op))
 			break;
-		else if (!contd__self.executor && others_look(op->how))
+		else if (!contd__self.lent.executor && others_look(op->how))
 			sleep_until_woken(op);
 		else if (contd__drive(NULL, UINT32_MAX, false, true))
 			contd__idle_over(&idling);
@@ -461,7 +468,7 @@ static void issue_there(int status, void *data)
 	rc = !cr && !returns_at_completion(op->how) && names_cr(op->how) ? MPI_ERR_REQUEST : issue(op);
 	if (rc == MPI_SUCCESS && (attach_quick(op, cr) || attach(op, cr) == MPI_SUCCESS))
 		return;
-	contd__self.tells_later = false; /* done() may wait for what it hands over, or what has been */
+	contd__self.lent.tells_later = false; /* done() may wait for what it hands over, or what has been */
 	contd__wake_untold_sig();
 	completed(op, rc == MPI_SUCCESS ? wait_here(op) : rc);
 }
@@ -471,8 +478,8 @@ static int transfer(struct contd_mpi_op *op)
 	bool waits = returns_at_completion(op->how); /* others may be gone when submit() returns */
 	int rc;
 
-	if (!contd__load(&contd__dispatch.issues))
-		contd__store(&contd__dispatch.issues, issue_there);
+	if (!contd__load(&contd__executors.issues))
+		contd__store(&contd__executors.issues, issue_there);
 	contd_task_init(&op->work, op->how->requests, op->how->priority, issue_there, op);
 	if ((rc = contd__task_hand_over(&op->work, 0, NULL)) != 0) {
 		contd__fail(rc, "contd_mpi_op_run: the submit() of the executor for requests refuses it");
@@ -496,9 +503,9 @@ __attribute__((noinline)) static bool test_waking(struct contd_mpi_op *op, int *
 	bool over;
 
 	contd__taking_init(&waking, UINT32_MAX);
-	contd__self.waking = &waking;
+	contd__self.carried.waking = &waking;
 	over = test(op, statusp);
-	contd__self.waking = NULL;
+	contd__self.carried.waking = NULL;
 	if (waking.count) {
 		contd__taken_run(&waking, UINT32_MAX);
 		contd__pickup();

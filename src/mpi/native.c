@@ -4,11 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
+#include "dispatch/complete.h"
+#include "dispatch/group.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
 #include "mpi/grequest.h"
 #include "mpi/native.h"
 #include "mpi/portable.h"
 #include "mpi/template.h"
-#include "rcu/memory.h"
+#include "rcu/table.h"
 
 #define O contd__ompi
 
@@ -379,7 +387,7 @@ static void recheck(void)
 {
 	static uint64_t before;  /* when the last look began */
 	static uint32_t looking; /* one at a time; a query_fn may call MPI */
-	uint64_t least = (uint64_t)(RECHECK_LEAST * contd__dispatch.ticks_per_ns),
+	uint64_t least = (uint64_t)(RECHECK_LEAST * contd__clock.ticks_per_ns),
 		 most = least * (RECHECK_MOST / RECHECK_LEAST);
 	uint64_t begin = contd__ticks(), share = (begin - contd__load(&before)) / RECHECK_SHARE;
 	int64_t left = contd__load(&ops_hooked), looked = 0;

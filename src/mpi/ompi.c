@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "mpi/ompi.h"
 #include "mpi/portable.h"
-#include "rcu/atomic.h"
 
 struct contd__ompi contd__ompi = {.quiet = MPI_COMM_NULL};
 

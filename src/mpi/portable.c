@@ -4,12 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
+#include "dispatch/classes.h"
+#include "dispatch/group.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
 #include "mpi/portable.h"
 #include "mpi/template.h"
 #include "mpi/told.h"
-#include "rcu/memory.h"
 
 #define NEXT contd__next_pmpi
 

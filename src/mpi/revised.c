@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The revised interface. Each function has its PMPIX name; the MPIX name is weak, for tools. */
+#include "base/atomic.h"
+#include "dispatch/group.h"
+#include "dispatch/settings.h"
 #include "mpi/backend.h"
 #include "mpi/binding.h"
 

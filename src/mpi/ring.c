@@ -13,9 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "mpi/ring.h"
-#include "rcu/atomic.h"
 #include "signal/bell.h"
+#include "signal/peers.h"
 
 #define WAIT_FIRST_NS 1000000
 #define WAIT_MOST_NS 1000000000

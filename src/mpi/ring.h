@@ -24,7 +24,7 @@
 
 #include <contd/contd.h>
 
-#include "rcu/atomic.h"
+#include "base/atomic.h"
 
 #define CONTD_JOB_TEXT 65 /* of contd_bell_listen(), its end included */
 

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include "base/atomic.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
+#include "dispatch/complete.h"
+#include "dispatch/group.h"
+#include "dispatch/thread.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
 #include "mpi/grequest.h"
 #include "mpi/set.h"
 #include "mpi/template.h"
-#include "rcu/memory.h"
+#include "rcu/table.h"
 
 static struct __cds_lfs_stack put_off; /* sets that are to be released by a thread; pushed anywhere */
 struct __cds_lfs_stack contd__sets_left;

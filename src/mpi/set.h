@@ -30,7 +30,10 @@
 
 #include <mpi.h>
 
+#include "base/atomic.h"
+#include "dispatch/group.h"
 #include "mpi/cr.h"
+#include "rcu/table.h"
 
 enum contd__op_state { OP_WAITS, OP_TAKEN, OP_DONE };
 

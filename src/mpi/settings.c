@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "dispatch/group.h"
+#include "dispatch/limits.h"
 #include "dispatch/settings.h"
+#include "dispatch/thread.h"
 #include "mpi/backend.h"
 
 /* ---------------------------------------------------------------------------------------------------- info keys --- */
@@ -273,7 +277,7 @@ static int low_latency(int agent)
 	if (!(contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED))
 		rc = contd_thread_attach(NULL);
 	was_attached = was_attached || rc == 0;
-	if (rc || agent || level < MPI_THREAD_MULTIPLE || contd__dispatch.config.agent == CONTD_AGENT_CALLER)
+	if (rc || agent || level < MPI_THREAD_MULTIPLE || contd__config.agent == CONTD_AGENT_CALLER)
 		return contd__mpi_class(rc);
 	pthread_mutex_lock(&lock);
 	if (!daemon_runs)

@@ -16,7 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "dispatch/dispatcher.h"
+#include "base/clock.h"
 #include "mpi/backend.h"
 #include "mpi/sockets.h"
 
@@ -95,7 +95,7 @@ static uint64_t bytes_read(int fd)
 
 static uint64_t ticks_of(double ns)
 {
-	return (uint64_t)(ns * contd__dispatch.ticks_per_ns);
+	return (uint64_t)(ns * contd__clock.ticks_per_ns);
 }
 
 /*
@@ -150,7 +150,7 @@ int contd__mpi_sockets(int *fds, int room, uint64_t *ns)
 		} else if (due(u, sockets.polled[i].fd, now)) {
 			again = 1;
 		} else {
-			wait = (uint64_t)((double)(u->due - now) / contd__dispatch.ticks_per_ns);
+			wait = (uint64_t)((double)(u->due - now) / contd__clock.ticks_per_ns);
 			*ns = wait < *ns ? wait : *ns;
 		}
 	}

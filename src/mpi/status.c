@@ -4,6 +4,8 @@
  * MPICH make no progress beside an entry that is complete. Each has its PMPI name; the MPI name is weak, for tools. Each
  * call attempts progress once, and then looks at each entry once: so that no entry waits for others.
  */
+#include "base/atomic.h"
+#include "dispatch/wait.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
 #include "mpi/portable.h"

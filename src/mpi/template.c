@@ -2,12 +2,17 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
 #include "mpi/backend.h"
 #include "mpi/binding.h"
 #include "mpi/calls.h"
 #include "mpi/portable.h"
 #include "mpi/template.h"
-#include "rcu/memory.h"
 
 #define PLACE_BITS 20u /* of a template's handle: its place in the table, from 1; the rest counts up */
 #define BUCKETS_FIRST 256u
@@ -428,7 +433,7 @@ static struct contd__instance *next_locked(uint32_t *left)
 /* push_fn took so long, in clock ticks. */
 static void worked(uint64_t ticks)
 {
-	uint64_t look = (uint64_t)(PUSH_LOOK_NS * contd__dispatch.ticks_per_ns);
+	uint64_t look = (uint64_t)(PUSH_LOOK_NS * contd__clock.ticks_per_ns);
 
 	contd__self.work += ticks > look ? ticks - look : 0;
 }

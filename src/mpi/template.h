@@ -22,7 +22,7 @@
 
 #include <mpi.h>
 
-#include "rcu/atomic.h"
+#include "base/atomic.h"
 
 struct contd__instance;
 

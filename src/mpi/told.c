@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mpi/told.h"
+#include "base/atomic.h"
 #include "mpi/portable.h"
+#include "mpi/told.h"
 
 #define NEXT contd__next_pmpi
 

@@ -2,15 +2,9 @@
 #include <signal.h>
 
 #include "rcu/reader.h"
-#include "rcu/memory.h"
 
 #ifdef CONTD_TSAN
 char contd__tsan_grace;
-#endif
-
-#ifdef CONTD_TESTPOINTS
-void (*contd__testpoint_hook)(const char *name);
-long contd__alloc_budget = -1;
 #endif
 
 void contd__reader_register(void)

@@ -28,7 +28,8 @@
  */
 #include <urcu/static/urcu-memb.h>
 
-#include "rcu/atomic.h"
+#include "base/api.h"
+#include "base/atomic.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define CONTD_TSAN 1

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reached from the signal handler: async-signal-safe code only. See rcu/table.h for the protocol. */
+#include "base/atomic.h"
+#include "base/testpoint.h"
 #include "rcu/table.h"
 
 uint32_t contd__ready;
@@ -206,7 +208,8 @@ static __attribute__((noinline)) struct contd__slot *claim_down(struct contd__ta
 
 struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos)
 {
-	uint32_t from = *pos; /* the first index that counts; the rest of it below a level is 0 once that level moved on */
+	uint32_t from =
+		*pos; /* the first index that counts; the rest of it below a level is 0 once that level moved on */
 
 	/* In the midst of a leaf, which is there: the next one of it, whatever the levels above say. */
 	if (from & 63) {

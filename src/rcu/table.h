@@ -36,17 +36,19 @@
 
 #include <contd/contd.h>
 
-#include "rcu/atomic.h"
+#include "base/api.h"
+#include "base/atomic.h"
 
 struct contd_group;
+struct contd__outlet;
 
 /* state: generation in bits 63..32, events that are not complete in 31..8, enum contd__slot_state in 7..0 */
 enum contd__slot_state {
 	SLOT_FREE,
-	SLOT_PENDING,   /* waits for its events */
-	SLOT_READY,     /* its bit is set, or about to be */
-	SLOT_RUNNING,   /* claimed */
-	SLOT_CANCELLED  /* withdrawn; who finds the bit, or the canceller, frees it */
+	SLOT_PENDING,  /* waits for its events */
+	SLOT_READY,    /* its bit is set, or about to be */
+	SLOT_RUNNING,  /* claimed */
+	SLOT_CANCELLED /* withdrawn; who finds the bit, or the canceller, frees it */
 };
 
 #define SLOT_STATE(w) ((enum contd__slot_state)((w)&0xff))
@@ -54,14 +56,14 @@ enum contd__slot_state {
 #define SLOT_GENERATION(w) ((uint32_t)((w) >> 32))
 #define SLOT_WORD(gen, remaining, st) ((uint64_t)(gen) << 32 | (uint64_t)(remaining) << 8 | (uint64_t)(st))
 #define SLOT_REMAINING_MAX 0x7fffffu /* events of one continuation */
-#define SLOT_LOOKED_AT 0x800000u    /* one event more, while somebody looks at what a pending slot waits for */
+#define SLOT_LOOKED_AT 0x800000u     /* one event more, while somebody looks at what a pending slot waits for */
 
 enum contd__slot_kind { KIND_EVENT, KIND_WORD, KIND_GROUP, KIND_SOURCE };
 
 struct contd__slot {
 	uint64_t state;
-	uint32_t index;           /* in the table, 24 bits */
-	uint32_t link;            /* free: index + 1 of the next free slot; ready: when it became so, in ticks >> 5 */
+	uint32_t index; /* in the table, 24 bits */
+	uint32_t link;  /* free: index + 1 of the next free slot; ready: when it became so, in ticks >> 5 */
 	struct contd_group *group;
 	void (*invoke)(struct contd__slot *slot); /* calls the callback as its source wants it called */
 	union {
@@ -70,10 +72,10 @@ struct contd__slot {
 	} cb;
 	void *data;
 	union {
-		int32_t status;   /* KIND_EVENT, _WORD, _GROUP: first status other than 0 */
-		void *dest;       /* KIND_SOURCE: the source's */
+		int32_t status; /* KIND_EVENT, _WORD, _GROUP: first status other than 0 */
+		void *dest;     /* KIND_SOURCE: the source's */
 	} out;
-	uintptr_t source;         /* enum contd__slot_kind in the low 2 bits; above: what it waits for */
+	uintptr_t source; /* enum contd__slot_kind in the low 2 bits; above: what it waits for */
 };
 
 _Static_assert(sizeof(struct contd__slot) == 64 || sizeof(void *) != 8, "a slot is one cache line");
@@ -86,7 +88,7 @@ _Static_assert(sizeof(struct contd__slot) == 64 || sizeof(void *) != 8, "a slot 
 struct contd__chunk {
 	uint64_t summary;
 	uint32_t slots;
-	uint32_t first;   /* index of slot[0] */
+	uint32_t first; /* index of slot[0] */
 	uint64_t leaf[64];
 	struct contd__slot slot[] __attribute__((aligned(64)));
 };
@@ -99,23 +101,23 @@ struct contd__branch {
 /* Which groups of a class have something ready. */
 struct contd__root {
 	uint64_t top;
-	uint32_t cursor; /* where the next scan begins */
-	uint32_t bit;    /* of the class in contd__ready; 0: never used, or an executor's */
-	uint32_t again;  /* as in struct contd__table */
-	struct contd_executor *executor; /* whose threads alone scan it, or NULL */
+	uint32_t cursor;              /* where the next scan begins */
+	uint32_t bit;                 /* of the class in contd__ready; 0: never used, or an executor's */
+	uint32_t again;               /* as in struct contd__table */
+	struct contd__outlet *outlet; /* whose threads alone scan it, or NULL */
 	uint64_t word[64] __attribute__((aligned(64)));
-	struct contd_group *group[4096]; /* RCU: published by group.c, freed after a grace period */
+	struct contd_group *group[4096]; /* RCU: published by group_set.c, freed after a grace period */
 };
 #define ROOT_GROUPS 4096u
 
 struct contd__table {
 	uint64_t top;
-	uint64_t free_head;     /* tag in the high half against reuse between load and exchange; index + 1, 0: none */
-	uint32_t used;          /* slots that were ever handed out */
-	uint32_t limit;         /* slots there are */
+	uint64_t free_head; /* tag in the high half against reuse between load and exchange; index + 1, 0: none */
+	uint32_t used;      /* slots that were ever handed out */
+	uint32_t limit;     /* slots there are */
 	uint32_t cursor;
 	uint32_t root_index;
-	uint32_t again;         /* a hint was set again after it had been cleared: who scans tells of it */
+	uint32_t again;           /* a hint was set again after it had been cleared: who scans tells of it */
 	struct contd__root *root; /* NULL: poll-only, no scan but the group's own finds it */
 	struct contd_group *group;
 	struct contd__branch *branch[64];
@@ -166,7 +168,7 @@ bool contd__class_settle_sig(struct contd__root *root);
 /* Clear a group's bit in its root if its table has nothing marked. true: it was set again. */
 bool contd__root_settle_sig(struct contd__root *root, uint32_t index, struct contd__table *t);
 
-/* rcu/grow.c: 0 or -ENOMEM, -ENOSPC. Does nothing where `limit` is not what the caller saw. */
+/* 0 or -ENOMEM, -ENOSPC. Does nothing where `limit` is not what the caller saw. */
 int contd__table_grow(struct contd__table *t, uint32_t seen_limit);
 int contd__table_init(struct contd__table *t, struct contd_group *group);
 void contd__table_fini(struct contd__table *t);

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "ring/owed.h"
 
 #define OWED_LEAST 8       /* rings for a long transfer of whatever length */

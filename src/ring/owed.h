@@ -16,6 +16,7 @@
 #ifndef CONTD_RING_OWED_H
 #define CONTD_RING_OWED_H
 
+#include "base/atomic.h"
 #include "mpi/ring.h"
 
 #define CONTD_LONG_BYTES 4096 /* no MPI sends less in more than one step, if the receiver waits for it */

@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/atomic.h"
 #include "mpi/library.h"
 #include "ring/calls.h"
 #include "ring/made.h"

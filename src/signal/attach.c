@@ -9,9 +9,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "dispatch/group.h"
-#include "rcu/memory.h"
-#include "signal/signal.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
+#include "dispatch/classes.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/limits.h"
+#include "dispatch/live.h"
+#include "dispatch/thread.h"
+#include "signal/attach.h"
+#include "signal/attached.h"
+#include "signal/bell.h"
+#include "signal/budget.h"
+#include "signal/calibrate.h"
+#include "signal/handler.h"
+#include "signal/notify.h"
+#include "signal/peers.h"
+#include "signal/timer.h"
 
 #define S contd__signals
 
@@ -132,7 +148,7 @@ static void tell_others(void)
 {
 	if (contd__marked_sig(CLASSES_SIGNAL))
 		contd__notify_sig();
-	if (contd__marked_sig(CLASSES_ALL & ~CLASSES_SIGNAL) && contd__load_seq(&contd__dispatch.regions))
+	if (contd__marked_sig(CLASSES_ALL & ~CLASSES_SIGNAL) && contd__load_seq(&contd__interrupt.regions))
 		contd__notify_region_sig();
 }
 
@@ -177,7 +193,8 @@ int contd_thread_attach(const struct contd_thread_attr *attr)
 	rc = timer_make(a, tid);
 	if (rc) {
 		record_give_back(a);
-		return contd__fail(rc, "contd_thread_attach: no timer to be had (timer_create); raise RLIMIT_SIGPENDING");
+		return contd__fail(rc,
+				   "contd_thread_attach: no timer to be had (timer_create); raise RLIMIT_SIGPENDING");
 	}
 	/* Thread-local data is touched, and the record whole, before the first signal can come. */
 	sigemptyset(&ours);
@@ -244,14 +261,15 @@ static void forked(void)
 	contd__store(&contd__tls.flags, 0);
 	contd__me = NULL;
 	/* An event that is completed here must not notify the parent's threads. */
-	contd__store_release(&contd__dispatch.signal_ops, NULL);
+	contd__store_release(&contd__thread_end, NULL);
+	contd__store_release(&contd__interrupt.ops, NULL);
 	contd__peers_forked();
 }
 
 /* Settings have changed: each thread's next tick sees them, and that comes at the new interval. */
 static void configured(void)
 {
-	contd__store(&S.timers, contd__dispatch.config.agent != CONTD_AGENT_CALLER);
+	contd__store(&S.timers, contd__config.agent != CONTD_AGENT_CALLER);
 	for (uint32_t i = 0; i < S.count; i++) {
 		struct contd__attached *a = S.record[i];
 
@@ -277,7 +295,7 @@ static uint64_t tick_ns(void)
 
 static uint64_t tick_cost_ns(void)
 {
-	return (uint64_t)((double)contd__load(&S.kernel_ticks) / contd__dispatch.ticks_per_ns);
+	return (uint64_t)((double)contd__load(&S.kernel_ticks) / contd__clock.ticks_per_ns);
 }
 
 static bool listens(void)
@@ -314,7 +332,6 @@ int contd__signal_start(const struct contd_config *config)
 		.ring = contd__ring_sig,
 		.again = contd__again_sig,
 		.later = contd__later_sig,
-		.detach_self = detach_for_good,
 		.stop = stop_all,
 		.give_back = give_back,
 		.forked = forked,
@@ -334,8 +351,9 @@ int contd__signal_start(const struct contd_config *config)
 	if (ours)
 		before = S.before[config->signal_number];
 	if (!is_default(&before) && config->signal_taken != CONTD_SIGNAL_CHAIN)
-		return contd__fail(-EBUSY, "contd_init: the signal has a handler already; choose another one (signal_number, "
-					   "CONTD_SIGNAL) or chain (CONTD_SIGNAL_CHAIN=1)");
+		return contd__fail(-EBUSY,
+				   "contd_init: the signal has a handler already; choose another one (signal_number, "
+				   "CONTD_SIGNAL) or chain (CONTD_SIGNAL_CHAIN=1)");
 	if (!ours)
 		S.before[config->signal_number] = before;
 	S.signal_number = config->signal_number;
@@ -353,6 +371,7 @@ int contd__signal_start(const struct contd_config *config)
 		contd__peers_end();
 		return rc;
 	}
-	contd__store_release(&contd__dispatch.signal_ops, &ops);
+	contd__store_release(&contd__thread_end, detach_for_good);
+	contd__store_release(&contd__interrupt.ops, &ops);
 	return 0;
 }

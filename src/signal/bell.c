@@ -9,12 +9,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "dispatch/group.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "dispatch/limits.h"
+#include "dispatch/page.h"
+#include "dispatch/react.h"
+#include "dispatch/source.h"
+#include "dispatch/stats.h"
+#include "dispatch/thread.h"
+#include "dispatch/wake.h"
+#include "signal/attached.h"
 #include "signal/bell.h"
-#include "signal/signal.h"
 
-#define D contd__dispatch
-#define DRAIN_AT 64u       /* peers in the queue */
+#define DRAIN_AT 64u /* peers in the queue */
 
 uint32_t contd__bell_no_thread_fds; /* pidfd_open(2) knows no threads here; tests set it */
 int contd__bell_socket = -1;
@@ -25,20 +33,20 @@ int contd__bell_socket = -1;
 static bool wanted(void)
 {
 	return contd__tls.region && !contd__self.frame &&
-	       (contd__load(&contd__signals.listens) || contd__load(&D.daemon_mode) == CONTD_AGENT_BLOCK) &&
+	       (contd__load(&contd__signals.listens) || contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK) &&
 	       contd__sources_here_sig(WHERE_REGION);
 }
 
 bool contd__bell_arm_sig(struct contd__attached *me)
 {
-	uint32_t *word = &D.page->armed.by.thread, armed = contd__load_seq(word);
+	uint32_t *word = &contd__page->armed.by.thread, armed = contd__load_seq(word);
 	uint32_t mine = (uint32_t)contd__load(&me->tid);
 
 	if (armed == mine || !wanted() || !mine)
 		return false;
 	/* Its checkpoints watch it, as long as they are made; between two ticks there is one at least. */
-	if (armed == (mine | BELL_WATCHED) && contd__self.checkpoint_at > me->checkpoints_seen) {
-		me->checkpoints_seen = contd__self.checkpoint_at;
+	if (armed == (mine | BELL_WATCHED) && contd__self.checkpoint.at > me->checkpoints_seen) {
+		me->checkpoints_seen = contd__self.checkpoint.at;
 		return false;
 	}
 	if (armed && (armed & ~BELL_WATCHED) != mine && contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED)))
@@ -53,23 +61,24 @@ bool contd__bell_arm_sig(struct contd__attached *me)
 	contd__store_seq(word, mine);
 	CONTD_TESTPOINT("bell_armed");
 	/* A daemon that watches descriptors on behalf of regions. */
-	if (contd__load(&D.daemon_mode) == CONTD_AGENT_BLOCK)
-		contd__daemon_wake_sig(false);
+	if (contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK)
+		contd__wake_daemon_sig(false);
 	return true;
 }
 
 void contd__bell_disarm_sig(const struct contd__attached *me)
 {
-	uint32_t mine = (uint32_t)contd__load(&me->tid), armed = contd__load_seq(&D.page->armed.by.thread);
+	uint32_t mine = (uint32_t)contd__load(&me->tid), armed = contd__load_seq(&contd__page->armed.by.thread);
 
 	if (mine && (armed & ~BELL_WATCHED) == mine)
-		contd__cas(&D.page->armed.by.thread, &armed, 0);
+		contd__cas(&contd__page->armed.by.thread, &armed, 0);
 }
 
 void contd__bell_drain_sig(void)
 {
-	static uint32_t drained; /* two threads at a time may miscount it: one finds the queue empty, and puts it right */
-	uint32_t opened = contd__load(&D.page->opened), n = 0;
+	/* Two threads at a time may miscount it: one finds the queue empty, and puts it right. */
+	static uint32_t drained;
+	uint32_t opened = contd__load(&contd__page->opened), n = 0;
 	bool in_handler = contd__me && contd__load(&contd__me->inside);
 	uint64_t begin;
 	int fd = 0, saved = errno;
@@ -78,7 +87,7 @@ void contd__bell_drain_sig(void)
 		return;
 	/* A microsecond or two each, and there may be 4096: a handler has as long as for a scan. The next call goes on. */
 	begin = contd__ticks();
-	for (; !in_handler || contd__ticks() - begin < contd__load(&D.scan_ticks); n++) {
+	for (; !in_handler || contd__ticks() - begin < contd__load(&contd__limits.scan_ticks); n++) {
 		fd = (int)syscall(SYS_accept4, contd__bell_socket, NULL, NULL, O_CLOEXEC /* SOCK_CLOEXEC */);
 		if (fd < 0)
 			break;
@@ -99,23 +108,23 @@ uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran)
 			contd__quiet_where_rung(&me->quiet);
 	}
 	/* What a callback calls (MPI_Send, say) may have taken more from descriptors than was looked at: the daemon knows. */
-	if ((ran || again) && contd__load(&D.daemon_mode) == CONTD_AGENT_BLOCK)
-		contd__daemon_wake_sig(false);
+	if ((ran || again) && contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK)
+		contd__wake_daemon_sig(false);
 	return again;
 }
 
 void contd__bell_rung_sig(void)
 {
-	int fd = contd__load(&D.daemon_fd);
+	int fd = contd__load(&contd__wake.daemon_fd);
 
 	contd__store(&contd__signals.rung, 1);
 	/*
 	 * A peer cannot wake a daemon that polls but by a signal, which any thread may get; and it has said already that the
 	 * daemon is awake.
 	 */
-	if (contd__load_seq(&D.page->armed.by.daemon) != DAEMON_AWAKE) {
-		contd__daemon_wake_sig(true);
-	} else if (fd >= 0 && contd__load(&D.daemon_mode) == CONTD_AGENT_BLOCK) {
+	if (contd__load_seq(&contd__page->armed.by.daemon) != DAEMON_AWAKE) {
+		contd__wake_daemon_sig(true);
+	} else if (fd >= 0 && contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK) {
 		int saved = errno;
 
 		contd__poke_sig(fd);
@@ -216,7 +225,7 @@ int contd__bell_ring(struct contd_bell *bell)
 		if (contd__self.registered)
 			CONTD_COUNT(rings_sent, 1);
 		else
-			contd__add(&D.rings_sent, 1);
+			contd__add(&contd__strays.rings_sent, 1);
 	}
 	errno = saved;
 	return rang ? 1 : rc;

@@ -21,7 +21,9 @@
 
 #include <contd/contd.h>
 
+#include "base/api.h"
 #include "dispatch/page.h"
+#include "signal/attached.h"
 
 /* linux/pidfd.h of Linux 6.9; Debian 12's headers are older than what it may run on. */
 #define CONTD_PIDFD_THREAD 0200u /* O_EXCL */
@@ -62,21 +64,5 @@ void contd__bell_drain_sig(void);
 
 /* A peer's ring has come, to whichever thread. */
 void contd__bell_rung_sig(void);
-
-/* peers.c: make the page that peers will map, where the settings want bells; at the start. 0 or -errno. */
-int contd__page_make(void);
-
-/*
- * A field of /proc/pid/stat, proc(5); 0: there is no such process. With the number, the start, in clock ticks since the
- * boot, names a process.
- */
-enum { PROCESS_PARENT = 4, PROCESS_START = 22 };
-CONTD_INTERNAL_API uint64_t contd__process_field(pid_t pid, int number);
-
-/* The end of contd: peers do not find this process any more. Nobody of this process uses the page. */
-void contd__peers_end(void);
-
-/* In a child of fork: the page and the name are the parent's. */
-void contd__peers_forked(void);
 
 #endif

@@ -7,15 +7,19 @@
  * all interruptions are paid; one tenth of a second's worth may be saved up (dispatch/purse.h). Callbacks are work, and
  * cost nothing here.
  */
-#include "dispatch/group.h"
-#include "signal/signal.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "dispatch/limits.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "signal/attached.h"
+#include "signal/budget.h"
 
 uint64_t contd__budget_interval_sig(uint64_t empty_ticks)
 {
-	const struct contd__dispatch *d = &contd__dispatch;
-	double cost_ns = (double)(contd__load(&contd__signals.kernel_ticks) + empty_ticks) / d->ticks_per_ns;
-	double ns = cost_ns * (1 << 20) / (double)contd__load(&d->tick_rate);
-	uint64_t least = contd__load(&d->tick_min), most = contd__load(&d->tick_max);
+	double cost_ns = (double)(contd__load(&contd__signals.kernel_ticks) + empty_ticks) / contd__clock.ticks_per_ns;
+	double ns = cost_ns * (1 << 20) / (double)contd__load(&contd__limits.tick_rate);
+	uint64_t least = contd__load(&contd__limits.tick_min), most = contd__load(&contd__limits.tick_max);
 
 	if (ns <= (double)least)
 		return least;
@@ -27,7 +31,7 @@ uint64_t contd__quiet_interval_sig(const struct contd__attached *me)
 	uint32_t quiet = contd__sources_steady_sig(WHERE_REGION) ? 0 : me->quiet;
 
 	return contd__quiet_interval(quiet, contd__budget_interval_sig(me->empty_ticks),
-				     contd__load(&contd__dispatch.tick_max));
+				     contd__load(&contd__limits.tick_max));
 }
 
 /* A handler that lost its processor for a while says nothing of what an interruption costs. */

@@ -6,8 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dispatch/group.h"
-#include "signal/signal.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "signal/attached.h"
+#include "signal/calibrate.h"
+#include "signal/notify.h"
 
 #define SAMPLES 31u
 #define ENOUGH 5u
@@ -37,7 +41,7 @@ static void timer_period(struct contd__attached *me, long ns)
 static uint64_t median_gap(struct contd__attached *me)
 {
 	uint64_t gap[SAMPLES], last = contd__ticks(), now;
-	uint64_t until = last + (uint64_t)(PATIENCE_NS * contd__dispatch.ticks_per_ns);
+	uint64_t until = last + (uint64_t)(PATIENCE_NS * contd__clock.ticks_per_ns);
 	uint32_t seen = contd__load(&me->calibration_ticks), n = 0;
 
 	while (n < SAMPLES && (now = contd__ticks()) < until) {
@@ -119,7 +123,7 @@ void contd__calibrate(struct contd__attached *me)
 	contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 	contd__guard_pickup();
 	if (!tick)
-		tick = (uint64_t)(ASSUMED_NS * contd__dispatch.ticks_per_ns);
+		tick = (uint64_t)(ASSUMED_NS * contd__clock.ticks_per_ns);
 	/* Where both threads share a processor the sender's turn is in it: a notification costs no more than a timer. */
 	contd__store(&contd__signals.notice_ticks, notice && notice < tick ? notice : tick);
 	contd__store(&contd__signals.kernel_ticks, tick);

@@ -2,13 +2,20 @@
 /* The signal handler: async-signal-safe code only. */
 #include <errno.h>
 
-#include "dispatch/group.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
 #include "dispatch/late.h"
+#include "dispatch/react.h"
+#include "dispatch/stats.h"
+#include "dispatch/thread.h"
 #include "rcu/reader.h"
-#include "signal/signal.h"
-
-struct contd__signals contd__signals;
-__thread struct contd__attached *contd__me __attribute__((tls_model("initial-exec")));
+#include "signal/attached.h"
+#include "signal/bell.h"
+#include "signal/budget.h"
+#include "signal/handler.h"
+#include "signal/notify.h"
+#include "signal/timer.h"
 
 /* Somebody's handler was there before, and is to have what is not ours. */
 static bool chained(int signo)
@@ -72,10 +79,10 @@ static void leave(struct contd__attached *me)
 
 static void count_longest(uint64_t cost)
 {
-	uint64_t most = contd__load(&contd__dispatch.handler_max);
+	uint64_t most = contd__load(&contd__strays.handler_max);
 
 	if (cost > most)
-		contd__cas(&contd__dispatch.handler_max, &most, cost); /* a statistic: one of two at a time is enough */
+		contd__cas(&contd__strays.handler_max, &most, cost); /* a statistic: one of two at a time is enough */
 }
 
 /* Not ours, or to a thread that is not attached (a ring may come to any: bell.c). */

@@ -5,16 +5,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "dispatch/group.h"
-#include "signal/signal.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "dispatch/classes.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/stats.h"
+#include "dispatch/thread.h"
+#include "signal/attached.h"
+#include "signal/bell.h"
+#include "signal/notify.h"
+#include "signal/timer.h"
 
 /* Completers may be threads that statistics do not know of. */
-#define COUNT(field)                                             \
-	do {                                                     \
-		if (contd__self.registered)                      \
-			CONTD_COUNT(field, 1);                   \
-		else                                             \
-			contd__add(&contd__dispatch.field, 1);   \
+#define COUNT(field) \
+	do { \
+		if (contd__self.registered) \
+			CONTD_COUNT(field, 1); \
+		else \
+			contd__add(&contd__strays.field, 1); \
 	} while (0)
 
 /* rt_tgsigqueueinfo(2) is a plain system call; unlike pthread_sigqueue(3) it needs no more than the thread's number. */
@@ -61,7 +70,7 @@ static bool interrupt_counted(struct contd__attached *a, bool whatever)
 	/* One that is on its way will see what was made ready before this. But one that has not come for so long may have been
 	 * swallowed: by a debugger, or by a handler that the program has put in the place of ours for a while. */
 	if (contd__load_seq(&a->signalled) || contd__xchg(&a->signalled, 1)) {
-		if (now - contd__load(&a->signalled_at) < contd__dispatch.second)
+		if (now - contd__load(&a->signalled_at) < contd__clock.second)
 			return true;
 	}
 	contd__store(&a->signalled_at, now);
@@ -105,23 +114,6 @@ int contd__notify_sig(void)
 		}
 	}
 	return 0;
-}
-
-bool contd__signals_computing_sig(int32_t tid)
-{
-	uint32_t n = contd__load_acquire(&contd__signals.count);
-	bool computing = false;
-
-	for (uint32_t i = 0; i < n && !computing; i++) {
-		struct contd__attached *a = contd__signals.record[i];
-
-		if (contd__load(&a->tid) != tid)
-			continue;
-		contd__add(&a->senders, 1); /* while this is not 0 the thread does not go */
-		computing = contd__load_seq(&a->tid) == tid && contd__load(&a->tls->region);
-		contd__sub(&a->senders, 1);
-	}
-	return computing;
 }
 
 static bool computes(struct contd__attached *a)
@@ -230,7 +222,7 @@ static int interrupt_all(void)
  */
 int contd__notify_region_sig(void)
 {
-	uint32_t *regions = &contd__dispatch.regions;
+	uint32_t *regions = &contd__interrupt.regions;
 
 	if (interrupt_computing(NULL, false))
 		return 1;
@@ -280,7 +272,7 @@ void contd__later_sig(void)
 		return;
 	}
 	/* As in interrupt_counted(): one that is on its way is enough, unless it has been swallowed. */
-	if (contd__xchg(&me->signalled, 1) && now - contd__load(&me->signalled_at) < contd__dispatch.second)
+	if (contd__xchg(&me->signalled, 1) && now - contd__load(&me->signalled_at) < contd__clock.second)
 		return;
 	contd__store(&me->signalled_at, now);
 	at = contd__purse_enough_at(&me->purse, now);

@@ -23,12 +23,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "dispatch/group.h"
-#include "dispatch/stats.h"
-#include "rcu/memory.h"
-#include "signal/signal.h"
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "dispatch/limits.h"
+#include "dispatch/live.h"
+#include "dispatch/page.h"
+#include "dispatch/thread.h"
+#include "signal/attached.h"
+#include "signal/bell.h"
+#include "signal/peers.h"
 
-#define D contd__dispatch
 #define PAGE_NAME CONTD_PAGE_NAME
 #define PAGE_BYTES 4096u
 #define JOB_MAX 64u
@@ -94,7 +99,7 @@ static int make_page(void)
 		close(fd);
 		return -ENOENT;
 	}
-	page->signal_number = D.config.signal_number;
+	page->signal_number = contd__config.signal_number;
 	/* Release: whoever maps the page and finds this has the rest. */
 	contd__store_release(&page->magic, CONTD_PAGE_MAGIC);
 	own.page_fd = fd;
@@ -106,21 +111,23 @@ int contd__page_make(void)
 {
 	int rc = 0;
 
-	if (D.config.bell == CONTD_BELL_OFF)
+	if (contd__config.bell == CONTD_BELL_OFF)
 		return 0;
 	pthread_mutex_lock(&own.lock);
 	rc = make_page();
 	if (!rc)
-		contd__store_release(&D.page, own.page); /* before the daemon and any attached thread waits on the other one */
+		contd__store_release(&contd__page,
+				     own.page); /* before the daemon and any attached thread waits on the other one */
 	pthread_mutex_unlock(&own.lock);
-	return rc ? contd__fail(rc, "contd_init: no page for doorbells to be had (memfd_create, mmap, /proc); raise RLIMIT_NOFILE, or "
+	return rc ? contd__fail(rc, "contd_init: no page for doorbells to be had (memfd_create, mmap, /proc); raise "
+				    "RLIMIT_NOFILE, or "
 				    "do without them (CONTD_BELL=0)")
 		  : 0;
 }
 
 void contd__peers_forked(void)
 {
-	contd__store_release(&D.page, &unshared);
+	contd__store_release(&contd__page, &unshared);
 	contd__store(&contd__signals.listens, 0);
 	/* The name belongs to whoever holds the socket: the parent alone. */
 	if (contd__bell_socket >= 0)
@@ -139,8 +146,8 @@ void contd__peers_end(void)
 	if (contd__bell_socket >= 0)
 		close(contd__bell_socket);
 	if (own.page) {
-		contd__store_release(&D.page, &unshared);
-		contd__stats_unwatch();
+		contd__store_release(&contd__page, &unshared);
+		contd__threads_unwatch();
 		munmap(own.page, PAGE_BYTES); /* peers have their own mapping of it */
 		close(own.page_fd);
 	}
@@ -162,7 +169,8 @@ static socklen_t address_of(struct sockaddr_un *un, const char *job, uint32_t nu
 {
 	memset(un, 0, sizeof(*un));
 	un->sun_family = AF_UNIX;
-	snprintf(un->sun_path + 1, sizeof(un->sun_path) - 1, "contd/%u/%s/%u", (unsigned)geteuid(), job, (unsigned)number);
+	snprintf(un->sun_path + 1, sizeof(un->sun_path) - 1, "contd/%u/%s/%u", (unsigned)geteuid(), job,
+		 (unsigned)number);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(un->sun_path + 1));
 }
 
@@ -175,7 +183,8 @@ static int listen_locked(const char *job, uint32_t number)
 	if (own.name[0])
 		return strcmp(own.name, un.sun_path + 1) == 0
 			       ? 0
-			       : contd__fail(-EALREADY, "contd_bell_listen: this process listens by another name already");
+			       : contd__fail(-EALREADY,
+					     "contd_bell_listen: this process listens by another name already");
 	if (!own.page)
 		return contd__fail(-EOPNOTSUPP, "contd_bell_listen: doorbells are off (the setting bell, CONTD_BELL)");
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -186,8 +195,9 @@ static int listen_locked(const char *job, uint32_t number)
 		int err = -errno;
 
 		close(fd);
-		return contd__fail(err, err == -EADDRINUSE ? "contd_bell_listen: another process has this number in this job"
-							   : "contd_bell_listen: the name cannot be bound (unix(7))");
+		return contd__fail(err, err == -EADDRINUSE
+						? "contd_bell_listen: another process has this number in this job"
+						: "contd_bell_listen: the name cannot be bound (unix(7))");
 	}
 	contd__bell_socket = fd;
 	snprintf(own.name, sizeof(own.name), "%s", un.sun_path + 1);
@@ -286,7 +296,8 @@ int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp)
 	pid_t pid;
 
 	if (!job_is_valid(job) || !bellp)
-		return contd__fail(-EINVAL, "contd_bell_open: job must be a text of 1 to 64 characters, bellp not NULL");
+		return contd__fail(-EINVAL,
+				   "contd_bell_open: job must be a text of 1 to 64 characters, bellp not NULL");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_bell_open: not in a signal handler");
 	pid = who_listens(job, number);
@@ -307,7 +318,8 @@ int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp)
 	if (!peer->page || contd__load(&peer->page->start_time) != contd__process_field(pid, PROCESS_START) ||
 	    syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0)) {
 		contd_bell_close(&peer->bell);
-		return contd__fail(-EPROTO, "contd_bell_open: the peer has no page of this version of contd that can be opened");
+		return contd__fail(-EPROTO,
+				   "contd_bell_open: the peer has no page of this version of contd that can be opened");
 	}
 	contd__add(&peer->page->opened, 1);
 	peer->bell.armed = &peer->page->armed.any;

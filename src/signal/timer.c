@@ -3,8 +3,22 @@
  * async-signal-safe (signal-safety(7)). */
 #include <errno.h>
 
-#include "dispatch/group.h"
-#include "signal/signal.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "dispatch/classes.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/limits.h"
+#include "dispatch/page.h"
+#include "dispatch/run.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "dispatch/wake.h"
+#include "dispatch/word.h"
+#include "signal/attached.h"
+#include "signal/bell.h"
+#include "signal/budget.h"
+#include "signal/timer.h"
 
 #define USELESS_TICKS 4u /* in a row, outside regions, after which a timer stops until the next region begins */
 
@@ -41,13 +55,13 @@ void contd__arm_one_sig(struct contd__attached *a)
 
 void contd__tick_at_sig(struct contd__attached *a, uint64_t at)
 {
-	uint64_t now = contd__ticks(), ns = at > now ? (uint64_t)((double)(at - now) / contd__dispatch.ticks_per_ns) : 0;
+	uint64_t now = contd__ticks(), ns = at > now ? (uint64_t)((double)(at - now) / contd__clock.ticks_per_ns) : 0;
 
 	contd__xchg(&a->armed, 1);
 	contd__add(&a->senders, 1);
 	if (contd__load_seq(&a->tid)) {
 		/* That tick alone: at the shortest interval they would come on until the thread handles one. */
-		ns = ns < contd__load(&contd__dispatch.tick_min) ? contd__load(&contd__dispatch.tick_min) : ns;
+		ns = ns < contd__load(&contd__limits.tick_min) ? contd__load(&contd__limits.tick_min) : ns;
 		set_first(a, ns, contd__load(&a->interval_ns));
 	}
 	contd__sub(&a->senders, 1);
@@ -56,7 +70,7 @@ void contd__tick_at_sig(struct contd__attached *a, uint64_t at)
 /* Something that ticks serve wherever they find a thread. */
 static bool anywhere_pending(void)
 {
-	return contd__load_seq(&contd__dispatch.words_pending) || contd__sources_pending_sig(WHERE_HANDLER);
+	return contd__load_seq(&contd__words.pending) || contd__sources_pending_sig(WHERE_HANDLER);
 }
 
 /* Would ticks on this thread be of use? Something ready counts too: what a scan's budget has left for the next one. */
@@ -75,8 +89,8 @@ void contd__arm_sig(void)
 
 	/* The bell is armed when this thread's next region begins. */
 	if (contd__me &&
-	    (contd__load(&contd__signals.listens) || contd__load(&contd__dispatch.daemon_mode) == CONTD_AGENT_BLOCK) &&
-	    contd__load_seq(&contd__dispatch.page->armed.by.thread) == 0)
+	    (contd__load(&contd__signals.listens) || contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK) &&
+	    contd__load_seq(&contd__page->armed.by.thread) == 0)
 		contd__or(&contd__tls.flags, CONTD__TLS_REARM);
 	if (!contd__load(&contd__signals.timers))
 		return;
@@ -154,9 +168,9 @@ void contd__region_rearm(void)
 	if (!me || !contd__load_seq(&me->tid))
 		return;
 	/* The flag is taken away, then this is stored, then the look at what is ready. Partners: contd__notify_region_sig(), which
-	 * says why; and kick_region() (dispatch/run.c), which loads this after the mark. */
-	if (!contd__load_seq(&contd__dispatch.regions))
-		contd__store_seq(&contd__dispatch.regions, 1);
+	 * says why; and kick_region() (dispatch/interrupt.c), which loads this after the mark. */
+	if (!contd__load_seq(&contd__interrupt.regions))
+		contd__store_seq(&contd__interrupt.regions, 1);
 	CONTD_TESTPOINT("region_told");
 	me->useless = 0;
 	contd__xchg(&me->resting, 0);

@@ -26,10 +26,11 @@
 
 #include <contd/contd.h>
 
-#include "dispatch/dispatcher.h"
+#include "base/atomic.h"
+#include "base/testpoint.h"
 #include "dispatch/page.h"
-#include "rcu/atomic.h"
-#include "signal/signal.h"
+#include "dispatch/source.h"
+#include "signal/attached.h"
 
 #define SKIPPED 77
 #define OUTSIDER 65534 /* a user that is not this one */
@@ -48,6 +49,7 @@ static void check(bool good, const char *what, const char *file, int line)
 }
 
 #include "../child.h"
+#include "signal/bell.h"
 
 /* ------------------------------------------------------------------------------------------------------ processes --- */
 
@@ -276,7 +278,7 @@ static void stray(void)
 	int over = 0;
 
 	start(1);
-	word = &contd__dispatch.page->armed.by.thread;
+	word = &contd__page->armed.by.thread;
 	CHECK(contd_thread_attach(NULL) == 0);
 	CHECK(pthread_create(&thread, NULL, bystander, &over) == 0);
 	pend();
@@ -545,7 +547,7 @@ static void execs(int fd)
 	pend();
 	contd_compute_begin();
 	contd_compute_end(); /* the bell stays armed */
-	CHECK(contd__load_seq(&contd__dispatch.page->armed.by.thread) != 0);
+	CHECK(contd__load_seq(&contd__page->armed.by.thread) != 0);
 	CHECK(fcntl(fd, F_SETFD, 0) == 0);
 	snprintf(text, sizeof(text), "%d", fd);
 	execl("/proc/self/exe", "core", "after_exec", text, (char *)NULL);
@@ -586,7 +588,7 @@ static void execs_when_rung(int fd)
 	pend();
 	contd_compute_begin();
 	contd_compute_end(); /* the bell stays armed */
-	CHECK(contd__load_seq(&contd__dispatch.page->armed.by.thread) != 0);
+	CHECK(contd__load_seq(&contd__page->armed.by.thread) != 0);
 	CHECK(pthread_sigmask(SIG_BLOCK, &ours, NULL) == 0);
 	tell(fd, 'a');
 	CHECK(hear(fd) == 'r');
@@ -786,7 +788,7 @@ static void drained_in_parts(void)
 	for (int i = 0; i < OPENED; i++) {
 		client[i] = (struct pollfd){.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 		CHECK(client[i].fd >= 0 && connect(client[i].fd, (struct sockaddr *)&un, bytes) == 0);
-		contd__add(&contd__dispatch.page->opened, 1);
+		contd__add(&contd__page->opened, 1);
 	}
 	do {
 		before = gone;
@@ -914,7 +916,7 @@ static void left_region(int fd)
 	CHECK(pthread_create(&thread, NULL, computes, NULL) == 0);
 	while (!__atomic_load_n(&computing, __ATOMIC_SEQ_CST))
 		usleep(100);
-	CHECK(contd__load_seq(&contd__dispatch.page->armed.by.thread) != 0);
+	CHECK(contd__load_seq(&contd__page->armed.by.thread) != 0);
 	leave_region = 1;
 	while (__atomic_load_n(&computing, __ATOMIC_SEQ_CST))
 		usleep(100);

@@ -39,9 +39,12 @@
 #include <contd/executor.h>
 
 #include "chaos.h"
+#include "base/atomic.h"
+#include "dispatch/event.h"
 #include "dispatch/group.h"
-#include "rcu/atomic.h"
-#include "signal/signal.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "signal/attached.h"
 
 #define CONTS 1024u
 #define EVENTS 4u

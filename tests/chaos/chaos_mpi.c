@@ -32,9 +32,10 @@
 #include <contd/mpi.h>
 
 #include "chaos.h"
+#include "base/atomic.h"
 #include "dispatch/group.h"
-#include "rcu/atomic.h"
-#include "signal/signal.h"
+#include "dispatch/thread.h"
+#include "signal/attached.h"
 
 #define CRS 4096u /* of a round */
 #define LIVE 8u

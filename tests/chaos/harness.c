@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include "chaos.h"
-#include "rcu/atomic.h"
+#include "base/atomic.h"
+#include "base/testpoint.h"
 
 struct chaos_options chaos = {.threads = 4, .operations = 60};
 uint32_t chaos_round, chaos_calm, chaos_progress;

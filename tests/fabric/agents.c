@@ -3,6 +3,7 @@
 #include <dirent.h>
 
 #include "agents_fake.h"
+#include "dispatch/late.h"
 
 /* Ticks so far apart that what comes at once was not found by one. */
 #define RARE_MIN 1000000000ull

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "agents_fake.h"
+#include "base/testpoint.h"
 
 static struct fake fake;
 static struct contd_group *any, *plain;

@@ -2,7 +2,8 @@
 /* ranks: 1 2 */
 /* Bad input: an error class through the error handler of MPI_COMM_SELF, and nothing has changed. */
 #include "check.h"
-#include "rcu/memory.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
 
 #define TAG 71
 

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "rcu/atomic.h"
+#include "base/testpoint.h"
 
 #define ROUNDS 3000
 #define PAIRS 8

@@ -6,7 +6,7 @@
  */
 #include "check.h"
 
-#include "rcu/atomic.h"
+#include "base/testpoint.h"
 
 #ifndef LEVEL
 #define LEVEL MPI_THREAD_MULTIPLE

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "base/testpoint.h"
 #include "mpi/backend.h"
 
 /* ------------------------------------------------------------------------------------------------- the other side --- */

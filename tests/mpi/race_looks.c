@@ -7,6 +7,7 @@
  * run before it is started; and nothing waits for a start that has been.
  */
 #include "race.h"
+#include "base/testpoint.h"
 
 static MPI_Request cr;
 static struct operation op;

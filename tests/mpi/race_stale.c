@@ -8,6 +8,8 @@
  * registers, and gives back.
  */
 #include "race.h"
+#include "base/atomic.h"
+#include "dispatch/group.h"
 
 static MPI_Request cr;
 static struct operation op;
@@ -100,10 +102,10 @@ static void given_back_on_the_list(void)
 	uint32_t dead;
 
 	begin("it is given back while it is on the list");
-	dead = contd__load(&contd__dispatch.dead_count);
+	dead = contd__load(&contd__groups.dead_count);
 	CHECK_OK(MPI_Request_free(&cr));
-	CHECK_EQ(contd__load(&contd__dispatch.dead_count), dead);
-	CHECK_SOON(contd__load(&contd__dispatch.dead_count) == dead + 1);
+	CHECK_EQ(contd__load(&contd__groups.dead_count), dead);
+	CHECK_SOON(contd__load(&contd__groups.dead_count) == dead + 1);
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "base/testpoint.h"
 #include "mpi/backend.h"
 
 enum { TAG = 61, TAG_OTHER, TAG_CONTINUED, TAG_LAST };

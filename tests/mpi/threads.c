@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "rcu/atomic.h"
+#include "base/testpoint.h"
 
 #define THREADS 4
 #define ROUNDS 300

@@ -13,11 +13,11 @@
 
 #include <contd/contd.h>
 
+#include "base/error.h"
 #include "dispatch/group.h"
-#include "dispatch/thread.h"
 #include "refused/child.h"
 #include "refused/refuse.h"
-#include "signal/signal.h"
+#include "signal/attached.h"
 
 #define BULK 9000u /* three pieces of a table, and a branch */
 #define SOME 100u
@@ -52,7 +52,7 @@ static void step_succeeded(const char *step)
 #define TRY(call) \
 	do { \
 		int try_rc; \
-		contd__self.error = NULL; \
+		contd__error_text = NULL; \
 		try_rc = (call); \
 		if (try_rc < 0) { \
 			int again_rc; \

@@ -14,7 +14,7 @@
 
 #include <contd/contd.h>
 
-#include "dispatch/thread.h"
+#include "base/error.h"
 #include "refused/child.h"
 #include "refused/refuse.h"
 
@@ -50,7 +50,7 @@ static unsigned ran_now(void)
 #define MUST_FAIL(call, code, word) \
 	do { \
 		int must_rc; \
-		contd__self.error = NULL; \
+		contd__error_text = NULL; \
 		must_rc = (call); \
 		CHECK(must_rc == -(code), "is %d instead of %d: %s", must_rc, -(code), contd_error_text()); \
 		CHECK(strstr(contd_error_text(), word), "the text does not say %s: %s", word, contd_error_text()); \
@@ -326,7 +326,7 @@ static int no_memory(void)
 	for (n = 0; n < MANY; n++) {
 		struct contd_event *es[1] = {&e[n]};
 
-		contd__self.error = NULL;
+		contd__error_text = NULL;
 		contd_event_init(&e[n]);
 		if (contd_event_continue(1, es, ran, &ran_count, group, NULL))
 			break;
@@ -363,7 +363,7 @@ static void *uses_contd(void *value)
 	int rc;
 
 	CHECK(pthread_setspecific(first_key, value) == 0, "the test's own key");
-	contd__self.error = NULL;
+	contd__error_text = NULL;
 	rc = contd_group_create(NULL, &group);
 	CHECK(pthread_getspecific(first_key) == value, "contd has stored something under the program's key");
 	CHECK(rc == 0 || strlen(contd_error_text()) > 10, "is %d without a text", rc);

@@ -4,9 +4,9 @@
  * of MPI_Continue_init that is refused returns an error class to the program, and says why; made again it succeeds;
  * everything works afterwards. The daemon is wanted, so that it can be refused. (Memory has its ladder in tests/mpi.)
  */
+#include "base/error.h"
 #include "mpi/check.h"
 
-#include "dispatch/thread.h"
 #include "refused/refuse.h"
 
 #define MESSAGES 200
@@ -28,7 +28,7 @@ static int failed_calls;
 #define TRY(call) \
 	do { \
 		int try_rc; \
-		contd__self.error = NULL; \
+		contd__error_text = NULL; \
 		try_rc = (call); \
 		if (try_rc != MPI_SUCCESS) { \
 			CHECK(refuse_refused() > seen); \
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
 	check_begin("start");
 	refuse_start(function, n, false);
-	contd__self.error = NULL;
+	contd__error_text = NULL;
 	TRY(MPI_Continue_init(MPI_INFO_NULL, &cr));
 	check_begin("attach");
 	for (int i = 0; i < MESSAGES; i++) {

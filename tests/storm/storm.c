@@ -25,7 +25,8 @@
 
 #include <contd/contd.h>
 
-#include "rcu/atomic.h"
+#include "base/atomic.h"
+#include "base/testpoint.h"
 
 #define WORKERS 4
 #define COMPLETERS 2

@@ -35,7 +35,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "dispatch/group.h"
+#include "rcu/table.h"
 #include "torture.h"
 
 #ifdef __SANITIZE_ADDRESS__

@@ -49,9 +49,14 @@
 
 #include <contd/contd.h>
 
+#include "base/atomic.h"
+#include "base/testpoint.h"
+#include "dispatch/classes.h"
+#include "dispatch/event.h"
 #include "dispatch/group.h"
-#include "rcu/atomic.h"
-#include "signal/signal.h"
+#include "dispatch/thread.h"
+#include "rcu/table.h"
+#include "signal/attached.h"
 #include "torture.h"
 
 #define WORKERS 4u
@@ -1672,7 +1677,7 @@ static void *reader_main(void *arg)
 	while (!pause_point(&pauses)) {
 		for (unsigned i = 0; i < 64; i++) {
 			uint64_t r = draw(&m->random_point);
-			struct contd__root *root = &contd__dispatch.root[r % CLASSES];
+			struct contd__root *root = &contd__groups.root[r % CLASSES];
 			uint32_t at = below(r, 24), name;
 			struct contd_group *g;
 			bool reader = contd__enter_sig();

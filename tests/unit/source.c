@@ -2,6 +2,9 @@
 #include <sys/eventfd.h>
 
 #include "source.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "dispatch/source.h"
 
 struct test_source source_a, source_b;
 

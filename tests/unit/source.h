@@ -4,6 +4,7 @@
 #define CONTD_TESTS_SOURCE_H
 
 #include "unit.h"
+#include "dispatch/source.h"
 
 struct test_source {
 	struct contd__source source;

@@ -5,6 +5,12 @@
 
 #include "source.h"
 #include "unit.h"
+#include "base/atomic.h"
+#include "dispatch/limits.h"
+#include "dispatch/page.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "dispatch/wake.h"
 
 TestSuite(agents, .timeout = WATCHDOG);
 
@@ -26,7 +32,7 @@ static void begin_agent(enum contd_agent agent, uint64_t tick_ns)
 	config.tick_min_ns = tick_ns < 1000000000 ? tick_ns : 1000000000;
 	config.tick_max_ns = tick_ns;
 	must(contd_init(&config));
-	contd__store(&contd__dispatch.tick_min, tick_ns); /* may be more than a setting may say */
+	contd__store(&contd__limits.tick_min, tick_ns); /* may be more than a setting may say */
 	any = group_new(CONTD_THREAD_ANY, 0);
 	plain = group_new(0, 0);
 }
@@ -86,7 +92,7 @@ static void find_daemon(void)
 
 static uint32_t daemon_is(void)
 {
-	return contd__load_seq(&contd__dispatch.page->armed.by.daemon);
+	return contd__load_seq(&contd__page->armed.by.daemon);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ block --- */
@@ -472,14 +478,14 @@ static void nothing_is_pending_costs_nothing(void)
 	struct usage before, after = {0};
 	unsigned i = 0;
 
-	await(contd__load_seq(&contd__dispatch.daemon_asleep));
+	await(contd__load_seq(&contd__wake.daemon_asleep));
 	do {
 		before = usage_of(daemon_tid);
 		usleep(200000);
 		after = usage_of(daemon_tid);
 		cr_assert_lt(i++, 20);
 	} while (before.cpu_ns != after.cpu_ns || before.switches != after.switches);
-	cr_assert(contd__load_seq(&contd__dispatch.daemon_asleep));
+	cr_assert(contd__load_seq(&contd__wake.daemon_asleep));
 }
 
 Test(agents, spin_looks_without_pause)
@@ -531,7 +537,7 @@ Test(agents, rings_that_wake_the_daemon_are_counted)
 	cr_assert_eq(stats_now().rings, 0);
 	must(contd_bell_listen(job, 0));
 	must(contd_bell_open(job, 0, &bell));
-	await(contd__load_seq(&contd__dispatch.daemon_asleep));
+	await(contd__load_seq(&contd__wake.daemon_asleep));
 	cr_assert_eq(contd_bell_ring(bell), 0, "nothing is pending, and it was rung");
 	must(contd_word_continue(&never_word, tally_cb, &never_tally, group_new(0, 0), NULL));
 	for (uint64_t i = 1; i <= 10; i++) {

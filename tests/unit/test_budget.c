@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
+#include "dispatch/react.h"
+#include "signal/attached.h"
 
 TestSuite(budget, .timeout = WATCHDOG);
 

@@ -2,7 +2,14 @@
 /* Continuations that operations carry: a source of the test's own completes them, as contd-fabric does. */
 #include "unit.h"
 
+#include "base/atomic.h"
+#include "base/memory.h"
 #include "dispatch/carried.h"
+#include "dispatch/event.h"
+#include "dispatch/event_word.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "rcu/table.h"
 
 TestSuite(carried, .timeout = WATCHDOG);
 
@@ -95,8 +102,8 @@ static void end(unsigned n)
 	cr_assert_eq(contd_group_outstanding(g), 0);
 	cr_assert_eq(stats_now().run, n);
 	cr_assert_eq(stats_now().registered, n);
-	cr_assert_eq(contd__self.take, NULL);
-	cr_assert_eq(contd__self.running, NULL);
+	cr_assert_eq(contd__self.carried.take, NULL);
+	cr_assert_eq(contd__self.carried.running, NULL);
 	must(contd_group_destroy(g));
 	cr_assert_eq(contd_fini(), 0);
 }

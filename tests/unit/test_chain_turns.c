@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Constant stack, continued: chains in a region with ticks, on the daemon, and over groups that wait by turns. */
 #include "unit.h"
+#include "base/atomic.h"
 
 TestSuite(chain_turns, .timeout = WATCHDOG);
 

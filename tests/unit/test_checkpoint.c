@@ -4,6 +4,9 @@
 
 #include "source.h"
 #include "unit.h"
+#include "base/clock.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
 
 TestSuite(checkpoint, .timeout = WATCHDOG);
 
@@ -281,7 +284,7 @@ static void looks_are_bounded(uint32_t ready_flags)
 
 	for (unsigned i = 0; i < 3; i++) {
 		begin(percents[i], 10000000000);
-		cost_ticks = (uint64_t)(COST_NS * contd__dispatch.ticks_per_ns);
+		cost_ticks = (uint64_t)(COST_NS * contd__clock.ticks_per_ns);
 		source_register(&source_a, WHERE_HANDLER | WHERE_REGION, false);
 		source_a.cost_ticks = cost_ticks;
 		source_begin(&source_a);
@@ -391,7 +394,7 @@ Test(checkpoint, callbacks_are_not_charged)
 	struct contd_group *g;
 
 	begin(0.5, 10000000000);
-	long_ticks = (uint64_t)(100000000 * contd__dispatch.ticks_per_ns);
+	long_ticks = (uint64_t)(100000000 * contd__clock.ticks_per_ns);
 	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
 	must(contd_word_continue(&(struct contd_word){&word1, 0, 2, CONTD_WORD_EQ}, tally_cb, &t1, g, &h));
 	must(contd_event_continue(1, es2, long_cb, &t2, g, NULL));
@@ -400,7 +403,7 @@ Test(checkpoint, callbacks_are_not_charged)
 	contd_checkpoint();
 	cr_assert_eq(runs(&t2), 1);
 	/* Charged, it would be 25 s; where an empty look lost its processor for 10 ms, 2.5 s. */
-	cr_assert_lt(contd__self.checkpoint_due, contd__ticks() + 100 * long_ticks);
+	cr_assert_lt(contd__self.checkpoint.due, contd__ticks() + 100 * long_ticks);
 	must(contd_cancel(h));
 	cr_assert_eq(contd_fini(), 0);
 }
@@ -412,7 +415,7 @@ Test(checkpoint, a_clock_that_goes_back)
 	word1 = 0;
 	must(contd_word_continue(&w1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), NULL));
 	calls(1000);
-	contd__self.checkpoint_due = contd__ticks() + contd__dispatch.second * 3600;
+	contd__self.checkpoint.due = contd__ticks() + contd__clock.second * 3600;
 	word1 = 1;
 	calls(200000); /* more than one counts off */
 	cr_assert_eq(runs(&t1), 1);

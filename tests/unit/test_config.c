@@ -5,10 +5,19 @@
 #include <math.h>
 
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/testpoint.h"
+#include "dispatch/limits.h"
+#include "dispatch/wake.h"
+#include "signal/attached.h"
+#include "signal/budget.h"
+#include "signal/handler.h"
 
 TestSuite(config, .timeout = WATCHDOG);
 
-#define CONFIG contd__dispatch.config
+#define CONFIG contd__config
 
 static struct contd_config fresh(void)
 {
@@ -351,7 +360,7 @@ Test(config, environment_at_the_ends_of_its_ranges)
 		int rc;
 
 		setenv(e->name, e->value, 1);
-		contd__self.error = NULL;
+		contd__error_text = NULL;
 		rc = contd_init(NULL);
 		cr_assert_eq(rc, e->good ? 0 : -EINVAL, "%s=%s gives %d", e->name, e->value, rc);
 		if (e->good) {
@@ -466,7 +475,7 @@ Test(config, agents)
 			cr_assert_gt(stats_now().tick_ns, 0);
 		must(contd_cancel(h));
 		must_fail(contd_daemon_stop(), EPERM); /* the agent's own is not the program's */
-		cr_assert_eq(contd__dispatch.daemon_mode, agent >= CONTD_AGENT_TICK ? (uint32_t)agent : 0);
+		cr_assert_eq(contd__wake.daemon_mode, agent >= CONTD_AGENT_TICK ? (uint32_t)agent : 0);
 		must(contd_thread_detach());
 		cr_assert_eq(contd_fini(), 0);
 	}
@@ -510,7 +519,7 @@ Test(config, overhead_makes_the_interval)
 		c.tick_max_ns = 10000000000;
 		must(contd_init(&c));
 		must(contd_thread_attach(NULL));
-		cost = (double)contd__signals.kernel_ticks / contd__dispatch.ticks_per_ns;
+		cost = (double)contd__signals.kernel_ticks / contd__clock.ticks_per_ns;
 		cr_assert_gt(cost, 0);
 		want = cost * 100 / (0.8 * percents[i]); /* the rest is for notifications and rings */
 		want = want < 1000 ? 1000 : want > 1e10 ? 1e10 : want;
@@ -553,7 +562,7 @@ static void ten_by_signal(const struct contd_config *c, uint64_t burn_ns)
 	memset(e, 0, sizeof(e));
 	entered = ran_count = 0;
 	must(contd_init(c));
-	burn_ticks = (uint64_t)((double)burn_ns * contd__dispatch.ticks_per_ns);
+	burn_ticks = (uint64_t)((double)burn_ns * contd__clock.ticks_per_ns);
 	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
 	must(contd_thread_attach(NULL));
 	for (unsigned i = 0; i < TEN; i++) {

@@ -6,10 +6,19 @@
 
 #include "source.h"
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "dispatch/limits.h"
+#include "dispatch/react.h"
+#include "dispatch/thread.h"
+#include "dispatch/wake.h"
+#include "signal/attached.h"
+#include "signal/budget.h"
 
 TestSuite(configure, .timeout = WATCHDOG);
 
-#define CONFIG contd__dispatch.config
+#define CONFIG contd__config
 
 static struct contd_config fresh(void)
 {
@@ -209,13 +218,13 @@ Test(configure, daemon_settings_that_are_malformed)
 
 		start((enum contd_agent)agent);
 		for (size_t i = 0; i < sizeof(bad_cpus) / sizeof(bad_cpus[0]); i++) {
-			contd__self.error = NULL;
+			contd__error_text = NULL;
 			cr_assert_eq(set_daemon("other", bad_cpus[i], NULL), -EINVAL, "agent %d, daemon_cpus '%s'",
 				     agent, bad_cpus[i]);
 			cr_assert(strstr(contd_error_text(), "daemon_cpus"), "%s", contd_error_text());
 		}
 		for (size_t i = 0; i < sizeof(bad_sched) / sizeof(bad_sched[0]); i++) {
-			contd__self.error = NULL;
+			contd__error_text = NULL;
 			cr_assert_eq(set_daemon("other", NULL, bad_sched[i]), -EINVAL, "agent %d, daemon_sched '%s'",
 				     agent, bad_sched[i]);
 			cr_assert(strstr(contd_error_text(), "daemon_sched"), "%s", contd_error_text());
@@ -331,7 +340,7 @@ Test(configure, daemon_sched_without_privilege)
 	c.daemon_sched = "fifo:5";
 	cr_assert_eq(contd_configure(&c), -EPERM);
 	cr_assert_eq(CONFIG.agent, CONTD_AGENT_REGION);
-	cr_assert_eq(contd__dispatch.daemon_mode, 0);
+	cr_assert_eq(contd__wake.daemon_mode, 0);
 	must_fail(contd_daemon_stop(), EPERM);
 	must(configure_agent(CONTD_AGENT_SPIN));
 	daemon_thread();
@@ -394,7 +403,7 @@ Test(configure, agents_in_all_pairs)
 			must(configure_agent(to));
 			__atomic_store_n(&word, 1, __ATOMIC_RELEASE);
 			cr_assert_eq(CONFIG.agent, to);
-			cr_assert_eq(contd__dispatch.daemon_mode, to >= CONTD_AGENT_TICK ? (uint32_t)to : 0);
+			cr_assert_eq(contd__wake.daemon_mode, to >= CONTD_AGENT_TICK ? (uint32_t)to : 0);
 			/* By the daemon, by notifications; the word by ticks, the daemon, or, without any, a call. */
 			compute_until(batch_has_run(round));
 			if (to == CONTD_AGENT_CALLER)
@@ -421,10 +430,10 @@ Test(configure, agents_and_the_programs_own_daemon)
 	start(CONTD_AGENT_CALLER);
 	must(contd_daemon_start(&attr));
 	tid = daemon_thread();
-	cr_assert_eq(contd__dispatch.daemon_mode, CONTD_AGENT_TICK);
+	cr_assert_eq(contd__wake.daemon_mode, CONTD_AGENT_TICK);
 	for (int agent = CONTD_AGENT_SPIN; agent >= CONTD_AGENT_CALLER; agent--) {
 		must(configure_agent(agent));
-		cr_assert_eq(contd__dispatch.daemon_mode,
+		cr_assert_eq(contd__wake.daemon_mode,
 			     agent >= CONTD_AGENT_TICK ? (uint32_t)agent : CONTD_AGENT_TICK);
 		cr_assert_eq(daemon_thread(), tid);
 	}
@@ -433,7 +442,7 @@ Test(configure, agents_and_the_programs_own_daemon)
 	cr_assert_eq(daemon_thread(), tid, "the agent wants it now");
 	must_fail(contd_daemon_stop(), EPERM);
 	must(configure_agent(CONTD_AGENT_CALLER));
-	cr_assert_eq(contd__dispatch.daemon_mode, 0);
+	cr_assert_eq(contd__wake.daemon_mode, 0);
 	cr_assert_eq(contd_fini(), 0);
 }
 
@@ -532,7 +541,7 @@ Test(configure, what_handlers_go_by)
 	must(contd_configure(&c));
 	cr_assert_geq(contd__budget_interval_sig(0), before * 99 / 10);
 	cr_assert_leq(contd__budget_interval_sig(0), before * 101 / 10);
-	cr_assert_leq(contd__dispatch.purse_most, contd__dispatch.second / 5000 + 1);
+	cr_assert_leq(contd__limits.purse_most, contd__clock.second / 5000 + 1);
 	c = fresh();
 	c.scan_count = 3;
 	c.scan_ns = 1000000000;
@@ -555,10 +564,10 @@ Test(configure, what_handlers_go_by)
 	c.watchdog_ns = 1000000000;
 	c.watchdog = watchdog_one;
 	c.watchdog_data = &c;
-	cr_assert_eq(contd__dispatch.late_ticks, 0);
+	cr_assert_eq(contd__limits.late_ticks, 0);
 	must(contd_configure(&c));
-	cr_assert_eq(contd__dispatch.scan_ticks, (uint64_t)(2000 * contd__dispatch.ticks_per_ns));
-	cr_assert_eq(contd__dispatch.late_ticks, (uint64_t)(1e9 * contd__dispatch.ticks_per_ns));
+	cr_assert_eq(contd__limits.scan_ticks, (uint64_t)(2000 * contd__clock.ticks_per_ns));
+	cr_assert_eq(contd__limits.late_ticks, (uint64_t)(1e9 * contd__clock.ticks_per_ns));
 	cr_assert(CONFIG.watchdog == watchdog_one);
 	cr_assert_eq(CONFIG.watchdog_data, &c);
 	cr_assert(any_task_is_called("contd-watchdog"));
@@ -582,7 +591,7 @@ Test(configure, what_handlers_go_by)
 		cr_assert(strstr(contd_error_text(), #field_), "%s", contd_error_text()); \
 		cr_assert_eq(memcmp(&was_, &CONFIG, sizeof(was_)), 0, "something has changed: %s", #field_); \
 		cr_assert_str_eq(CONFIG.daemon_name, "first"); \
-		cr_assert_eq(contd__dispatch.scan_count, was_.scan_count); \
+		cr_assert_eq(contd__limits.scan_count, was_.scan_count); \
 	} while (0)
 
 Test(configure, refused_ones_change_nothing)
@@ -642,11 +651,11 @@ Test(configure, no_thread_to_be_had)
 	prctl(PR_SET_DUMPABLE, 1); /* sanitizers look into the process at its end */
 	must_fail(configure_agent(CONTD_AGENT_TICK), EAGAIN);
 	cr_assert_eq(CONFIG.agent, CONTD_AGENT_CALLER);
-	cr_assert_eq(contd__dispatch.daemon_mode, 0);
+	cr_assert_eq(contd__wake.daemon_mode, 0);
 	c.watchdog_ns = 5000;
 	must_fail(contd_configure(&c), EAGAIN);
 	cr_assert_eq(CONFIG.watchdog_ns, 0);
-	cr_assert_eq(contd__dispatch.late_ticks, 0);
+	cr_assert_eq(contd__limits.late_ticks, 0);
 	cr_assert_eq(contd_fini(), 0);
 }
 
@@ -658,7 +667,7 @@ Test(configure, no_descriptor_to_be_had)
 	setrlimit(RLIMIT_NOFILE, &few);
 	must_fail(configure_agent(CONTD_AGENT_BLOCK), EMFILE);
 	cr_assert_eq(CONFIG.agent, CONTD_AGENT_TICK);
-	cr_assert_eq(contd__dispatch.daemon_mode, CONTD_AGENT_TICK);
+	cr_assert_eq(contd__wake.daemon_mode, CONTD_AGENT_TICK);
 	daemon_thread();
 	cr_assert_eq(contd_fini(), 0);
 }
@@ -720,7 +729,7 @@ Test(configure, from_a_callback)
 	must(contd_event_continue(0, NULL, configure_cb, &agent, plain, NULL));
 	cr_assert_eq(contd_poll(0), 1);
 	must(callback_rc);
-	cr_assert_eq(contd__dispatch.daemon_mode, CONTD_AGENT_SPIN);
+	cr_assert_eq(contd__wake.daemon_mode, CONTD_AGENT_SPIN);
 	/* In a region. */
 	agent = CONTD_AGENT_CALLER;
 	must(contd_event_continue(0, NULL, configure_cb, &agent, plain, NULL));
@@ -729,7 +738,7 @@ Test(configure, from_a_callback)
 	compute_until(contd_group_outstanding(plain) == 0);
 	contd_compute_end();
 	must(callback_rc);
-	cr_assert_eq(contd__dispatch.daemon_mode, 0);
+	cr_assert_eq(contd__wake.daemon_mode, 0);
 	/* In the handler elsewhere. */
 	agent = CONTD_AGENT_TICK;
 	must(contd_event_continue(1, es, configure_cb, &agent, safe, NULL));

@@ -6,6 +6,9 @@
 #include <contd/executor.h>
 
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "signal/attached.h"
 
 TestSuite(contexts, .timeout = WATCHDOG);
 

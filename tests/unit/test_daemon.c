@@ -2,6 +2,8 @@
 #include <sys/prctl.h>
 
 #include "unit.h"
+#include "base/atomic.h"
+#include "dispatch/thread.h"
 
 TestSuite(daemon, .timeout = WATCHDOG);
 

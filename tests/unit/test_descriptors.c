@@ -9,6 +9,13 @@
 
 #include "source.h"
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "dispatch/source.h"
+#include "dispatch/wake.h"
+#include "signal/attached.h"
+#include "signal/bell.h"
 
 TestSuite(descriptors, .timeout = WATCHDOG);
 
@@ -64,7 +71,7 @@ static void *wake_daemon(void *data)
 	(void)data;
 	stops = true;
 	while (!contd__load_acquire(&there))
-		contd__daemon_wake_sig(true);
+		contd__wake_daemon_sig(true);
 	return NULL;
 }
 
@@ -128,7 +135,7 @@ Test(descriptors, fini_beside_a_handler)
 		     0);
 	await(contd__load_acquire(&there));
 	cr_assert_eq(pthread_create(&ending, NULL, end, NULL), 0);
-	await(contd__load_acquire(&contd__dispatch.daemon_mode) == 0);
+	await(contd__load_acquire(&contd__wake.daemon_mode) == 0);
 	usleep(20000);
 	open_files();
 	contd__store_release(&released, 1);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* CONTD_ENQUEUE_COMPLETE: nothing runs inside the call that registers, not even where a handler might; but soon after it. */
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "dispatch/carried.h"
+#include "dispatch/thread.h"
+#include "signal/attached.h"
 #include "unit.h"
 
 TestSuite(enqueue, .timeout = WATCHDOG);
@@ -126,10 +130,10 @@ Test(enqueue, soon_whatever_the_purse_says)
 	must(contd_thread_attach(NULL));
 	g = group_new(FLAGS, 0);
 	begin = contd__ticks();
-	contd__store(&contd__me->purse.enough_at, begin + 100 * contd__dispatch.second);
+	contd__store(&contd__me->purse.enough_at, begin + 100 * contd__clock.second);
 	by_none(g);
 	compute_until(runs(&tally) == 1);
-	cr_assert_lt(contd__ticks() - begin, 10 * contd__dispatch.second);
+	cr_assert_lt(contd__ticks() - begin, 10 * contd__clock.second);
 	must(contd_group_destroy(g));
 	must(contd_thread_detach());
 	cr_assert_eq(contd_fini(), 0);

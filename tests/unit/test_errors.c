@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every call with every wrong thing: an error, a text, and nothing has changed. */
 #include "unit.h"
+#include "dispatch/thread.h"
+#include "dispatch/word.h"
 
 TestSuite(errors, .timeout = WATCHDOG);
 
@@ -99,7 +101,7 @@ Test(errors, null)
 	cr_assert_eq(complete, 77);
 	cr_assert(h.slot == (void *)0x20 && h.generation == 5);
 	cr_assert_eq(contd_group_outstanding(g), 0);
-	cr_assert_eq(contd__dispatch.words_pending, 0);
+	cr_assert_eq(contd__words.pending, 0);
 	/* The event of the refused calls is still free. */
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 	must(contd_event_complete(&e, 0));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bad input: what is refused is not counted; the longest timeout; calls in a region and on the daemon. */
 #include "unit.h"
+#include "base/atomic.h"
 
 TestSuite(errors_more, .timeout = WATCHDOG);
 

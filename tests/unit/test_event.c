@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
+#include "base/atomic.h"
 
 TestSuite(event, .timeout = WATCHDOG);
 

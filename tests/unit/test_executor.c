@@ -2,7 +2,14 @@
 /* Executors: where continuations run that have been given to one, what is refused, and that nothing is lost. */
 #include <contd/executor.h>
 
-#include "dispatch/executor.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "dispatch/event.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "dispatch/wake.h"
+#include "task/executor.h"
 #include "unit.h"
 
 TestSuite(executor, .timeout = WATCHDOG);
@@ -176,7 +183,7 @@ Test(executor, a_sweep_wakes_once)
 	before = contd__load(&ex->wake);
 	contd__store(&sweep_under_way, 1);
 	contd_poll(0);
-	cr_assert_eq(contd__self.untold, NULL);
+	cr_assert_eq(contd__self.lent.untold, NULL);
 	while (contd__load(&swept) < SWEEP)
 		sched_yield();
 	cr_assert_leq(contd__load(&ex->wake) - before, 1);
@@ -275,8 +282,8 @@ static void submitted_in_a_handler_at(const char *name)
 	contd_poll(0);
 	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
 	cr_assert_gt(interruptions, 0, "%s is never passed", name);
-	cr_assert_eq(contd__self.untold, NULL);
-	cr_assert_eq(contd__self.untold_threads, 0);
+	cr_assert_eq(contd__self.lent.untold, NULL);
+	cr_assert_eq(contd__self.lent.untold_threads, 0);
 	cr_assert_eq(contd__load(&ex->wake) - before, 2, "once for the sweep, once in the handler");
 	contd__sub(&ex->sleepers, 1);
 	contd__sub(&other->sleepers, 1);
@@ -331,7 +338,7 @@ static void callback_in_a_brief_task(void)
 	begin_pull(0);
 	must(contd_executor_create(NULL, &issuing));
 	must(contd_group_set_executor(g, NULL));
-	contd__store(&contd__dispatch.issues, issue_briefly);
+	contd__store(&contd__executors.issues, issue_briefly);
 	contd_task_init(&brief[0], issuing, CONTD_PRIORITY_NORMAL, issue_briefly, &awaited);
 	contd_task_init(&brief[1], issuing, CONTD_PRIORITY_NORMAL, issue_briefly, NULL);
 	contd_task_init(&awaited, ex, CONTD_PRIORITY_NORMAL, tally_cb, &t[0]);
@@ -1135,7 +1142,7 @@ static void submit_another(int status, void *data)
 	(void)status;
 	(void)data;
 	contd__store(&together, 1);
-	await(contd__load(&contd__dispatch.sleepers)); /* who drains */
+	await(contd__load(&contd__wake.sleepers)); /* who drains */
 	usleep(20000);
 	must(contd_task_submit(&second_task, 3));
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The worst handler: whatever is ready, it runs scan_count continuations at most, and starts none after scan_ns. */
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "signal/attached.h"
 
 TestSuite(flood, .timeout = WATCHDOG);
 
@@ -53,7 +57,7 @@ static void begin(enum contd_agent agent, uint32_t count, uint64_t ns, uint64_t 
 
 	config.overhead_percent = 50;
 	must(contd_init(&config));
-	callback_ticks = (uint64_t)((double)callback_ns * contd__dispatch.ticks_per_ns);
+	callback_ticks = (uint64_t)((double)callback_ns * contd__clock.ticks_per_ns);
 	must(contd_thread_attach(NULL));
 	__atomic_store_n(&contd__testpoint_hook, note_handler, __ATOMIC_RELEASE);
 }

@@ -2,6 +2,8 @@
 #include <sys/wait.h>
 
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/testpoint.h"
 
 #ifdef __SANITIZE_THREAD__
 #define not_in_children_with_threads() cr_skip_test("the sanitizer lets no forked child start threads")

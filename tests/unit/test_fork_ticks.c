@@ -5,6 +5,9 @@
 #include <sys/wait.h>
 
 #include "unit.h"
+#include "base/atomic.h"
+#include "dispatch/thread.h"
+#include "signal/attached.h"
 
 TestSuite(fork_ticks, .timeout = WATCHDOG);
 

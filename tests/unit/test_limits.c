@@ -4,6 +4,9 @@
 #include <sys/resource.h>
 
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/error.h"
+#include "dispatch/thread.h"
 
 TestSuite(limits, .timeout = WATCHDOG);
 
@@ -103,7 +106,7 @@ Test(limits, no_file_descriptor)
 	getrlimit(RLIMIT_NOFILE, &before);
 	none = (struct rlimit){0, before.rlim_max};
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-	contd__self.error = NULL;
+	contd__error_text = NULL;
 	fd = contd_fd();
 	setrlimit(RLIMIT_NOFILE, &before);
 	cr_assert_eq(fd, -EMFILE);

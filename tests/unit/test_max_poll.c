@@ -3,6 +3,10 @@
 #include <poll.h>
 
 #include "unit.h"
+#include "base/atomic.h"
+#include "dispatch/source.h"
+#include "dispatch/wake.h"
+#include "signal/attached.h"
 
 TestSuite(max_poll, .timeout = WATCHDOG);
 
@@ -316,7 +320,7 @@ Test(max_poll, does_not_bound_the_daemon)
 	attached(CONTD_AGENT_TICK, CONTD_THREAD_ANY, 1);
 	make_ready(N);
 	contd__pending_sig();
-	contd__daemon_wake_sig(true);
+	contd__wake_daemon_sig(true);
 	await(total() == N);
 	end(N);
 }

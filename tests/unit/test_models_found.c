@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the models in models/ have found in the code, each now a mutant there. */
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/testpoint.h"
+#include "dispatch/group_set.h"
+#include "dispatch/wake.h"
+#include "signal/attached.h"
 
 TestSuite(models_found, .timeout = WATCHDOG);
 
@@ -141,7 +146,7 @@ Test(models_found, a_word_wakes_who_waits)
 	group = group_new(0, 0);
 	must(contd_event_continue(1, first, tally_cb, &tally[0], group, NULL));
 	cr_assert_eq(pthread_create(&thread, NULL, wait_for_it, NULL), 0);
-	await(contd__load_seq(&contd__dispatch.sleepers));
+	await(contd__load_seq(&contd__wake.sleepers));
 	usleep(50000);
 	must(contd_word_continue(&word, complete_first, NULL, group_new(0, 0), NULL));
 	__atomic_store_n(&memory, 1, __ATOMIC_RELEASE);
@@ -212,7 +217,7 @@ static void at_settle(const char *name)
 	} else if (settling == 2 && strcmp(name, "settle_cleared") == 0) {
 		settling = 3;
 		cr_assert_eq(pthread_create(&waiter, NULL, wait_for_it, NULL), 0);
-		await(contd__load_seq(&contd__dispatch.sleepers));
+		await(contd__load_seq(&contd__wake.sleepers));
 		usleep(100000);
 	}
 }

@@ -3,6 +3,10 @@
 #include <contd/executor.h>
 
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "rcu/table.h"
 
 TestSuite(oom, .timeout = WATCHDOG);
 
@@ -83,7 +87,7 @@ Test(oom, ladder)
 		int rc;
 
 		budget(n);
-		contd__self.error = NULL;
+		contd__error_text = NULL;
 		rc = sequence(&steps);
 		budget(-1);
 		if (rc == 0)

@@ -10,7 +10,11 @@
 #include "source.h"
 #include "unit.h"
 
+#include "base/atomic.h"
+#include "base/clock.h"
 #include "dispatch/purse.h"
+#include "dispatch/source.h"
+#include "signal/attached.h"
 
 TestSuite(overhead, .timeout = WATCHDOG);
 
@@ -75,7 +79,7 @@ static double price_percent(void)
 {
 	uint64_t tick = contd__load(&contd__signals.kernel_ticks), notice = contd__load(&contd__signals.notice_ticks);
 
-	return (double)(tick > notice ? tick : notice) / contd__dispatch.ticks_per_ns / SECOND * 100;
+	return (double)(tick > notice ? tick : notice) / contd__clock.ticks_per_ns / SECOND * 100;
 }
 
 static const double percents[] = {0.5, 2, 10};
@@ -199,7 +203,7 @@ Test(overhead, handlers_that_run_something_cost_what_empty_ones_do)
 	must(contd_event_continue(1, es, tally_cb, &flood_tally, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), NULL));
 	complete_quietly(&e, 0);
 	contd__me->purse.balance = contd__purse_most();
-	contd__me->purse.at = contd__ticks() + contd__dispatch.second; /* nothing flows in meanwhile */
+	contd__me->purse.at = contd__ticks() + contd__clock.second; /* nothing flows in meanwhile */
 	before = (uint64_t)contd__me->purse.balance;
 	raise_ours();
 	compute_until(runs(&flood_tally));

@@ -5,7 +5,11 @@
  */
 #include <contd/executor.h>
 
+#include "base/atomic.h"
+#include "base/testpoint.h"
 #include "dispatch/carried.h"
+#include "dispatch/thread.h"
+#include "rcu/table.h"
 #include "unit.h"
 
 TestSuite(pickup, .timeout = WATCHDOG);

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "unit.h"
+#include "base/testpoint.h"
 
 TestSuite(poll_fd, .timeout = WATCHDOG);
 

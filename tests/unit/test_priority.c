@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* High before normal before low, in every kind of scan; and nothing starves. */
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/testpoint.h"
+#include "dispatch/react.h"
+#include "rcu/table.h"
 
 TestSuite(priority, .timeout = WATCHDOG);
 

@@ -2,19 +2,20 @@
 /* The purse's arithmetic (dispatch/purse.h) with made-up times: no clock, no thread. */
 #include "unit.h"
 
+#include "base/clock.h"
+#include "dispatch/limits.h"
 #include "dispatch/purse.h"
 
 TestSuite(purse, .timeout = WATCHDOG);
 
-#define D contd__dispatch
 #define HZ 3000000000ull /* clock ticks a second */
 
-/* As settle() in dispatcher.c derives them. */
+/* As settle() in life.c derives them. */
 static void budget(double percent)
 {
-	D.second = HZ;
-	D.purse_rate = (uint64_t)(percent / 100 * 0.9 * (1 << 20));
-	D.purse_most = (uint64_t)(percent / 100 * 0.1 * (double)HZ);
+	contd__clock.second = HZ;
+	contd__limits.purse_rate = (uint64_t)(percent / 100 * 0.9 * (1 << 20));
+	contd__limits.purse_most = (uint64_t)(percent / 100 * 0.1 * (double)HZ);
 }
 
 static const double percents[] = {0.1, 0.5, 2, 10, 50};
@@ -82,10 +83,10 @@ Test(purse, saves_one_tenth_of_a_second_and_no_more)
 			now = k ? INT64_MAX - 10 * HZ : now + 365 * 86400 * HZ;
 			for (burst = 0; contd__purse_pay_sig(&p, now, cost, cost); burst++)
 				cr_assert_lt(burst, 100000);
-			cr_assert_leq(burst * cost, D.purse_most);
-			cr_assert_geq((burst + 2) * cost, D.purse_most);
+			cr_assert_leq(burst * cost, contd__limits.purse_most);
+			cr_assert_geq((burst + 2) * cost, contd__limits.purse_most);
 			cr_assert_gt(p.enough_at, now);
-			cr_assert_leq(p.enough_at, now + (cost << 20) / D.purse_rate + 1);
+			cr_assert_leq(p.enough_at, now + (cost << 20) / contd__limits.purse_rate + 1);
 		}
 	}
 }
@@ -99,7 +100,7 @@ Test(purse, there_is_enough_when_it_says_so)
 			uint64_t now = 77;
 
 			budget(percents[i]);
-			if (cost > D.purse_most)
+			if (cost > contd__limits.purse_most)
 				continue;
 			contd__purse_open(&p, now);
 			for (unsigned k = 0; k < 1000; k++) {
@@ -120,7 +121,7 @@ Test(purse, more_than_can_be_saved_is_paid_off)
 	uint64_t now = 1, first = 0, paid = 0, cost;
 
 	budget(0.1);
-	cost = 3 * D.purse_most;
+	cost = 3 * contd__limits.purse_most;
 	contd__purse_open(&p, now);
 	for (unsigned i = 0; i < 100; i++) {
 		cr_assert_not(contd__purse_pay_sig(&p, now, cost, cost));
@@ -150,9 +151,9 @@ Test(purse, fills_however_often_it_is_looked_at)
 				now += step;
 				contd__purse_half_full_sig(&p, now);
 			}
-			want = (double)(now - 1) * (double)D.purse_rate / (1 << 20);
-			if (want > (double)D.purse_most)
-				want = (double)D.purse_most;
+			want = (double)(now - 1) * (double)contd__limits.purse_rate / (1 << 20);
+			if (want > (double)contd__limits.purse_most)
+				want = (double)contd__limits.purse_most;
 			/* A clock tick a look may be lost. */
 			cr_assert_geq((double)p.balance, want * (step < 100 ? 0.9 : 0.99) - 2,
 				      "%g %% by steps of %lu: %ld of %g", percents[i], step, (long)p.balance, want);
@@ -169,7 +170,7 @@ Test(purse, a_clock_that_goes_back_gives_nothing)
 
 	budget(2);
 	contd__purse_open(&p, now);
-	contd__purse_pay_sig(&p, now, D.purse_most + 1000000, 1000);
+	contd__purse_pay_sig(&p, now, contd__limits.purse_most + 1000000, 1000);
 	before = p.balance;
 	for (uint64_t back = 1; back < HZ; back *= 10) {
 		cr_assert_not(contd__purse_half_full_sig(&p, now - back), "%lu earlier", back);
@@ -203,9 +204,9 @@ Test(purse, half_full_is_half)
 	uint64_t half;
 
 	budget(2);
-	half = D.purse_most / 2;
+	half = contd__limits.purse_most / 2;
 	contd__purse_open(&p, 1);
-	contd__purse_pay_sig(&p, 1, D.purse_most - half, 1);
+	contd__purse_pay_sig(&p, 1, contd__limits.purse_most - half, 1);
 	cr_assert(contd__purse_half_full_sig(&p, 1));
 	contd__purse_pay_sig(&p, 1, 1, 1);
 	cr_assert_not(contd__purse_half_full_sig(&p, 1));

@@ -8,10 +8,22 @@
 #include <contd/executor.h>
 
 #include "source.h"
-#include "dispatch/executor.h"
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "dispatch/event.h"
+#include "rcu/table.h"
+#include "signal/attached.h"
+#include "task/executor.h"
 
 #include "dispatch/carried.h"
+#include "dispatch/limits.h"
+#include "dispatch/page.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "dispatch/word.h"
+#include "rcu/reader.h"
 
 #include <criterion/parameterized.h>
 
@@ -278,9 +290,9 @@ static void carried_part(void)
 		}
 		contd__taking_init(&taking, UINT32_MAX);
 		if (round % 2)
-			contd__self.take = &taking;
+			contd__self.carried.take = &taking;
 		contd__carried_done_sig(cs, EVENTS_TOGETHER);
-		contd__self.take = NULL;
+		contd__self.carried.take = NULL;
 		contd__taken_run(&taking, UINT32_MAX);
 		contd_poll(0);
 		for (unsigned i = 0; i < EVENTS_TOGETHER; i++) {
@@ -1310,7 +1322,7 @@ static void job_cancel(void *data)
 static void let_cancel(void)
 {
 	helper_start(&other, job_cancel, NULL);
-	while (contd__load_seq(&contd__dispatch.words_pending))
+	while (contd__load_seq(&contd__words.pending))
 		sched_yield();
 }
 
@@ -1562,7 +1574,7 @@ static void begin_long(enum contd_agent agent)
 
 	config.overhead_percent = 50; /* bells are not spent */
 	must(contd_init(&config));
-	contd__store(&contd__dispatch.tick_min, LONG_TICK_NS); /* more than a setting may say */
+	contd__store(&contd__limits.tick_min, LONG_TICK_NS); /* more than a setting may say */
 	g = group_new(0, 0);
 	g2 = group_new(CONTD_THREAD_ANY, 0);
 	begun_ns = now_ns();
@@ -1644,7 +1656,7 @@ Test(races, rung_thread_detaches)
 	listen_to_oneself();
 	source_continue(&source_a, &e1, tally_cb, &t1, g);
 	contd_compute_begin();
-	cr_assert_neq(contd__load(&contd__dispatch.page->armed.by.thread), 0);
+	cr_assert_neq(contd__load(&contd__page->armed.by.thread), 0);
 	hook_at("bell_taken", let_it_leave, 1);
 	helper_start(&other, job_finish_and_ring, NULL);
 	await(contd__load_acquire(&step));
@@ -1963,7 +1975,7 @@ static void job_complete_e2(void *data)
 /* For longer than this thread, or the other, is kept off a busy processor. */
 static void empty_the_purse(void)
 {
-	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__dispatch.second / 2);
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__clock.second / 2);
 }
 
 static void let_other_complete_another(void)

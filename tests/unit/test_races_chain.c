@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A continuation that waits for a group, and is cancelled while that group comes to its end. */
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/testpoint.h"
 
 TestSuite(races_chain, .timeout = WATCHDOG);
 

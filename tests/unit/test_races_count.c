@@ -4,6 +4,11 @@
  * word before that, tries its own. The loser must leave no trace in what is somebody else's by then.
  */
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/testpoint.h"
+#include "dispatch/complete.h"
+#include "dispatch/slot.h"
+#include "rcu/table.h"
 
 TestSuite(races_count, .timeout = WATCHDOG);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A poll-only group of async-signal-safe continuations is given back: from then on a handler may run them. */
 #include "unit.h"
+#include "dispatch/thread.h"
 
 TestSuite(races_destroy, .timeout = WATCHDOG);
 

@@ -4,6 +4,10 @@
  * tests/mpi/race_recheck.c has the one that there is.
  */
 #include "unit.h"
+#include "base/atomic.h"
+#include "dispatch/complete.h"
+#include "dispatch/slot.h"
+#include "rcu/table.h"
 
 TestSuite(races_looked, .timeout = WATCHDOG);
 

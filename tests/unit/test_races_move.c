@@ -5,7 +5,11 @@
  */
 #include <contd/executor.h>
 
-#include "dispatch/executor.h"
+#include "base/atomic.h"
+#include "base/testpoint.h"
+#include "dispatch/thread.h"
+#include "dispatch/wake.h"
+#include "rcu/table.h"
 #include "unit.h"
 
 TestSuite(races_move, .timeout = WATCHDOG);
@@ -252,7 +256,7 @@ static void begin_with_daemon(const char *name)
 	must(contd_group_set_executor(g, ex));
 	hook_at(name, stop_here);
 	make_ready(0, g);
-	contd__daemon_wake_sig(true);
+	contd__wake_daemon_sig(true);
 	await(contd__load_acquire(&reached));
 	cr_assert_eq(contd_poll(0), 1);
 	cr_assert_not_null(contd__load_acquire(&submitted));

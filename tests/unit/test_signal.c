@@ -2,6 +2,10 @@
 #include <sys/resource.h>
 
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "dispatch/thread.h"
+#include "signal/attached.h"
 
 TestSuite(signal, .timeout = WATCHDOG);
 
@@ -233,7 +237,7 @@ Test(signal, a_notification_that_was_swallowed_is_sent_again)
 		;
 	cr_assert_eq(runs(&t1), 0);
 	cr_assert_eq(stats_now().notifications, 0);
-	contd__store(&contd__me->signalled_at, contd__ticks() - contd__dispatch.second * 2);
+	contd__store(&contd__me->signalled_at, contd__ticks() - contd__clock.second * 2);
 	helper_do(&other, job_complete, &e2);
 	compute_until(runs(&t1) && runs(&t2));
 	helper_join(&other);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Statistics are exact once the threads are quiet. */
 #include "unit.h"
+#include "base/atomic.h"
 
 TestSuite(stats, .timeout = WATCHDOG);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
+#include "base/atomic.h"
+#include "rcu/table.h"
 
 TestSuite(table, .timeout = WATCHDOG);
 

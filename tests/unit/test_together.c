@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events that a source completes together; and one alone, whose continuation is taken and run without a ready bit. */
 #include "unit.h"
+#include "dispatch/event.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
 
 TestSuite(together, .timeout = WATCHDOG);
 
@@ -56,7 +59,7 @@ static void end(uint32_t n)
 	}
 	cr_assert_eq(contd_group_outstanding(g), 0);
 	cr_assert_eq(stats_now().run, n);
-	cr_assert_eq(contd__self.take, NULL);
+	cr_assert_eq(contd__self.carried.take, NULL);
 	must(contd_group_destroy(g));
 	cr_assert_eq(contd_fini(), 0);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One end too many, of a region or of a guard: it changes nothing, and is told of, once on stderr. */
 #include "unit.h"
+#include "base/error.h"
 
 TestSuite(unbalanced, .timeout = WATCHDOG);
 
@@ -49,7 +50,7 @@ Test(unbalanced, end_of_a_region)
 	helper_create(&other, false);
 	contd_compute_begin();
 	contd_compute_end();
-	contd__self.error = NULL;
+	contd__error_text = NULL;
 	stderr_kept();
 	errno = 12345;
 	contd_compute_end();
@@ -81,7 +82,7 @@ Test(unbalanced, end_of_a_guard)
 	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
 	must(contd_thread_attach(NULL));
 	helper_create(&other, false);
-	contd__self.error = NULL;
+	contd__error_text = NULL;
 	stderr_kept();
 	contd_guard_end();
 	contd_guard_end();
@@ -126,7 +127,7 @@ Test(unbalanced, in_a_callback)
 	must(contd_event_continue(1, es1, ends_too_much, &t1, plain, NULL));
 	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
 	must(contd_event_complete(&e1, 0));
-	contd__self.error = NULL;
+	contd__error_text = NULL;
 	cr_assert_geq(contd_poll(0), 1);
 	cr_assert_eq(runs(&t1), 1);
 	cr_assert_eq(runs(&t2), 1);

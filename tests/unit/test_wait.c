@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
+#include "base/atomic.h"
+#include "dispatch/wake.h"
 
 TestSuite(wait, .timeout = WATCHDOG);
 
@@ -90,7 +92,7 @@ Test(wait, several_waiters_all_return)
 	for (unsigned i = 0; i < N; i++)
 		pthread_join(thread[i], NULL);
 	cr_assert_eq(runs(&t), 1);
-	cr_assert_eq(contd__dispatch.sleepers, 0);
+	cr_assert_eq(contd__wake.sleepers, 0);
 	cr_assert_eq(contd_fini(), 0);
 }
 

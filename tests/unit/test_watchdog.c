@@ -4,6 +4,14 @@
 
 #include "source.h"
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "dispatch/late.h"
+#include "dispatch/limits.h"
+#include "dispatch/source.h"
+#include "dispatch/wake.h"
+#include "signal/handler.h"
 
 TestSuite(watchdog, .timeout = WATCHDOG);
 
@@ -194,7 +202,7 @@ static void source_is_late(enum contd__where where, const char *name)
 
 	begin(CONTD_AGENT_CALLER, BOUND_NS);
 	source_register(&source_a, where, false);
-	source_a.cost_ticks = (uint64_t)(LATE_NS * contd__dispatch.ticks_per_ns);
+	source_a.cost_ticks = (uint64_t)(LATE_NS * contd__clock.ticks_per_ns);
 	must(contd_thread_attach(NULL));
 	source_continue(&source_a, &e, quick_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_THREAD_ANY, 0));
 	source_finish(&source_a);
@@ -313,7 +321,7 @@ Test(watchdog, one_on_the_daemon_that_does_not_return)
 {
 	begin(CONTD_AGENT_TICK, BOUND_NS);
 	make_ready(running_callback, CONTD_THREAD_ANY);
-	contd__daemon_wake_sig(true);
+	contd__wake_daemon_sig(true);
 	await(reported());
 	is_report(0, "continuation", "daemon", running_callback, "running_callback");
 	cr_assert_eq(report[0].running, 1);
@@ -476,8 +484,8 @@ Test(watchdog, many_sites)
 	for (unsigned round = 0; round < 3; round++)
 		for (uintptr_t i = 1; i <= 400; i++)
 			cr_assert(contd__late_note_sig((const void *)(i * 16), LATE_SOURCE,
-						       contd__dispatch.late_ticks + i));
-	cr_assert_not(contd__late_note_sig((const void *)16, LATE_SOURCE, contd__dispatch.late_ticks));
+						       contd__limits.late_ticks + i));
+	cr_assert_not(contd__late_note_sig((const void *)16, LATE_SOURCE, contd__limits.late_ticks));
 	cr_assert_eq(contd_fini(), 0);
 	cr_assert_eq(reported(), LATE_SITES);
 	for (unsigned i = 0; i < LATE_SITES; i++) {

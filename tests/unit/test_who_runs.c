@@ -4,6 +4,12 @@
  * the attached thread does, and the agent. The letters are those of the document.
  */
 #include "source.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "signal/attached.h"
 
 TestSuite(who_runs, .timeout = WATCHDOG);
 
@@ -365,7 +371,7 @@ Test(who_runs, put_off)
 
 	begin(CONTD_AGENT_CALLER, 0);
 	put_off = stats_now().put_off;
-	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__dispatch.second / 50);
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__clock.second / 50);
 	contd_compute_begin();
 	helper_do(&other, complete, NULL);
 	compute_until(runs(&tally));
@@ -381,12 +387,12 @@ Test(who_runs, put_off_by_a_clock_that_goes_back)
 	uint64_t sent;
 
 	begin(CONTD_AGENT_CALLER, CONTD_ASYNC_SIGNAL_SAFE);
-	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__dispatch.second * 3600);
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__clock.second * 3600);
 	sent = now_ns();
 	helper_do(&other, complete, NULL);
 	compute_until(runs(&tally));
 	cr_assert_lt(now_ns() - sent, 10000000000ull);
-	cr_assert_leq(contd__load(&contd__me->purse.enough_at), contd__ticks() + contd__dispatch.second);
+	cr_assert_leq(contd__load(&contd__me->purse.enough_at), contd__ticks() + contd__clock.second);
 	end();
 }
 

@@ -46,7 +46,7 @@ Test(word, conditions)
 		cr_assert_eq(t[i].status, 0);
 	}
 	cr_assert_eq(contd_poll(0), 0);
-	cr_assert_eq(contd__dispatch.words_pending, 0);
+	cr_assert_eq(contd__words.pending, 0);
 	cr_assert_eq(contd_fini(), 0);
 }
 
@@ -162,8 +162,8 @@ Test(word, a_look_stays_inside_its_budget_among_empty_blocks)
 		must(contd_cancel(h[i]));
 	w[1] = 1;
 	contd__words_look_sig(MOST);
-	cr_assert_eq(contd__dispatch.words_pending, 1, "it has looked at %u blocks", BLOCKS);
-	for (looks = 1; contd__dispatch.words_pending; looks++)
+	cr_assert_eq(contd__words.pending, 1, "it has looked at %u blocks", BLOCKS);
+	for (looks = 1; contd__words.pending; looks++)
 		contd__words_look_sig(MOST);
 	cr_assert_leq(looks, BLOCKS / MOST + 2);
 	cr_assert_eq(contd_poll(0), 1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
+#include "base/atomic.h"
+#include "dispatch/thread.h"
+#include "signal/attached.h"
 
 void tally_cb(int status, void *data)
 {

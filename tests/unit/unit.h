@@ -19,11 +19,9 @@
 
 #include <contd/contd.h>
 
+#include "base/error.h"
 #include "dispatch/group.h"
-#include "rcu/atomic.h"
-#include "rcu/memory.h"
-#include "rcu/reader.h"
-#include "signal/signal.h"
+#include "signal/attached.h"
 
 /* A test that takes this long hangs. */
 #define WATCHDOG 120
@@ -46,7 +44,7 @@
 #define must_fail(call, code) \
 	do { \
 		int must_rc; \
-		contd__self.error = NULL; \
+		contd__error_text = NULL; \
 		must_rc = (call); \
 		cr_assert_eq(must_rc, -(code), "%s is %d instead of %d", #call, must_rc, -(code)); \
 		cr_assert_gt(strlen(contd_error_text()), 10, "%s fails without a text", #call); \

@@ -5,8 +5,8 @@
  * store-then-load kind (Dekker), where nothing weaker is enough, and on x86-64 nothing weaker is cheaper.
  * Every other access names its order.
  */
-#ifndef CONTD_RCU_ATOMIC_H
-#define CONTD_RCU_ATOMIC_H
+#ifndef CONTD_BASE_ATOMIC_H
+#define CONTD_BASE_ATOMIC_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,58 +39,6 @@ static inline uint32_t contd__add_by_turns(uint32_t *p, uint32_t n)
 }
 #else
 #define contd__add_by_turns(p, n) __atomic_fetch_add((p), (n), __ATOMIC_RELAXED)
-#endif
-
-/* A fast clock for histograms and budgets; contd__ticks_per_us() (dispatch/dispatcher.h) tells its unit. */
-#if defined(__x86_64__)
-static inline uint64_t contd__ticks(void)
-{
-	return __builtin_ia32_rdtsc();
-}
-#elif defined(__aarch64__)
-static inline uint64_t contd__ticks(void)
-{
-	uint64_t v;
-
-	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
-	return v;
-}
-#else
-#include <time.h>
-static inline uint64_t contd__ticks(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-#endif
-
-/* For a loop that looks without pause: leaves the core's other half its share, where there is one. */
-#if defined(__x86_64__)
-#define CONTD_RELAX() __builtin_ia32_pause()
-#elif defined(__aarch64__)
-#define CONTD_RELAX() __asm__ volatile("yield")
-#else
-#define CONTD_RELAX() ((void)0)
-#endif
-
-/* Marks a function that contd-mpi and its kin use; not for programs. */
-#define CONTD_INTERNAL_API __attribute__((visibility("default")))
-
-/*
- * Test points: after each side effect that a race could split, builds for tests call a hook there, from which a test
- * raises a signal or runs the other side of the race. Other builds contain nothing.
- */
-#ifdef CONTD_TESTPOINTS
-extern void (*contd__testpoint_hook)(const char *name);
-#define CONTD_TESTPOINT(name)                                  \
-	do {                                                   \
-		if (contd__load(&contd__testpoint_hook))       \
-			contd__load (&contd__testpoint_hook)(name); \
-	} while (0)
-#else
-#define CONTD_TESTPOINT(name) ((void)0)
 #endif
 
 #endif

@@ -11,17 +11,29 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
 #include "dispatch/carried.h"
-#include "dispatch/executor.h"
+#include "dispatch/classes.h"
+#include "dispatch/complete.h"
+#include "dispatch/group.h"
+#include "dispatch/group_set.h"
+#include "dispatch/live.h"
+#include "dispatch/outlet.h"
+#include "dispatch/run.h"
+#include "dispatch/scan.h"
+#include "dispatch/thread.h"
 #include "dispatch/wait.h"
-#include "rcu/memory.h"
-#include "rcu/reader.h"
+#include "dispatch/wake.h"
+#include "rcu/table.h"
+#include "task/executor.h"
 
-#define D contd__dispatch
-
-#define RUN_FEW 32u /* tasks of one priority, before continuations of it have their turn, and the other way round */
+#define RUN_FEW 32u   /* tasks of one priority, before continuations of it have their turn, and the other way round */
 #define SPIN_NS 20000 /* before a thread sleeps */
-#define FAIR 8u     /* every so often one of the lowest priority comes first */
+#define FAIR 8u       /* every so often one of the lowest priority comes first */
 #define LOCK_SPINS 100u
 #define LOCK_NAP_NS 50000
 
@@ -42,7 +54,7 @@ static bool any_tasks(const struct contd_executor *ex)
 
 static bool has_some(const struct contd_executor *ex, unsigned p)
 {
-	return has_tasks(ex, p) || contd__load_seq(&ex->root[p].top);
+	return has_tasks(ex, p) || contd__load_seq(&ex->outlet.root[p].top);
 }
 
 static bool has_work(const struct contd_executor *ex)
@@ -212,12 +224,14 @@ int contd_executor_create(const struct contd_executor_attr *attr, struct contd_e
 	*ex = (struct contd_executor){.pool = attr ? attr->pool : NULL, .flags = attr ? attr->flags : 0};
 	if (attr && attr->ops)
 		ex->ops = *attr->ops;
+	ex->outlet.ops = &contd__executor_outlet;
+	ex->outlet.push = ex->ops.submit != NULL;
 	for (unsigned p = 0; p < PRIORITIES; p++)
-		ex->root[p].executor = ex;
+		ex->outlet.root[p].outlet = &ex->outlet;
 	if (!barrier_everywhere())
 		ex->shared = SHARED; /* the kernel has none */
 	if (ex->flags & CONTD_EXECUTOR_MPI)
-		contd__add(&D.mpi_owners, 1);
+		contd__add(&contd__executors.mpi_owners, 1);
 	*executorp = ex;
 	return 0;
 }
@@ -232,7 +246,7 @@ int contd_executor_destroy(struct contd_executor *ex)
 		contd__thread_ensure();
 		contd__reap(true);
 	}
-	if (contd__load_seq(&ex->groups))
+	if (contd__load_seq(&ex->outlet.groups))
 		return contd__fail(
 			-EBUSY, "contd_executor_destroy: a group names it that is not given back, or has something "
 				"outstanding: contd_group_wait(), contd_group_destroy() or contd_group_set_executor()");
@@ -246,11 +260,38 @@ int contd_executor_destroy(struct contd_executor *ex)
 		return contd__fail(-EBUSY,
 				   "contd_executor_destroy: something is queued or runs: contd_executor_drain()");
 	if (ex->flags & CONTD_EXECUTOR_MPI)
-		contd__sub(&D.mpi_owners, 1);
+		contd__sub(&contd__executors.mpi_owners, 1);
 	if (contd__is_live())
 		contd__grace_over(); /* who has submitted the last task may still be telling of it */
 	free(ex);
 	return 0;
+}
+
+int contd_group_set_executor(struct contd_group *group, struct contd_executor *executor)
+{
+	struct contd__outlet *outlet = executor ? &executor->outlet : NULL;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!group)
+		return contd__fail(-EINVAL, "contd_group_set_executor: group must not be NULL");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_group_set_executor: not in a signal handler");
+	if (group->flags & (CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE) || group->max_poll >= 0)
+		return contd__fail(-EINVAL,
+				   "contd_group_set_executor: a group that is poll-only, async-signal-safe or has a "
+				   "max_poll says itself who runs its continuations");
+	contd__thread_ensure();
+	if (contd__group_outstanding_sig(group))
+		return contd__fail(
+			-EBUSY,
+			"contd_group_set_executor: something is outstanding; do it before the first registration");
+	if (group->outlet == outlet)
+		return 0;
+	rc = contd__group_set_outlet(group, outlet);
+	return rc ? contd__fail(rc, "contd_group_set_executor: 4096 groups of this kind exist; destroy some, or share")
+		  : 0;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- running --- */
@@ -272,7 +313,7 @@ void contd_work_run(struct contd_work *work)
 	contd__thread_ensure();
 	if ((uintptr_t)work & 1) {
 		struct contd__slot *s = (struct contd__slot *)((uintptr_t)work & ~(uintptr_t)1);
-		struct contd_executor *ex = s->group->executor;
+		struct contd_executor *ex = contd__executor_of(s->group->outlet);
 
 		contd__slot_run_here(s);
 		contd__executor_done_sig(ex);
@@ -317,21 +358,21 @@ static uint32_t run_held(struct contd_executor *ex, unsigned p, uint32_t most)
 	struct contd_task *task;
 
 	while (ran < few && !(ran && has_higher(ex, p)) && (task = task_take(ex, p)) != NULL) {
-		bool outer = contd__self.tells_later;
+		bool outer = contd__self.lent.tells_later;
 
-		contd__self.tells_later = task->cb == contd__load(&D.issues);
-		if (!contd__self.tells_later)
+		contd__self.lent.tells_later = task->cb == contd__load(&contd__executors.issues);
+		if (!contd__self.lent.tells_later)
 			contd__wake_untold_sig();
 		task_run(task);
-		contd__self.tells_later = outer;
+		contd__self.lent.tells_later = outer;
 		ran++;
 	}
 	contd__wake_untold_sig();
 	few = most - ran < RUN_FEW ? most - ran : RUN_FEW;
-	while (few && !(ran && has_higher(ex, p)) && contd__load_seq(&ex->root[p].top)) {
+	while (few && !(ran && has_higher(ex, p)) && contd__load_seq(&ex->outlet.root[p].top)) {
 		/* One by one where a higher priority may come in between. */
 		struct contd__budget budget = {.count = p == PRIORITIES - 1 ? few : 1};
-		uint32_t n = contd__scan_root_sig(&ex->root[p], &budget);
+		uint32_t n = contd__scan_root_sig(&ex->outlet.root[p], &budget);
 
 		if (!n)
 			break;
@@ -390,7 +431,7 @@ static void sleep_on(struct contd_executor *ex, int64_t ns)
 		sched_yield();
 		if (!nothing(ex))
 			return;
-	} while (contd__ticks() - since < (uint64_t)(SPIN_NS * D.ticks_per_ns));
+	} while (contd__ticks() - since < (uint64_t)(SPIN_NS * contd__clock.ticks_per_ns));
 	contd__add(&ex->sleepers, 1);
 	seen = contd__load_seq(&ex->wake);
 	CONTD_TESTPOINT("executor_sleeps");
@@ -442,7 +483,7 @@ static uint32_t lend(struct contd_executor *ex, uint32_t most, int64_t timeout_n
 
 int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_ns)
 {
-	struct contd_executor *outer = contd__self.executor;
+	struct contd__outlet *outer = contd__self.lent.executor;
 	uint32_t ran, owns;
 	bool owner;
 	int rc = check_pull(ex, "contd_executor_run: a pull executor is needed");
@@ -458,19 +499,20 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	contd__thread_ensure();
 	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	owns = ex->flags & CONTD_EXECUTOR_MPI;
-	if (owns && !contd__self.owns_mpi && contd__xchg(&D.mpi_owned, 1))
+	if (owns && !contd__self.lent.owns_mpi && contd__xchg(&contd__executors.mpi_owned, 1))
 		return contd__fail(-EBUSY,
 				   "contd_executor_run: another thread is lent to an executor with CONTD_EXECUTOR_MPI");
-	contd__self.owns_mpi += owns != 0;
+	contd__self.lent.owns_mpi += owns != 0;
 	contd__add(&ex->threads, 1);
-	contd__self.executor = ex;
+	contd__self.lent.executor = &ex->outlet;
 	owner = settle(ex);
 	ran = lend(ex, max ? max : UINT32_MAX, timeout_ns);
 	if (owner && timeout_ns != 0) /* else it will be back soon */
 		disown(ex);
-	contd__self.executor = outer;
-	if (owns && --contd__self.owns_mpi == 0)
-		contd__store_release(&D.mpi_owned, 0); /* with what it did in MPI; partner: the exchange */
+	contd__self.lent.executor = outer;
+	if (owns && --contd__self.lent.owns_mpi == 0)
+		contd__store_release(&contd__executors.mpi_owned,
+				     0); /* with what it did in MPI; partner: the exchange */
 	contd__sub(&ex->threads, 1);
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
@@ -486,9 +528,9 @@ static struct contd_work *take_some(struct contd_executor *ex, unsigned p)
 	contd__executor_hold_sig(ex, 1);
 	if ((task = task_take(ex, p)) != NULL)
 		return (struct contd_work *)task; /* contd_work_run() lets go */
-	contd__self.collect = &slot; /* which is held, too */
-	contd__scan_root_sig(&ex->root[p], &budget);
-	contd__self.collect = NULL;
+	contd__self.lent.collect = &slot;         /* which is held, too */
+	contd__scan_root_sig(&ex->outlet.root[p], &budget);
+	contd__self.lent.collect = NULL;
 	contd__executor_done_sig(ex);
 	return slot ? contd__work_of_slot(slot) : NULL;
 }
@@ -548,7 +590,7 @@ static bool others_work(const void *executor)
 
 int contd_executor_drain(struct contd_executor *ex)
 {
-	struct contd_executor *outer = contd__self.executor;
+	struct contd__outlet *outer = contd__self.lent.executor;
 	struct contd__idling idling = {0};
 	int rc = contd__check_live();
 
@@ -558,14 +600,14 @@ int contd_executor_drain(struct contd_executor *ex)
 		return contd__fail(-EINVAL, "contd_executor_drain: executor must not be NULL");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_executor_drain: not in a signal handler");
-	if (contd__self.context == CONTEXT_DAEMON || outer == ex)
+	if (contd__self.context == CONTEXT_DAEMON || outer == &ex->outlet)
 		return contd__fail(-EDEADLK,
 				   "contd_executor_drain: in the executor's own work it would wait for itself");
 	contd__thread_ensure();
-	contd__add(&D.drainers, 1);
+	contd__add(&contd__executors.drainers, 1);
 	if (ex->ops.drain)
 		ex->ops.drain(ex->pool);
-	contd__self.executor = ex; /* which lets what it runs wait for more of it */
+	contd__self.lent.executor = &ex->outlet; /* which lets what it runs wait for more of it */
 	if (!ex->ops.submit && !ex->ops.drain)
 		settle(ex);
 	contd__idle_over(&idling);
@@ -579,8 +621,8 @@ int contd_executor_drain(struct contd_executor *ex)
 		else
 			contd__idle(&idling, others_work, ex, -1);
 	}
-	contd__self.executor = outer;
-	contd__sub(&D.drainers, 1);
+	contd__self.lent.executor = outer;
+	contd__sub(&contd__executors.drainers, 1);
 	return 0;
 }
 
@@ -616,7 +658,7 @@ int contd_executor_describe(struct contd_executor *ex, char *text, size_t bytes)
 		snprintf(own, sizeof(own), "a pool that does not describe itself");
 	else
 		snprintf(own, sizeof(own), "%u threads lent", contd__load(&ex->threads));
-	length = snprintf(text, bytes, "%s, %u in hand", own,
-			  IN_HAND_NOW(contd__load(&ex->in_hand)) + count_queued(ex));
+	length =
+		snprintf(text, bytes, "%s, %u in hand", own, IN_HAND_NOW(contd__load(&ex->in_hand)) + count_queued(ex));
 	return length;
 }

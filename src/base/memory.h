@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory for ordinary threads. Builds for tests can make any one request fail (out-of-memory ladders). */
-#ifndef CONTD_RCU_MEMORY_H
-#define CONTD_RCU_MEMORY_H
+#ifndef CONTD_BASE_MEMORY_H
+#define CONTD_BASE_MEMORY_H
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "rcu/atomic.h"
+#include "base/atomic.h"
 
 #ifdef CONTD_TESTPOINTS
 /* Requests that still succeed; negative: all do. */
@@ -39,8 +39,9 @@ static inline void *contd__memalign(size_t align, size_t bytes)
 
 static inline void *contd__map(size_t bytes)
 {
-	void *p = contd__alloc_refused() ? MAP_FAILED
-					 : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = contd__alloc_refused()
+			  ? MAP_FAILED
+			  : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }

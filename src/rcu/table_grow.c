@@ -6,7 +6,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "rcu/memory.h"
+#include "base/atomic.h"
+#include "base/memory.h"
+#include "base/testpoint.h"
 #include "rcu/table.h"
 
 /* One for all tables: growing is rare, and a mutex in each would make small groups larger. */

@@ -5,9 +5,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "dispatch/executor.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/testpoint.h"
+#include "dispatch/complete.h"
+#include "dispatch/group.h"
+#include "dispatch/live.h"
+#include "dispatch/outlet.h"
+#include "dispatch/thread.h"
+#include "dispatch/wake.h"
+#include "rcu/table.h"
+#include "task/executor.h"
 
-#define D contd__dispatch
+struct contd__executors contd__executors;
 
 #define REST_NS 1000000 /* after a refusal the daemon waits that long */
 
@@ -32,45 +43,46 @@ static void wake_later(struct contd_executor *ex, uint32_t n)
 {
 	struct contd__self *self = &contd__self;
 
-	if (self->telling) {
+	if (self->lent.telling) {
 		wake(ex, n);
 		return;
 	}
-	if (self->untold != ex)
+	if (self->lent.untold != &ex->outlet)
 		contd__wake_untold_sig();
-	self->telling = true;
+	self->lent.telling = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (self->untold && self->untold != ex) {
+	if (self->lent.untold && self->lent.untold != &ex->outlet) {
 		wake(ex, n); /* a handler has put off another one since */
 	} else {
-		if (!self->untold)
+		if (!self->lent.untold)
 			contd__executor_hold_sig(ex, 1);
 		CONTD_TESTPOINT("tell_held");
 		/* More than INT32_MAX futex(2) takes for one. */
-		self->untold_threads = n < INT32_MAX - self->untold_threads ? self->untold_threads + n : INT32_MAX;
-		self->untold = ex;
+		self->lent.untold_threads =
+			n < INT32_MAX - self->lent.untold_threads ? self->lent.untold_threads + n : INT32_MAX;
+		self->lent.untold = &ex->outlet;
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	self->telling = false;
+	self->lent.telling = false;
 }
 
-void contd__wake_all_untold_sig(void)
+static void wake_all_untold(void)
 {
 	struct contd__self *self = &contd__self;
 	struct contd_executor *ex;
 	uint32_t n;
 
-	if (self->telling)
+	if (self->lent.telling)
 		return; /* what this handler has interrupted wakes them */
-	self->telling = true;
+	self->lent.telling = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	ex = self->untold;
-	n = self->untold_threads;
+	ex = contd__executor_of(self->lent.untold);
+	n = self->lent.untold_threads;
 	CONTD_TESTPOINT("tells_now");
-	self->untold = NULL;
-	self->untold_threads = 0;
+	self->lent.untold = NULL;
+	self->lent.untold_threads = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	self->telling = false;
+	self->lent.telling = false;
 	if (!ex)
 		return; /* a handler has woken them */
 	wake(ex, n);
@@ -82,61 +94,53 @@ void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
 	if (ex->ops.notify && !contd__load_seq(&ex->notified) && !contd__xchg(&ex->notified, 1))
 		ex->ops.notify(ex->pool);
 	/* Who drains runs it, where nobody else is lent. Dekker: made ready, then looked for; others_work() comes last. */
-	if (ex->flags & CONTD_EXECUTOR_PROGRESS || contd__load_seq(&D.drainers))
+	if (ex->flags & CONTD_EXECUTOR_PROGRESS || contd__load_seq(&contd__executors.drainers))
 		contd__wake_sleepers_sig();
 	if (ex->flags & CONTD_EXECUTOR_PROGRESS)
 		return;
 	if (!contd__load_seq(&ex->sleepers))
 		return;
 	/* A callback that runs in a brief task may wait for what it hands over. */
-	if ((contd__self.take || (contd__self.tells_later && !contd__self.frame)) &&
+	if ((contd__self.carried.take || (contd__self.lent.tells_later && !contd__self.frame)) &&
 	    contd__self.context == CONTEXT_THREAD)
 		wake_later(ex, n);
 	else
 		wake(ex, n);
 }
 
-bool contd__executor_rests_sig(const struct contd_group *g)
+static bool rests(const struct contd__outlet *o)
 {
-	const struct contd_executor *ex;
-	uint64_t till;
-	bool reader;
+	uint64_t till = contd__load(&((const struct contd_executor *)o)->rests_till);
 
-	if (__builtin_expect(!(contd__load(&g->flags) & GROUP_PUSH), 1) || contd__self.context != CONTEXT_DAEMON)
-		return false;
-	CONTD_TESTPOINT("executor_rests");
-	reader = contd__enter_sig();
-	ex = contd__load(&g->executor);
-	CONTD_TESTPOINT("executor_read");
-	till = ex ? contd__load(&ex->rests_till) : 0; /* or it has been taken from the group since */
-	contd__leave_sig(reader);
 	/* Later than that it is over, and earlier than it began the clock has gone back: both are far away, unsigned. */
-	return till && till - contd__ticks() <= (uint64_t)(REST_NS * D.ticks_per_ns);
+	return till && till - contd__ticks() <= (uint64_t)(REST_NS * contd__clock.ticks_per_ns);
 }
 
 /* Nobody else can touch it but who withdraws it. */
 static int ready_again(struct contd_group *g, struct contd__slot *s)
 {
-	contd__store(&g->executor->rests_till, contd__ticks() + (uint64_t)(REST_NS * D.ticks_per_ns));
+	contd__store(&contd__executor_of(g->outlet)->rests_till,
+		     contd__ticks() + (uint64_t)(REST_NS * contd__clock.ticks_per_ns));
 	/* Release: as contd__slot_publish_sig. */
 	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
 	contd__slot_mark_sig(g, s);
 	return -1;
 }
 
-int contd__executor_takes_sig(struct contd_group *g, struct contd__slot *s)
+static int takes(struct contd_group *g, struct contd__slot *s)
 {
-	struct contd_executor *ex = g->executor;
+	struct contd_executor *ex = contd__executor_of(g->outlet);
 	int rc;
 
 	if (g->flags & GROUP_PULL) {
-		if (!contd__self.collect)
+		if (!contd__self.lent.collect)
 			return 0;
 		contd__executor_hold_sig(ex, 1);
-		*contd__self.collect = s;
+		*contd__self.lent.collect = s;
 		return 1;
 	}
-	contd__executor_hold_sig(ex, 2); /* one for this call: who waits for the work may destroy the pool when it is over */
+	contd__executor_hold_sig(
+		ex, 2); /* one for this call: who waits for the work may destroy the pool when it is over */
 	rc = ex->ops.submit(ex->pool, contd__work_of_slot(s), g->priority);
 	contd__executor_done_sig(ex);
 	if (rc == 0)
@@ -148,9 +152,16 @@ int contd__executor_takes_sig(struct contd_group *g, struct contd__slot *s)
 void contd__executor_done_sig(struct contd_executor *ex)
 {
 	/* Dekker with contd_executor_drain(): counted down, then looked. */
-	if (IN_HAND_NOW(contd__sub(&ex->in_hand, 1)) == 1 && contd__load_seq(&D.drainers))
+	if (IN_HAND_NOW(contd__sub(&ex->in_hand, 1)) == 1 && contd__load_seq(&contd__executors.drainers))
 		contd__wake_sleepers_sig();
 }
+
+static void tell(struct contd__outlet *o, uint32_t n)
+{
+	contd__executor_tell_sig(contd__executor_of(o), n);
+}
+
+const struct contd__outlet_ops contd__executor_outlet = {tell, takes, rests, wake_all_untold};
 
 /* ---------------------------------------------------------------------------------------------------------- tasks --- */
 

@@ -7,8 +7,8 @@
  *
  *  operation                   thread  handler                in a callback  progress
  *  contd__executor_tell_sig      yes     yes                    yes          wait-free, but for notify()
- *  contd__executor_takes_sig     yes     in a region only       yes          what submit() does
- *  contd__executor_rests_sig     yes     yes                    yes          wait-free
+ *  contd__executor_outlet.takes  yes     in a region only       yes          what submit() does
+ *                        .rests  yes     yes                    yes          wait-free
  *  contd_task_submit             yes     pull executors         yes          lock-free, but for notify(); push: what submit() does
  *  contd_executor_run, _take     yes     no                     yes          blocking
  *
@@ -19,51 +19,71 @@
  * thread sees to it that it is the owner or that the list is shared before it looks for work, and so before it sleeps.
  *
  * A group's executor changes only if nothing of the group is outstanding. Who has a continuation of it (claimed, taken, or about to
- * count its last event) reads g->executor as often as it likes. All others (scans, which have a pin, and completers that have counted)
+ * count its last event) reads g->outlet as often as it likes. All others (scans, which have a pin, and completers that have counted)
  * read it once, between contd__enter_sig() and contd__leave_sig(), find the one before, the one after or NULL, and use it no longer than
  * that: contd_executor_destroy() waits for a grace period when the last group has left.
  *
  * Who sleeps for work: arm (count as a sleeper), look again, sleep. Who makes something ready marks it first and then looks for
  * sleepers. The same with `notified`, which is cleared before a look.
  */
-#ifndef CONTD_DISPATCH_EXECUTOR_H
-#define CONTD_DISPATCH_EXECUTOR_H
+#ifndef CONTD_TASK_EXECUTOR_H
+#define CONTD_TASK_EXECUTOR_H
 
 #include <pthread.h>
 
 #include <contd/executor.h>
 
+#include "base/api.h"
+#include "base/atomic.h"
+#include "dispatch/classes.h"
 #include "dispatch/group.h"
+#include "dispatch/outlet.h"
+#include "dispatch/thread.h"
+#include "rcu/table.h"
 
 struct contd_executor {
+	struct contd__outlet outlet; /* first */
 	struct contd_executor_ops ops;
 	void *pool;
 	uint32_t flags;
 	uint32_t stopped;
 	/* Read by who makes something ready. */
-	uint32_t sleepers __attribute__((aligned(64))); /* its threads without CONTD_EXECUTOR_PROGRESS that sleep, or are about to */
-	uint32_t wake;      /* their futex word */
-	uint32_t notified;  /* notify() was called, and nobody has looked since */
-	uint64_t rests_till; /* push: the daemon offers it nothing before that; in clock ticks */
+	uint32_t sleepers __attribute__((
+		aligned(64))); /* its threads without CONTD_EXECUTOR_PROGRESS that sleep, or are about to */
+	uint32_t wake;         /* their futex word */
+	uint32_t notified;     /* notify() was called, and nobody has looked since */
+	uint64_t rests_till;   /* push: the daemon offers it nothing before that; in clock ticks */
 	struct contd_task *task[PRIORITIES]; /* submitted, newest first */
 	/*
 	 * Low half: what was submitted to a pool, or taken, and is not over; and sweeps of lent threads that are under way, not what
 	 * waits for them in task[], first[] and root[]. High half: how often that has begun.
 	 */
 	uint64_t in_hand __attribute__((aligned(64)));
-	uint32_t groups;    /* that name it */
-	uint32_t threads;   /* that are lent */
+	uint32_t threads; /* that are lent */
 	/* Its threads'. */
 	uint32_t turn;
-	uint32_t inside;    /* the owner is, for a few instructions */
-	uint32_t shared;    /* enum: OWNED, SHARING, SHARED */
+	uint32_t inside; /* the owner is, for a few instructions */
+	uint32_t shared; /* enum: OWNED, SHARING, SHARED */
 	const struct contd__self *owner;
 	uint32_t locked;
 	struct contd_task *first[PRIORITIES], *last[PRIORITIES]; /* tasks in order, older than those of task[] */
-	struct contd__root root[PRIORITIES];
 };
 
+static inline struct contd_executor *contd__executor_of(struct contd__outlet *o)
+{
+	return (struct contd_executor *)o;
+}
+
 enum { OWNED, SHARING, SHARED };
+
+/* Of all executors. */
+struct contd__executors {
+	contd_callback *issues; /* of tasks that call MPI to start something: contd_mpi_op_run()'s */
+	uint32_t mpi_owners;    /* executors with CONTD_EXECUTOR_MPI, */
+	uint32_t mpi_owned;     /* to one of which a thread is lent */
+	uint32_t drainers;      /* threads in contd_executor_drain() */
+};
+CONTD_INTERNAL_API extern struct contd__executors contd__executors;
 
 /* The first list is this thread's until it says that it is outside. false: it is not. Not in handlers outside regions. */
 static inline bool contd__executor_inside_sig(struct contd_executor *ex)
@@ -87,25 +107,11 @@ static inline void contd__executor_outside_sig(struct contd_executor *ex)
 #define IN_HAND_ONE (1ull << 32 | 1)
 #define IN_HAND_NOW(w) ((uint32_t)(w))
 
-/* n more are ready, of a pull executor. */
+/* What groups call. */
+extern const struct contd__outlet_ops contd__executor_outlet;
+
+/* n more are ready, of a pull executor: tasks, or continuations. Any context. */
 void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n);
-
-/* Its threads that were to be woken later: now. Also before a callback that runs in the call which registers it. */
-CONTD_INTERNAL_API void contd__wake_all_untold_sig(void);
-static inline void contd__wake_untold_sig(void)
-{
-	if (__builtin_expect(contd__self.untold != NULL, 0))
-		contd__wake_all_untold_sig();
-}
-
-/*
- * A continuation that has just been made RUNNING, of a group with an executor: 1: the executor has it; 0: it runs here; -1: it is
- * ready again, and nobody is to look at its group for a while.
- */
-int contd__executor_takes_sig(struct contd_group *g, struct contd__slot *s);
-
-/* It wants nothing from the daemon just now. */
-bool contd__executor_rests_sig(const struct contd_group *g);
 
 /*
  * Submit a task for which the group is outstanding (or NULL) until it has run. 0 or what submit() returns. Handlers: pull
@@ -121,9 +127,6 @@ static inline void contd__executor_hold_sig(struct contd_executor *ex, uint32_t 
 
 /* One less; it may be gone afterwards. */
 void contd__executor_done_sig(struct contd_executor *ex);
-
-/* dispatch/group.c: nobody uses any more what was unlinked before. Ordinary threads; blocks. */
-void contd__grace_over(void);
 
 /* Names of what a work pointer is: bit 0 is set where it is a slot's. */
 static inline struct contd_work *contd__work_of_slot(struct contd__slot *s)

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Time: a fast clock for histograms and budgets, in ticks of the processor's, and CLOCK_MONOTONIC.
+ *
+ *  operation         thread  handler  progress
+ *  contd__ticks        yes     yes    wait-free
+ *  contd__now_ns       yes     yes    wait-free
+ *  contd__clock_start  yes     no     takes half a millisecond
+ */
+#ifndef CONTD_BASE_CLOCK_H
+#define CONTD_BASE_CLOCK_H
+
+#include <stdint.h>
+
+#include "base/api.h"
+
+#if defined(__x86_64__)
+static inline uint64_t contd__ticks(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+#elif defined(__aarch64__)
+static inline uint64_t contd__ticks(void)
+{
+	uint64_t v;
+
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
+	return v;
+}
+#else
+#include <time.h>
+static inline uint64_t contd__ticks(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+#endif
+
+/* For a loop that looks without pause: leaves the core's other half its share, where there is one. */
+#if defined(__x86_64__)
+#define CONTD_RELAX() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define CONTD_RELAX() __asm__ volatile("yield")
+#else
+#define CONTD_RELAX() ((void)0)
+#endif
+
+/* How fast the clock of contd__ticks() is. Written by contd__clock_start() alone. */
+struct contd__clock {
+	double ticks_per_ns;
+	uint64_t second; /* in clock ticks */
+};
+CONTD_INTERNAL_API extern struct contd__clock contd__clock;
+
+/* Measures it. contd_init(). */
+void contd__clock_start(void);
+
+/* CLOCK_MONOTONIC. */
+CONTD_INTERNAL_API int64_t contd__now_ns(void);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <pthread.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/testpoint.h"
+#include "dispatch/chain.h"
+#include "dispatch/complete.h"
+#include "dispatch/group.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/live.h"
+#include "dispatch/run.h"
+#include "dispatch/slot.h"
+#include "dispatch/thread.h"
+#include "rcu/table.h"
+
+static pthread_mutex_t chain_lock = PTHREAD_MUTEX_INITIALIZER; /* group-waits-for-group edges, against cycles */
+
+/* Would g, waiting for `awaited`, close a cycle? Follow who waits for g. */
+static bool closes_cycle_locked(const struct contd_group *awaited, const struct contd_group *g)
+{
+	bool cycle = false;
+	bool reader = contd__enter_sig(); /* keeps the groups of slots that fire meanwhile */
+
+	while (g && !(cycle = g == awaited)) {
+		const struct contd__slot *s = contd__word_slot(contd__load_acquire(&g->waiter));
+
+		g = s ? s->group : NULL;
+	}
+	contd__leave_sig(reader);
+	return cycle;
+}
+
+int contd__group_await(struct contd_group *awaited, struct contd__slot *s)
+{
+	uint64_t none = 0, me = contd__slot_word(s, SLOT_GENERATION(contd__load(&s->state)));
+	int rc = 0;
+
+	pthread_mutex_lock(&chain_lock);
+	if (closes_cycle_locked(awaited, s->group))
+		rc = contd__fail(-ELOOP, "the group would wait for itself");
+	else if (!contd__cas(&awaited->waiter, &none, me))
+		rc = contd__fail(-EBUSY, "the group has a continuation already: one at a time");
+	pthread_mutex_unlock(&chain_lock);
+	CONTD_TESTPOINT("chain_waiting");
+	/* Complete already, or since: then nobody else may come to fire it. */
+	if (!rc && contd__group_outstanding_sig(awaited) == 0 && contd__cas(&awaited->waiter, &me, 0))
+		rc = 1;
+	return rc;
+}
+
+uint32_t contd__group_await_end(struct contd_group *awaited, struct contd__slot *s)
+{
+	uint64_t me = contd__slot_word(s, SLOT_GENERATION(contd__load(&s->state)));
+
+	return contd__cas(&awaited->waiter, &me, 0);
+}
+
+int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *data, struct contd_group *group,
+			 struct contd_handle *handlep)
+{
+	struct contd__slot *s;
+	uint32_t generation;
+	bool deferring;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!awaited || !cb || !group)
+		return contd__fail(-EINVAL, "contd_group_continue: groups and callback must not be NULL");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_group_continue: not in a signal handler");
+	s = contd__slot_get(group, &rc);
+	if (!s)
+		return rc;
+	s->invoke = contd__invoke_user_sig;
+	s->cb.user = cb;
+	s->data = data;
+	contd__store(&s->out.status, 0);
+	s->source = (uintptr_t)awaited | KIND_GROUP;
+	generation = contd__slot_publish_sig(s, 2); /* one for the group, one for this call */
+	rc = contd__group_await(awaited, s);
+	if (rc < 0) {
+		CONTD_COUNT(registered, -1);
+		/* Its group and this call, and one for withdrawing, where nobody has cancelled it meanwhile. */
+		contd__slot_event_done_sig(s, generation, 2 + (contd__slot_withdraw_sig(s, generation) > 0));
+		return rc;
+	}
+	if (handlep)
+		*handlep = (struct contd_handle){s, generation};
+	deferring = contd__defer_begin_sig(group->flags);
+	if (contd__may_run_inline(group))
+		contd__slot_run_inline(s, generation, 1 + (uint32_t)rc);
+	else
+		contd__slot_event_done_sig(s, generation, 1 + (uint32_t)rc);
+	contd__defer_end_sig(deferring);
+	return 0;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. */
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "dispatch/complete.h"
+#include "dispatch/group.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/outlet.h"
+#include "dispatch/slot.h"
+#include "dispatch/wake.h"
+#include "rcu/table.h"
+
+/* ---------------------------------------------------------------------------------------------------- telling of it --- */
+
+void contd__tell_executor_rcu(const struct contd_group *g, uint32_t n)
+{
+	struct contd__outlet *o = contd__load(&g->outlet);
+
+	if (o) /* or else somebody has run it, and the group has been given to nobody since */
+		o->ops->tell(o, n);
+}
+
+void contd__announce_rcu(const struct contd_group *g)
+{
+	uint32_t flags = contd__load_seq(&g->flags);
+
+	if (flags & GROUP_PULL) {
+		contd__tell_executor_rcu(g, 1);
+		return;
+	}
+	contd__wake_for_ready_sig(flags);
+	contd__kick_sig(contd__whom_sig(flags));
+}
+
+/* ------------------------------------------------------------------------------------------------------ counting --- */
+
+/*
+ * When it became ready. The caller has made it READY and not set its bit yet: until then the slot is the caller's. Before the exchange
+ * it is not: another thread may make that one, and by now the slot may be free, and its link name the next free one.
+ */
+static void became_ready(struct contd__slot *s)
+{
+	contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
+}
+
+/*
+ * Count n events; the last ones take the slot from PENDING to `last`: then 1. A cancelled slot stays nobody else's until
+ * all of its events are counted, so that no completer ever meets another continuation in it; the last one frees it.
+ */
+static int count_events(struct contd__slot *s, uint32_t generation, uint32_t n, enum contd__slot_state last)
+{
+	/* Acquire: pairs with the release in contd__slot_publish_sig. */
+	uint64_t w = contd__load_acquire(&s->state), to;
+	enum contd__slot_state st;
+	bool all;
+
+	do {
+		st = SLOT_STATE(w);
+		if (((SLOT_GENERATION(w) ^ generation) & GENERATION_MASK) != 0 ||
+		    (st != SLOT_PENDING && st != SLOT_CANCELLED))
+			return 0;
+		all = SLOT_REMAINING(w) == n;
+		to = SLOT_WORD(SLOT_GENERATION(w), SLOT_REMAINING(w) - n, all && st == SLOT_PENDING ? last : st);
+		CONTD_TESTPOINT("count_before_exchange");
+	} while (!contd__cas(&s->state, &w, to));
+	if (all && st == SLOT_CANCELLED)
+		contd__slot_finish_sig(s->group, s);
+	else if (all && last == SLOT_READY)
+		became_ready(s);
+	return all && st == SLOT_PENDING;
+}
+
+/*
+ * s was READY and is CANCELLED: whoever clears its bit frees it. Left to a scan, it would be outstanding until somebody comes
+ * who may run the group's continuations. So the canceller tries to clear the bit. If there is none, either a scan was faster
+ * and frees the slot, or the bit is not set yet: then whoever sets it calls this. Dekker: the state is CANCELLED, then the bit
+ * is cleared; the bit is set, then the state is looked at.
+ */
+void contd__slot_withdrawn_rcu(struct contd_group *g, struct contd__slot *s)
+{
+	while (contd__table_unmark_sig(&g->table, s->index)) {
+		CONTD_TESTPOINT("cancel_unmarked");
+		/* Nobody else can take it, or free it, while its bit is here. */
+		if (SLOT_STATE(contd__load_seq(&s->state)) == SLOT_CANCELLED) {
+			contd__slot_finish_sig(g, s);
+			return;
+		}
+		/* A scan was faster, and the bit is that of the slot's next continuation, which may be cancelled by now, too. */
+		contd__table_mark_sig(&g->table, s->index);
+		contd__announce_rcu(g);
+		if (SLOT_STATE(contd__load_seq(&s->state)) != SLOT_CANCELLED)
+			return;
+	}
+}
+
+void contd__slot_mark_sig(struct contd_group *g, struct contd__slot *s)
+{
+	contd__table_mark_sig(&g->table, s->index);
+	/* After the mark; partner: contd__slot_withdraw_sig(). */
+	if (__builtin_expect(SLOT_STATE(contd__load_seq(&s->state)) == SLOT_CANCELLED, 0))
+		contd__slot_withdrawn_rcu(g, s);
+}
+
+int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint32_t n)
+{
+	struct contd_group *g = s->group;
+	int ready = count_events(s, generation, n, SLOT_READY);
+
+	CONTD_TESTPOINT("complete_ready");
+	if (ready) {
+		contd__slot_mark_sig(g, s);
+		CONTD_TESTPOINT("complete_marked");
+		contd__announce_rcu(g);
+	}
+	return ready;
+}
+
+int contd__slot_event_done_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
+{
+	bool reader = contd__enter_sig();
+	int ready = contd__slot_event_done_rcu(s, generation, n);
+
+	contd__leave_sig(reader);
+	return ready;
+}
+
+int contd__slot_take_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
+{
+	return count_events(s, generation, n, SLOT_RUNNING);
+}
+
+uint32_t contd__word_holds_sig(struct contd__slot *s, uint32_t generation)
+{
+	bool reader = contd__enter_sig();
+	uint32_t kicks = 0;
+
+	if (count_events(s, generation, 1, SLOT_READY)) {
+		struct contd_group *g = s->group;
+		uint32_t flags;
+
+		contd__slot_mark_sig(g, s);
+		/* After it was counted, as in contd__announce_rcu(). */
+		flags = contd__load_seq(&g->flags);
+		if (flags & GROUP_PULL)
+			contd__tell_executor_rcu(g, 1);
+		else
+			contd__wake_for_ready_sig(flags);
+		kicks = contd__whom_sig(flags);
+	}
+	contd__leave_sig(reader);
+	return kicks;
+}
+
+/* -------------------------------------------------------------------------------------------------- several at once --- */
+
+static void mark_all(struct contd__marks *m)
+{
+	uint32_t f;
+
+	contd__table_mark_leaf_sig(&m->group->table, m->leaf << 6, m->bits);
+	CONTD_TESTPOINT("complete_leaf_marked");
+	/* As in contd__slot_mark_sig(). */
+	for (uint64_t bits = m->bits; bits; bits &= bits - 1) {
+		uint32_t index = m->leaf << 6 | (uint32_t)__builtin_ctzll(bits);
+		struct contd__slot *s = contd__table_slot(&m->group->table, index);
+
+		if (__builtin_expect(SLOT_STATE(contd__load_seq(&s->state)) == SLOT_CANCELLED, 0))
+			contd__slot_withdrawn_rcu(m->group, s);
+	}
+	/* After they were counted, as in contd_event_complete(). */
+	f = contd__load_seq(&m->group->flags);
+	if (f & GROUP_PULL) {
+		contd__tell_executor_rcu(m->group, m->bits & (m->bits - 1) ? INT32_MAX : 1);
+		return;
+	}
+	m->announce = true;
+	m->kicks |= contd__whom_sig(f);
+	if (!(f & CONTD_POLL_ONLY))
+		m->flags = (m->flags & ~CONTD_POLL_ONLY) | f;
+}
+
+void contd__marks_add_rcu(struct contd__marks *m, struct contd__slot *s)
+{
+	if (s->group != m->group || s->index >> 6 != m->leaf) {
+		if (m->group)
+			mark_all(m);
+		m->group = s->group;
+		m->leaf = s->index >> 6;
+		m->bits = 0;
+	}
+	m->bits |= 1ull << (s->index & 63);
+}
+
+void contd__marks_end_rcu(struct contd__marks *m)
+{
+	if (m->group)
+		mark_all(m);
+	if (m->announce)
+		contd__wake_for_ready_sig(m->flags);
+	contd__kick_sig(m->kicks);
+}
+
+void contd__words_done_rcu(const uint64_t word[], uint32_t n)
+{
+	struct contd__marks m = CONTD__MARKS_INIT;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__slot *s = contd__word_slot(word[i]);
+
+		if (!count_events(s, contd__word_generation(word[i]), 1, SLOT_READY))
+			continue;
+		CONTD_TESTPOINT("complete_counted");
+		contd__marks_add_rcu(&m, s);
+	}
+	contd__marks_end_rcu(&m);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the end --- */
+
+/* Whoever reacts looks at the count again: by now it may have gone up. */
+void contd__group_idle_sig(struct contd_group *g)
+{
+	uint64_t waiter;
+
+	if (g->idle)
+		g->idle(g);
+	/* Who waits is read before the count: one that has been registered since, with the count up again, waits for the next
+	 * time that it comes to 0. */
+	waiter = contd__load_seq(&g->waiter);
+	if (waiter && contd__group_outstanding_sig(g) == 0 && contd__cas(&g->waiter, &waiter, 0)) {
+		struct contd__slot *s = contd__word_slot(waiter);
+		struct contd_group *waiting = s->group;
+
+		/* Its continuation is outstanding until this completes it. */
+		contd__group_pin_sig(waiting);
+		contd__slot_event_done_sig(s, contd__word_generation(waiter), 1);
+		contd__group_unpin_sig(waiting);
+	}
+	contd__wake_sleepers_sig(); /* whoever waits for the group; the descriptor tells of what is to be run */
+}
+
+void contd__group_count_down_sig(struct contd_group *g, uint32_t n)
+{
+	if (LIFE_OUTSTANDING(contd__sub(&g->life, n)) == n)
+		contd__group_idle_sig(g);
+}
+
+void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s)
+{
+	contd__slot_free_sig(&g->table, s);
+	CONTD_TESTPOINT("finish_freed");
+	contd__group_count_down_own_sig(g, 1);
+}

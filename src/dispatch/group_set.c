@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups and registered continuations, on ordinary threads. */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "dispatch/classes.h"
+#include "dispatch/complete.h"
+#include "dispatch/group.h"
+#include "dispatch/group_set.h"
+#include "dispatch/live.h"
+#include "dispatch/outlet.h"
+#include "dispatch/thread.h"
+#include "rcu/reader.h"
+#include "rcu/table.h"
+
+#define REAP_BATCH 32u /* dead groups that are worth a grace period */
+
+/* --------------------------------------------------------------------------------------------------------- groups --- */
+
+static int root_enter_locked(struct contd_group *g)
+{
+	unsigned priority = (unsigned)(g->priority - CONTD_PRIORITY_LOW);
+	unsigned c = (g->flags & CONTD_THREAD_ANY ? CLASS_ANY : 0) |
+		     (g->flags & CONTD_ASYNC_SIGNAL_SAFE ? CLASS_SIGNAL : 0) | priority * CLASS_KINDS;
+	struct contd__root *root = g->flags & GROUP_PULL ? &g->outlet->root[priority] : &contd__groups.root[c];
+
+	for (uint32_t i = 0; i < ROOT_GROUPS; i++) {
+		if (root->group[i])
+			continue;
+		contd__store(&g->table.root_index, i);
+		if (!root->outlet)
+			contd__store(&root->bit, 1u << c);
+		/* Before its root is marked for the first time; pairs with the look in mark_up (rcu/table.c). */
+		contd__store_seq(&g->table.root, root);
+		/* Before its first mark; pairs with the second look at the place in settle_place (scan.c). */
+		contd__store_seq(&root->group[i], g);
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+static int attr_check(const struct contd_group_attr *attr)
+{
+	const uint32_t known = CONTD_POLL_ONLY | CONTD_ENQUEUE_COMPLETE | CONTD_THREAD_ANY | CONTD_ASYNC_SIGNAL_SAFE;
+
+	if (attr->size != sizeof(*attr))
+		return contd__fail(-EINVAL, "contd_group_create: set attr->size to sizeof(struct contd_group_attr)");
+	if (attr->flags & ~known)
+		return contd__fail(-EINVAL,
+				   "contd_group_create: attr->flags has bits that are no enum contd_group_flags");
+	if (attr->max_poll < CONTD_MAX_POLL_NONE)
+		return contd__fail(-EINVAL,
+				   "contd_group_create: attr->max_poll must be at least CONTD_MAX_POLL_NONE (-1)");
+	if (attr->priority < CONTD_PRIORITY_LOW || attr->priority > CONTD_PRIORITY_HIGH)
+		return contd__fail(-EINVAL, "contd_group_create: attr->priority must be one of enum contd_priority");
+	if (attr->flags & CONTD_POLL_ONLY && attr->max_poll == CONTD_MAX_POLL_NONE)
+		return contd__fail(-EINVAL,
+				   "contd_group_create: poll-only with CONTD_MAX_POLL_NONE would never run anything");
+	return 0;
+}
+
+static int group_list(struct contd_group *g)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&contd__groups.lock);
+	if (!(g->flags & CONTD_POLL_ONLY))
+		rc = root_enter_locked(g);
+	if (!rc)
+		cds_list_add(&g->node, &contd__groups.all);
+	pthread_mutex_unlock(&contd__groups.lock);
+	return rc;
+}
+
+int contd_group_create(const struct contd_group_attr *attr, struct contd_group **groupp)
+{
+	struct contd_group *g;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!groupp)
+		return contd__fail(-EINVAL, "contd_group_create: groupp must not be NULL");
+	if (attr && (rc = attr_check(attr)) != 0)
+		return rc;
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_group_create: not in a signal handler");
+	contd__thread_ensure();
+	contd__reap(false);
+	g = contd__memalign(64, sizeof(*g));
+	if (!g)
+		return contd__fail(-ENOMEM, "contd_group_create: out of memory");
+	*g = (struct contd_group){.life = LIFE_REFERENCE,
+				  /* No interruption may run any of it then, and none is made. */
+				  .flags = !attr ? 0
+					   : attr->max_poll == CONTD_MAX_POLL_NONE
+						   ? attr->flags & ~(uint32_t)CONTD_ASYNC_SIGNAL_SAFE
+						   : attr->flags,
+				  .priority = attr ? attr->priority : 0,
+				  .max_poll = !attr || attr->max_poll == 0            ? -1
+					      : attr->max_poll == CONTD_MAX_POLL_NONE ? 0
+										      : attr->max_poll};
+	rc = contd__table_init(&g->table, g);
+	if (rc) {
+		free(g);
+		return contd__fail(rc, "contd_group_create: out of memory");
+	}
+	rc = group_list(g);
+	if (rc == -EAGAIN) {
+		contd__reap(true); /* dead groups keep their places until a batch of them is freed */
+		rc = group_list(g);
+	}
+	if (rc) {
+		contd__table_fini(&g->table);
+		free(g);
+		return contd__fail(
+			rc,
+			"contd_group_create: 4096 groups of this kind exist; destroy some, share, or use poll-only");
+	}
+	*groupp = g;
+	return 0;
+}
+
+/*
+ * Nobody can test a poll-only group whose handle has been given back: what is outstanding runs as if it were not. Marks
+ * made before the root was set are made up for here: Dekker with mark_up.
+ */
+static int poll_only_end(struct contd_group *g)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&contd__groups.lock);
+	contd__and(&g->flags, ~(uint32_t)CONTD_POLL_ONLY);
+	if (!g->table.root)
+		rc = root_enter_locked(g);
+	if (rc)
+		contd__or(&g->flags, CONTD_POLL_ONLY);
+	else if (contd__load_seq(&g->table.top))
+		contd__root_mark_sig(g->table.root, g->table.root_index);
+	pthread_mutex_unlock(&contd__groups.lock);
+	if (!rc)
+		contd__announce_rcu(g); /* what is poll-only has no executor */
+	return rc;
+}
+
+int contd_group_destroy(struct contd_group *group)
+{
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!group)
+		return contd__fail(-EINVAL, "contd_group_destroy: group must not be NULL");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_group_destroy: not in a signal handler");
+	if (contd__load(&group->flags) & CONTD_POLL_ONLY && contd__group_outstanding_sig(group) &&
+	    (rc = poll_only_end(group)))
+		return contd__fail(
+			rc, "contd_group_destroy: 4096 groups exist that are not poll-only; wait for this one first");
+	/* Continuations of it that have called this no longer stand for it: its memory may become another group's. */
+	for (struct contd__frame *f = contd__self.frame; f; f = f->outer)
+		if (f->group == group)
+			f->group = NULL;
+	contd__group_unpin_sig(group);
+	contd__reap(false);
+	return 0;
+}
+
+static void root_leave_locked(struct contd_group *g)
+{
+	if (g->table.root)
+		contd__store_release(&g->table.root->group[g->table.root_index], NULL);
+}
+
+static void group_unlist_locked(struct contd_group *g)
+{
+	root_leave_locked(g);
+	cds_list_del(&g->node);
+}
+
+static void group_free(struct contd_group *g)
+{
+	if (g->freed)
+		g->freed(g->owner);
+	if (g->outlet)
+		contd__sub(&g->outlet->groups, 1);
+	contd__table_fini(&g->table);
+	free(g);
+}
+
+void contd__grace_over(void)
+{
+	contd__grace_period();
+	/* Completers that RCU does not know are few and short (signal handlers of the program's, on strange threads). */
+	while (contd__load_seq(&contd__groups.strangers))
+		sched_yield();
+}
+
+void contd__reap(bool all)
+{
+	struct cds_lfs_head *head;
+	struct cds_lfs_node *node, *next;
+
+	if (contd__load(&contd__groups.dead_count) < (all ? 1 : REAP_BATCH))
+		return;
+	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &contd__groups.dead});
+	if (!head)
+		return;
+	pthread_mutex_lock(&contd__groups.lock);
+	for (node = &head->node; node; node = node->next) {
+		contd__sub(&contd__groups.dead_count, 1);
+		group_unlist_locked(caa_container_of(node, struct contd_group, dead));
+	}
+	pthread_mutex_unlock(&contd__groups.lock);
+	contd__grace_over();
+	for (node = &head->node; node; node = next) {
+		struct contd_group *g = caa_container_of(node, struct contd_group, dead);
+
+		next = node->next;
+		group_free(g);
+	}
+}
+
+uint32_t contd__groups_fini(void)
+{
+	struct contd_group *g, *next;
+	uint32_t outstanding = 0;
+
+	contd__reap(true);
+	pthread_mutex_lock(&contd__groups.lock);
+	cds_list_for_each_entry_safe (g, next, &contd__groups.all, node) {
+		outstanding += contd__group_outstanding_sig(g);
+		group_unlist_locked(g);
+		group_free(g);
+	}
+	pthread_mutex_unlock(&contd__groups.lock);
+	return outstanding;
+}
+
+/* ------------------------------------------------------------------------------------------------------- executors --- */
+
+/* Where it is found, and by whom, is another matter from now on; nothing of it is outstanding. What was in force stays where there is no
+ * place for it: -EAGAIN. */
+static int switch_locked(struct contd_group *g, struct contd__outlet *outlet)
+{
+	struct contd__outlet *before = g->outlet;
+	uint32_t flags_before = g->flags, own = flags_before & ~(GROUP_EXECUTOR | GROUP_ONLY_PROGRAM);
+
+	if (flags_before & GROUP_ONLY_PROGRAM)
+		own &= ~(uint32_t)CONTD_THREAD_ANY;
+	root_leave_locked(g);
+	contd__store(&g->outlet, outlet);
+	if (outlet && outlet->push)
+		own |= GROUP_PUSH | CONTD_THREAD_ANY | (own & CONTD_THREAD_ANY ? 0 : GROUP_ONLY_PROGRAM);
+	else if (outlet)
+		own |= GROUP_PULL;
+	contd__store_seq(&g->flags, own);
+	if (root_enter_locked(g)) {
+		contd__store(&g->outlet, before);
+		contd__store_seq(&g->flags, flags_before);
+		root_enter_locked(g); /* where it was: there is a place, and others enter under the lock too */
+		return -EAGAIN;
+	}
+	if (outlet)
+		contd__add(&outlet->groups, 1);
+	return 0;
+}
+
+int contd__group_set_outlet(struct contd_group *group, struct contd__outlet *outlet)
+{
+	struct contd__outlet *before = group->outlet;
+	int rc;
+
+	pthread_mutex_lock(&contd__groups.lock);
+	rc = switch_locked(group, outlet);
+	pthread_mutex_unlock(&contd__groups.lock);
+	if (!rc && before) /* completers may be about to tell it: destroying it takes a grace period */
+		contd__sub(&before->groups, 1);
+	return rc;
+}
+
+uint32_t contd_group_outstanding(const struct contd_group *group)
+{
+	return group ? contd__group_outstanding_sig(group) : 0;
+}

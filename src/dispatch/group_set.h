@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All groups: making them, the places where scans find them, giving them back, freeing them. Ordinary threads. */
+#ifndef CONTD_DISPATCH_GROUP_SET_H
+#define CONTD_DISPATCH_GROUP_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dispatch/group.h"
+#include "dispatch/outlet.h"
+
+/* Free dead groups, when there are many or when told so. Ordinary threads, outside read-side sections; may block. */
+void contd__reap(bool all);
+
+/* Frees what is left of groups; returns how many continuations were outstanding. contd_fini(). */
+uint32_t contd__groups_fini(void);
+
+/* Nobody uses any more what was unlinked before. Ordinary threads; blocks. */
+void contd__grace_over(void);
+
+/* From now on these run what becomes ready of it. The caller has seen that nothing of it is outstanding. 0, -EAGAIN. */
+int contd__group_set_outlet(struct contd_group *group, struct contd__outlet *outlet);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. */
+#include <contd/contd.h>
+
+#include "base/atomic.h"
+#include "dispatch/group.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/thread.h"
+#include "dispatch/wake.h"
+
+struct contd__interrupt contd__interrupt;
+
+uint32_t contd__whom_sig(uint32_t flags)
+{
+	if (flags & (CONTD_POLL_ONLY | GROUP_PULL))
+		return 0;
+	if (flags & CONTD_ASYNC_SIGNAL_SAFE)
+		return KICK_SIGNAL;
+	return flags & CONTD_THREAD_ANY && contd__load(&contd__wake.daemon_mode) ? 0 : KICK_REGION;
+}
+
+/*
+ * A thread that computes in a region runs it here and now, or at the end of what keeps it. Else another one is interrupted. If
+ * there is none, whoever begins a region next looks (contd__region_rearm()).
+ */
+static void kick_region(void)
+{
+	struct contd_tls *tls = &contd__tls;
+	const struct contd__signal_ops *ops;
+
+	if (contd__self.context == CONTEXT_REGION)
+		return; /* inside a scan of the handler's, which goes on */
+	if (contd__load(&tls->flags) & CONTD__TLS_ATTACHED && tls->region && contd__self.context == CONTEXT_THREAD) {
+		contd__or(&tls->flags, CONTD__TLS_MISSED);
+		contd__guard_pickup();
+		return;
+	}
+	/* Dekker: the bit was set, then this is loaded. Partner: contd__region_rearm(), which stores this, then looks. */
+	if (!contd__load_seq(&contd__interrupt.regions))
+		return;
+	ops = contd__load_acquire(&contd__interrupt.ops);
+	if (ops)
+		ops->notify_region();
+}
+
+static void kick_signal(void)
+{
+	struct contd_tls *tls = &contd__tls;
+	const struct contd__signal_ops *ops;
+
+	if (contd__load(&tls->flags) & CONTD__TLS_ATTACHED) {
+		if (contd__self.context != CONTEXT_THREAD)
+			return; /* inside a scan of the handler's, which goes on */
+		contd__or(&tls->flags, CONTD__TLS_MISSED);
+		contd__guard_pickup();
+		return;
+	}
+	ops = contd__load_acquire(&contd__interrupt.ops);
+	if (ops)
+		ops->notify();
+}
+
+void contd__kick_sig(uint32_t kicks)
+{
+	if (kicks & KICK_SIGNAL)
+		kick_signal();
+	if (kicks & KICK_REGION)
+		kick_region();
+}
+
+void contd__deferred_sig(void)
+{
+	struct contd_tls *tls = &contd__tls;
+	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
+
+	/* Without the pick-up of contd_guard_end(). */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	tls->guard--;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (tls->guard || !(contd__load(&tls->flags) & CONTD__TLS_MISSED) || contd__self.context != CONTEXT_THREAD)
+		return;
+	contd__and(&tls->flags, ~CONTD__TLS_MISSED);
+	if (ops)
+		ops->later();
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The settings in force, and what follows from them as handlers read it, which contd_configure() stores one by one (life/life.c). */
+#ifndef CONTD_DISPATCH_LIMITS_H
+#define CONTD_DISPATCH_LIMITS_H
+
+#include <stdint.h>
+
+#include <contd/contd.h>
+
+#include "base/api.h"
+#include "base/atomic.h"
+
+struct contd__limits {
+	uint64_t scan_ticks __attribute__((aligned(64))); /* of one interruption, in clock ticks */
+	uint32_t scan_count;
+	uint64_t tick_min, tick_max; /* ns */
+	uint64_t tick_rate;          /* share of a thread's time that ticks alone may take, times 2^20 */
+	uint64_t purse_rate;         /* what flows into a purse a clock tick, times 2^20 */
+	uint64_t purse_most;
+	uint64_t late_ticks; /* the watchdog's bound, 0: none */
+};
+CONTD_INTERNAL_API extern struct contd__limits contd__limits;
+CONTD_INTERNAL_API extern struct contd_config contd__config;
+
+#endif

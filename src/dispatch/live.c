@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. */
+#include <errno.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "dispatch/live.h"
+
+struct contd__live contd__live;
+
+int contd__check_live(void)
+{
+	if (__builtin_expect(contd__load(&contd__live.forked), 0))
+		return contd__fail(
+			-ECHILD,
+			"this is the child of a fork: contd works in the process that started it, or after exec");
+	if (__builtin_expect(contd__load(&contd__live.users) == 0, 0))
+		return contd__fail(-EPERM, "contd is not running: call contd_init() first");
+	return 0;
+}

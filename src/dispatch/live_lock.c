@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <pthread.h>
+
+#include "base/error.h"
+#include "dispatch/live_lock.h"
+#include "dispatch/thread.h"
+
+static pthread_mutex_t live_lock =
+	PTHREAD_MUTEX_INITIALIZER; /* init, fini and settings; other locks are taken inside */
+
+/*
+ * Its holder may wait for the daemon's thread to end, or for handlers of other threads. So a callback that runs there does not
+ * wait for it.
+ */
+int contd__live_lock(void)
+{
+	if (contd__self.context == CONTEXT_THREAD)
+		pthread_mutex_lock(&live_lock);
+	else if (pthread_mutex_trylock(&live_lock))
+		return contd__fail(
+			-EBUSY, "another thread is in contd_init, contd_configure or contd_fini; call it later, or not "
+				"in a continuation that a handler or the daemon runs");
+	return 0;
+}
+
+void contd__live_unlock(void)
+{
+	pthread_mutex_unlock(&live_lock);
+}
+
+void contd__live_lock_wait(void)
+{
+	pthread_mutex_lock(&live_lock);
+}

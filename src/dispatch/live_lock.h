@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lock of who starts, ends or configures contd. */
+#ifndef CONTD_DISPATCH_LIVE_LOCK_H
+#define CONTD_DISPATCH_LIVE_LOCK_H
+
+#include "base/api.h"
+
+/*
+ * While it is held contd neither starts nor ends, and its settings stay. Before all other locks; not in a handler outside regions.
+ * 0; -EBUSY in a region's handler and on the daemon thread, where it is not waited for.
+ */
+CONTD_INTERNAL_API int contd__live_lock(void);
+CONTD_INTERNAL_API void contd__live_unlock(void);
+void contd__live_lock_wait(void); /* not there */
+
+#endif

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. */
+#include "dispatch/page.h"
+
+static struct contd__page private_page; /* while there is no shared one, at the beginning */
+
+struct contd__page *contd__page = &private_page;

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. */
+#include <errno.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "dispatch/carried.h"
+#include "dispatch/classes.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/limits.h"
+#include "dispatch/react.h"
+#include "dispatch/scan.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "dispatch/word.h"
+#include "rcu/reader.h"
+
+#define RUNG_DRIVES 16u
+
+uint32_t contd__react_sig(enum contd__looking how)
+{
+	uint32_t ran;
+	/* The look that goes with arming a bell belongs to the interruption before it. */
+	struct contd__budget budget = {
+		.count = contd__load(&contd__limits.scan_count), .by = SCAN_INTERRUPTION, .rounds = how == LOOK_LAST};
+	const struct contd__signal_ops *ops;
+	uint8_t before = contd__self.context;
+	bool region = contd__tls.region && !contd__self.frame, again = false;
+	uint32_t classes = region ? CLASSES_ALL : CLASSES_SIGNAL, drives = region && how == LOOK_RUNG ? RUNG_DRIVES : 1;
+
+	/* Atomic: the watchdog reads it. */
+	contd__store(&contd__self.context, region ? CONTEXT_REGION : CONTEXT_HANDLER);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__words_look_sig(budget.count);
+	contd__carried_retry_sig();
+	do
+		contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER, NULL, how == LOOK_LAST);
+	while (--drives && !contd__marked_sig(classes));
+	budget.deadline = contd__ticks() + contd__load(&contd__limits.scan_ticks);
+	ran = contd__scan_through_sig(classes, &budget);
+	/* This scan has set a hint again (tell_again). Others who were told before have found nothing: nobody else comes for it. Under a
+	 * guard the end of the guard does this. */
+	while (contd__tls.guard == 0 && !contd__spent_sig(&budget) && contd__marked_sig(classes) &&
+	       contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) {
+		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
+		ran += contd__scan_through_sig(classes, &budget);
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__store(&contd__self.context, before);
+	/* The same, with the budget spent. Where a guard is around this its end acts on the note; in the handler nobody else would. */
+	if (contd__tls.guard == 0 && contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) {
+		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
+		again = true;
+	}
+	ops = contd__load_acquire(&contd__interrupt.ops);
+	if (!ops)
+		return ran;
+	/* Left by the budget or by a max_poll, or made ready behind the scan by a callback of it: no other signal need come for
+	 * that. */
+	if (budget.left)
+		ops->later();
+	else if (contd__marked_sig(classes))
+		ops->again(ran != 0 || again);
+	/* The thread has left the region for which the signal came; or a guard's end comes after that. Others may compute. */
+	if (!region && contd__marked_sig(CLASSES_ALL & ~CLASSES_SIGNAL) && contd__load_seq(&contd__interrupt.regions))
+		ops->notify_region();
+	return ran;
+}
+
+uint32_t contd__react_under_guard(enum contd__looking how)
+{
+	struct contd_tls *tls = &contd__tls;
+	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
+	uint32_t ran;
+
+	tls->guard++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	ran = contd__react_sig(how);
+	if (ops && contd__load(&tls->flags) & CONTD__TLS_ATTACHED)
+		ops->looked(ran);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	tls->guard--;
+	return ran;
+}
+
+void contd__guard_pickup(void)
+{
+	struct contd_tls *tls = &contd__tls;
+	int saved = errno; /* contd_event_complete() and contd_guard_end() are allowed in handlers */
+
+	/* In a scan, of a handler's too, and in a read-side section the note stays for the end of that. */
+	while (tls->guard == 0 && !contd__self.frame && contd__load(&tls->flags) & CONTD__TLS_MISSED &&
+	       contd__self.context == CONTEXT_THREAD && !contd__reading_sig()) {
+		contd__and(&tls->flags, ~CONTD__TLS_MISSED);
+		if (!(contd__load(&tls->flags) & CONTD__TLS_ATTACHED))
+			break;
+		contd__react_under_guard(LOOK);
+	}
+	errno = saved;
+}

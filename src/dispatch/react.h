@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an interruption may do where it found a thread, and the end of a guard. */
+#ifndef CONTD_DISPATCH_REACT_H
+#define CONTD_DISPATCH_REACT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <contd/contd.h>
+
+#include "base/api.h"
+
+enum contd__looking {
+	LOOK,
+	LOOK_RUNG, /* a peer has rung, so that something is there: sources are driven until something becomes ready, */
+		   /* or RUNG_DRIVES times (each may bring one fragment of a long message) */
+	LOOK_LAST  /* the bell is armed, and nobody looks again unless it rings */
+};
+
+/*
+ * What an interruption may do where it found this thread: memory words, sources, scan, within the handler's budget.
+ * Returns how many continuations ran.
+ */
+uint32_t contd__react_sig(enum contd__looking how);
+
+/* As an interruption here and now would; signals that come meanwhile are kept out by the guard. Ordinary threads. */
+uint32_t contd__react_under_guard(enum contd__looking how);
+
+#endif

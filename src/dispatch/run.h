@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Running callbacks: one at a time on a thread, in a frame, under a guard. */
+#ifndef CONTD_DISPATCH_RUN_H
+#define CONTD_DISPATCH_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <contd/contd.h>
+
+#include "base/api.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "dispatch/group.h"
+#include "dispatch/late.h"
+#include "dispatch/thread.h"
+#include "rcu/table.h"
+
+/* May a continuation of g run right now inside the call that registers it? */
+static inline bool contd__may_run_inline(const struct contd_group *g)
+{
+	return !(g->flags & (CONTD_POLL_ONLY | CONTD_ENQUEUE_COMPLETE | GROUP_EXECUTOR)) && g->max_poll != 0 &&
+	       !contd__self.frame && contd__self.context == CONTEXT_THREAD;
+}
+
+/*
+ * The same as contd__slot_event_done_sig with the last n events, but the continuation runs here instead of becoming
+ * ready. 1 if it ran. Where others are still missing nothing more happens than that n are counted.
+ */
+CONTD_INTERNAL_API int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t n);
+
+/*
+ * The two halves of that, for who finds an event in the midst of something: take it (1: it is the caller's, RUNNING), and
+ * run it, soon and on this thread.
+ */
+CONTD_INTERNAL_API void contd__slot_run_taken(struct contd__slot *s);
+
+/* A slot that the caller has made RUNNING, and which keeps the group. */
+void contd__slot_run(struct contd_group *g, struct contd__slot *s);
+
+/* The same of one that an executor has been given: here, whatever its group says. */
+void contd__slot_run_here(struct contd__slot *s);
+
+/* Around a callback of g's, or `ran` of them where the watchdog is off: frame, guard, count. */
+static inline void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g, const void *site)
+{
+	f->group = g;
+	f->outer = contd__self.frame;
+	f->site = NULL;
+	f->since = 0;
+	f->guard = contd__tls.guard;
+	/* A continuation is not interrupted by another one: the handler leaves it for the end of the guard. */
+	contd_guard_begin();
+	contd__self.frame = f;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (contd__late_watched_sig()) {
+		f->site = contd__self.watched.site;
+		f->since = contd__self.watched.since;
+		contd__store(&contd__self.watched.since, contd__ticks());
+		/* Release: pairs with the acquire in contd__threads_running. */
+		contd__store_release(&contd__self.watched.site, site);
+	}
+}
+
+static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
+{
+	if (__builtin_expect(contd__self.watched.site != NULL, 0)) {
+		contd__late_note_sig(contd__self.watched.site, LATE_CONTINUATION,
+				     contd__ticks() - contd__self.watched.since);
+		contd__store(&contd__self.watched.site, NULL);
+		contd__store(&contd__self.watched.since, f->since);
+		contd__store_release(&contd__self.watched.site, f->site);
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__self.frame = f->outer;
+	CONTD_COUNT(run, ran);
+	if (contd__self.context == CONTEXT_HANDLER)
+		CONTD_COUNT(run_handler, ran);
+	else if (contd__self.context == CONTEXT_REGION)
+		CONTD_COUNT(run_region, ran);
+	else if (contd__self.context == CONTEXT_DAEMON)
+		CONTD_COUNT(run_daemon, ran);
+	/* Without the pick-up of contd_guard_end(): see contd__pickup(). */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (__builtin_expect(contd__tls.guard <= f->guard, 0)) {
+		contd__tls.guard = f->guard; /* the callback has ended one guard too many: this one */
+		contd__unbalanced(CONTD__END_OF_GUARD);
+	} else {
+		contd__tls.guard--;
+	}
+}
+
+/*
+ * A signal that comes while a continuation runs, or a completion in it, leaves CONTD__TLS_MISSED. Whoever runs continuations on a thread
+ * calls this when the last of them has ended, and before the thread sleeps or goes back to the program:
+ *
+ *   contd__drive (wait.c)             what test, wait and poll run, and a drain
+ *   run_work, contd_work_run (executor.c)
+ *   contd__slot_run_inline (run.c), contd__carried_at_once (carried.c), run_now (mpi/attach.c): in the call that registers it
+ *   test_waking (mpi/modes.c)
+ *   contd__run_ready, cr_progress, testing_end (mpi/calls.c): before the end of the test that they belong to, whose max_poll
+ *                                     holds for what is picked up, too
+ *
+ * In a handler, and under a guard, it does nothing: contd__react_sig() scans until nothing is left, or has another signal sent.
+ */
+static inline void contd__pickup(void)
+{
+	if (__builtin_expect(contd__load(&contd__tls.flags) & CONTD__TLS_MISSED, 0))
+		contd__guard_pickup();
+}
+
+/* Is one of g's continuations on this thread's stack? */
+static inline bool contd__inside_sig(const struct contd_group *g)
+{
+	for (const struct contd__frame *f = contd__self.frame; f; f = f->outer)
+		if (f->group == g)
+			return true;
+	return false;
+}
+
+/* Calls the slot's callback as contd_callback. */
+void contd__invoke_user_sig(struct contd__slot *s);
+
+#endif

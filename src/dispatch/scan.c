@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. */
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/testpoint.h"
+#include "dispatch/classes.h"
+#include "dispatch/complete.h"
+#include "dispatch/group.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/outlet.h"
+#include "dispatch/run.h"
+#include "dispatch/scan.h"
+#include "dispatch/thread.h"
+#include "dispatch/wake.h"
+#include "rcu/reader.h"
+#include "rcu/table.h"
+
+/* Whose turn it is, for each kind of scan (kind_of()): how many classes of a priority the next one leaves for later, from the highest;
+ * scans in a row that left lower priorities without a turn. */
+#define SCANS 3u /* kinds: of all, of those with bit 0, of those with bit 1 */
+static uint32_t class_skip[SCANS][PRIORITIES], short_scans[SCANS];
+
+/*
+ * A hint that this scan had cleared was set again. Whoever looked in between has found nothing, and was told before that:
+ * sleepers, the daemon, and handlers.
+ */
+static void tell_again(uint32_t flags, struct contd__outlet *outlet)
+{
+	uint32_t kicks = contd__whom_sig(flags);
+
+	if (outlet) {
+		outlet->ops->tell(outlet, 1);
+		return;
+	}
+	contd__wake_for_ready_sig(flags);
+	if (contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED &&
+	    (kicks & KICK_SIGNAL || (kicks && contd__tls.region)))
+		contd__or(&contd__tls.flags, CONTD__TLS_MISSED); /* for contd__react_sig() or contd__pickup() */
+	else
+		contd__kick_sig(kicks);
+}
+
+/* The same of a hint in g's own table. The caller holds a pin, which does not keep an executor. */
+static void tell_group_again(const struct contd_group *g)
+{
+	uint32_t flags = contd__load_seq(&g->flags);
+	bool reader;
+
+	if (!(flags & GROUP_PULL)) {
+		tell_again(flags, NULL);
+		return;
+	}
+	reader = contd__enter_sig();
+	contd__tell_executor_rcu(g, 1);
+	contd__leave_sig(reader);
+}
+
+static void count_latency(const struct contd__slot *s)
+{
+	uint32_t waited = (uint32_t)(contd__ticks() >> 5) - contd__load(&s->link);
+	unsigned b = (int32_t)waited <= 0 ? 0 : 32u - (unsigned)__builtin_clz(waited);
+
+	CONTD_COUNT(latency[b], 1);
+}
+
+/*
+ * May a scan of this root (NULL: of the group by its handle) run what it has claimed of g? Since it came to g the group may have been given
+ * to another executor. With something claimed it can't be, so this stays as it is.
+ */
+static bool is_ours(const struct contd_group *g, const struct contd__root *root)
+{
+	return root ? contd__load(&g->table.root) == root : contd__may_scan_sig(g);
+}
+
+/* RUNNING, and another one's to run: READY again, for who may. */
+static void put_back(struct contd_group *g, struct contd__slot *s)
+{
+	bool reader = contd__enter_sig();
+
+	/* Release: as contd__slot_publish_sig. */
+	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
+	contd__slot_mark_sig(g, s);
+	contd__announce_rcu(g);
+	contd__leave_sig(reader);
+}
+
+/* A slot whose bit the caller has cleared. Returns 1 if it ran, or an executor has it; 0 if it had been cancelled; -1 if it is
+ * ready again, for the executor does not want it, or this scan may not run it. */
+static int run_claimed(struct contd_group *g, const struct contd__root *root, struct contd__slot *s)
+{
+	/* Acquire: pairs with the release in contd__slot_publish_sig, through the completer's exchange. */
+	uint64_t w = contd__load_acquire(&s->state);
+	int rc;
+
+	while (SLOT_STATE(w) == SLOT_READY) {
+		if (!contd__cas(&s->state, &w, SLOT_WORD(SLOT_GENERATION(w), 0, SLOT_RUNNING)))
+			continue;
+		CONTD_TESTPOINT("claim_running");
+		if (__builtin_expect(!is_ours(g, root), 0)) {
+			put_back(g, s);
+			return -1;
+		}
+		if (__builtin_expect((g->flags & GROUP_EXECUTOR) != 0, 0) &&
+		    (rc = contd__load(&g->outlet)->ops->takes(g, s)) != 0)
+			return rc;
+		count_latency(s);
+		contd__slot_run(g, s);
+		return 1;
+	}
+	contd__slot_finish_sig(g, s); /* cancelled between ready and claim */
+	return 0;
+}
+
+/* The executor of a push group wants nothing from the daemon just now. */
+static bool rests(const struct contd_group *g)
+{
+	const struct contd__outlet *o;
+	bool reader, rests;
+
+	if (__builtin_expect(!(contd__load(&g->flags) & GROUP_PUSH), 1) || contd__self.context != CONTEXT_DAEMON)
+		return false;
+	CONTD_TESTPOINT("executor_rests");
+	reader = contd__enter_sig();
+	o = contd__load(&g->outlet);
+	CONTD_TESTPOINT("executor_read");
+	rests = o && o->ops->rests(o); /* or it has been taken from the group since */
+	contd__leave_sig(reader);
+	return rests;
+}
+
+bool contd__spent_sig(const struct contd__budget *b)
+{
+	/* At least one, however long finding it took: or a slow source would keep everything from running. */
+	return b->count == 0 || (b->deadline && b->ran && contd__ticks() >= b->deadline);
+}
+
+/*
+ * How many of g's continuations may this scan run? The only place that knows what max_poll means to a scan (contd.h says it to
+ * programs). *testingp: the test of g that this thread is in, which is charged, or NULL.
+ */
+static uint32_t allowance(const struct contd_group *g, const struct contd__budget *b, struct contd__testing **testingp)
+{
+	struct contd__testing *t = contd__self.testing;
+
+	*testingp = NULL;
+	if (__builtin_expect(g->max_poll < 0, 1) || b->by == SCAN_DAEMON)
+		return UINT32_MAX;
+	while (t && t->group != g)
+		t = t->outer;
+	if (t && t->left == CONTD__WAITED)
+		t = NULL;
+	if (b->by == SCAN_INTERRUPTION)
+		return t || b->rounds ? 0 : (uint32_t)g->max_poll; /* the interrupted test has a bound of its own */
+	*testingp = t;
+	if (t)
+		return t->left;
+	return g->max_poll ? (uint32_t)g->max_poll : UINT32_MAX;
+}
+
+uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *root, struct contd__budget *budget)
+{
+	struct contd__table *table = &g->table;
+	uint32_t start, pos, left, ran = 0;
+	struct contd__testing *t;
+	bool wrapped;
+
+	CONTD_TESTPOINT("scan_group");
+	if (contd__load_seq(&table->top) == 0 || rests(g))
+		return 0;
+	left = allowance(g, budget, &t);
+	start = pos = contd__load(&table->cursor);
+	wrapped = start == 0;
+	while (left && !contd__spent_sig(budget)) {
+		struct contd__slot *s = contd__table_claim_sig(table, &pos);
+		bool round;
+		int rc;
+
+		if (!s) {
+			if (wrapped)
+				break;
+			wrapped = true;
+			pos = 0;
+			continue;
+		}
+		round = wrapped && start && pos > start;
+		/* Charged before it runs: its callback may look for others of the same group, or a handler may. */
+		if (t)
+			t->left--;
+		rc = run_claimed(g, root, s);
+		if (t && rc <= 0)
+			t->left++;
+		if (rc < 0)
+			break;
+		if (rc) {
+			ran++;
+			budget->ran++;
+			budget->count--;
+			left--;
+		}
+		/* What they ran of it is charged to this test, too. */
+		if (t)
+			left = t->left;
+		if (round)
+			break; /* one revolution: what became ready behind us is for the next */
+	}
+	contd__store(&table->cursor, pos);
+	if (left == 0 && budget->by == SCAN_INTERRUPTION && g->max_poll > 0)
+		budget->left = true;
+	if (contd__load_seq(&table->again) && contd__xchg(&table->again, 0))
+		tell_group_again(g);
+	return ran;
+}
+
+/* What of its groups' flags matters when something of it is announced. */
+static uint32_t class_flags(const struct contd__root *root)
+{
+	uint32_t bit = contd__load(&root->bit);
+
+	return (bit & CLASSES_DAEMON ? CONTD_THREAD_ANY : 0) | (bit & CLASSES_SIGNAL ? CONTD_ASYNC_SIGNAL_SAFE : 0);
+}
+
+/*
+ * Clear the bit of g's place if nothing of its table (NULL: it is dead) is marked. But g may have left the place meanwhile, or leave it
+ * now: another group that takes it, and is marked before the bit is cleared, is to be found. Something keeps g's address
+ * from becoming that group's.
+ */
+static void settle_place(struct contd__root *root, uint32_t at, const struct contd_group *g, struct contd__table *t)
+{
+	bool again = contd__root_settle_sig(root, at, t);
+	/* After the bit was cleared; pairs with the store in root_enter_locked (group_set.c). */
+	const struct contd_group *now = contd__load_seq(&root->group[at]);
+
+	if (now && now != g) {
+		contd__root_mark_sig(root, at);
+		again = true;
+	}
+	if (again)
+		tell_again(class_flags(root), root->outlet);
+}
+
+uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *budget)
+{
+	uint32_t start, pos, at, ran = 0;
+	bool wrapped;
+
+	if (contd__load_seq(&root->top) == 0) {
+		/* A marker that was overtaken by the scan that ran its continuation has set the class's bit for nothing. */
+		if (contd__class_settle_sig(root))
+			tell_again(class_flags(root), root->outlet);
+		return 0;
+	}
+	CONTD_COUNT(scans, 1);
+	start = pos = contd__load(&root->cursor);
+	wrapped = start == 0;
+	while (!contd__spent_sig(budget)) {
+		struct contd_group *g;
+		int i = contd__root_next_sig(root, &pos);
+
+		if (i < 0) {
+			if (wrapped)
+				break;
+			wrapped = true;
+			pos = 0;
+			continue;
+		}
+		at = (uint32_t)i;
+		if (wrapped && start && at >= start)
+			break;
+		contd__read_lock_sig();
+		/* Acquire: pairs with the release in root_enter_locked (group_set.c). */
+		g = contd__load_acquire(&root->group[at]);
+		if (!g || !contd__group_try_pin_sig(g)) {
+			settle_place(root, at, g, NULL); /* nothing of it is outstanding */
+			contd__read_unlock_sig();
+			continue;
+		}
+		contd__read_unlock_sig();
+		CONTD_TESTPOINT("scan_pinned");
+		ran += contd__scan_group_sig(g, root, budget);
+		settle_place(root, at, g, &g->table);
+		contd__group_unpin_sig(g);
+	}
+	if (contd__class_settle_sig(root) || (contd__load_seq(&root->again) && contd__xchg(&root->again, 0)))
+		tell_again(class_flags(root), root->outlet);
+	/* With the budget spent inside a group the next scan begins with it again, at the group's own cursor; groups
+	 * take turns because a scan starts one further each time. */
+	contd__store(&root->cursor, pos >= ROOT_GROUPS ? 0 : pos);
+	return ran;
+}
+
+/* Each kind of scan has turns of its own: or another kind, which can't run what waits, would use them up. */
+static unsigned kind_of(uint32_t classes)
+{
+	return classes == CLASSES_ALL ? 0 : classes == CLASSES_DAEMON ? 1 : 2;
+}
+
+/*
+ * The classes of one priority. Async-signal-safe ones first: somebody cares for their latency. But after a scan whose
+ * budget ended in one class the next scan begins with the next class, so that a class that never runs dry starves no
+ * other one.
+ */
+static uint32_t scan_priority(unsigned priority, uint32_t classes, struct contd__budget *budget)
+{
+	uint32_t *skip_at = &class_skip[kind_of(classes)][priority], skip = contd__load(skip_at) % CLASS_KINDS, ran = 0;
+
+	for (unsigned i = 0; i < CLASS_KINDS; i++) {
+		unsigned c = priority * CLASS_KINDS + (2 * CLASS_KINDS - 1 - skip - i) % CLASS_KINDS;
+
+		if (!(classes & contd__load_seq(&contd__ready) & 1u << c))
+			continue;
+		ran += contd__scan_root_sig(&contd__groups.root[c], budget);
+		if (contd__spent_sig(budget)) {
+			contd__store(skip_at, (skip + i + 1) % CLASS_KINDS);
+			return ran;
+		}
+	}
+	if (skip)
+		contd__store(skip_at, 0);
+	return ran;
+}
+
+static uint32_t classes_below(unsigned priority)
+{
+	return (1u << priority * CLASS_KINDS) - 1;
+}
+
+uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
+{
+	/* High priority first. But when scans have ended before lower ones had their turn, every fourth begins with those:
+	 * with the lowest every other time. */
+	static const uint8_t orders[PRIORITIES][PRIORITIES] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
+	uint32_t *turn_at = &short_scans[kind_of(classes)], turn = contd__load(turn_at), ran = 0;
+	unsigned first = turn % 8 == 7 ? 0 : turn % 4 == 3 ? PRIORITIES - 2 : PRIORITIES - 1;
+
+	for (unsigned i = 0; i < PRIORITIES; i++) {
+		unsigned p = orders[first][i];
+
+		if (!(classes & contd__load_seq(&contd__ready) & classes_below(p + 1) & ~classes_below(p)))
+			continue;
+		ran += scan_priority(p, classes, budget);
+		if (contd__spent_sig(budget)) {
+			if (first != PRIORITIES - 1 || contd__marked_sig(classes & classes_below(p)))
+				contd__store(turn_at, turn + 1);
+			return ran;
+		}
+	}
+	/* All had their turn. */
+	if (turn)
+		contd__store(turn_at, 0);
+	return ran;
+}
+
+uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget)
+{
+	uint32_t ran = 0, n;
+
+	do {
+		ran += n = contd__scan_sig(classes, budget);
+		budget->rounds = true;
+	} while (n && !contd__spent_sig(budget) && contd__marked_sig(classes));
+	return ran;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Scanning: claim what is ready, run it, settle the hints. */
+#ifndef CONTD_DISPATCH_SCAN_H
+#define CONTD_DISPATCH_SCAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/api.h"
+#include "base/atomic.h"
+#include "dispatch/group.h"
+#include "dispatch/outlet.h"
+#include "dispatch/thread.h"
+#include "rcu/table.h"
+
+/* May this thread run what is ready of a group that it has the handle of? Of a pull executor's group its own threads may. */
+static inline bool contd__may_scan_sig(const struct contd_group *g)
+{
+	uint32_t flags = contd__load(&g->flags);
+
+	if (flags & GROUP_PULL)
+		return contd__self.lent.executor == contd__load(&g->outlet);
+	return contd__self.context != CONTEXT_DAEMON || flags & CONTD_THREAD_ANY;
+}
+
+/* What scans: a call of the program's, an interruption, or the daemon. */
+enum contd__scanner { SCAN_CALL, SCAN_INTERRUPTION, SCAN_DAEMON };
+
+struct contd__budget {
+	uint32_t count;    /* how many more may run */
+	uint64_t deadline; /* contd__ticks() after which none is started but the first; 0: none */
+	uint32_t ran;
+	enum contd__scanner by;
+	bool rounds; /* of an interruption: each group has had its turn, and its max_poll */
+	bool left;   /* an interruption leaves something because of a max_poll */
+};
+
+bool contd__spent_sig(const struct contd__budget *b);
+
+/*
+ * Run ready continuations of one group, which this root's scan has found, or (NULL) the caller has the handle of and may scan; the caller
+ * holds a pin. Returns how many ran.
+ */
+CONTD_INTERNAL_API uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *root,
+						  struct contd__budget *budget);
+
+/* Run ready continuations of all groups of a root. */
+uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *budget);
+
+/* Run ready continuations of all groups of the classes in the mask. */
+CONTD_INTERNAL_API uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget);
+
+/* The same, round after round, until nothing is left or the budget is used up: a chain's links in one go. */
+uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget);
+
+#endif

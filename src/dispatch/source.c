@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <pthread.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "dispatch/source.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* whoever registers one */
+
+int contd__source_register(struct contd__source *source)
+{
+	uint32_t n;
+	int rc = 0;
+
+	pthread_mutex_lock(&lock);
+	n = contd__sources.count;
+	if (n == SOURCES_MAX) {
+		rc = contd__fail(-EAGAIN, "too many sources");
+	} else {
+		contd__sources.source[n] = source;
+		/* Release: pairs with the acquires of who walks the sources. */
+		contd__store_release(&contd__sources.count, n + 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sources: what must be looked at to learn that operations are complete (MPI, libfabric).
+ *
+ *  operation                    thread  handler  progress
+ *  contd__source_register         yes     no     blocking
+ *  contd__source_is_registered    yes     yes    wait-free
+ *  the others                     yes     yes    wait-free, but for what a source does
+ */
+#ifndef CONTD_DISPATCH_SOURCE_H
+#define CONTD_DISPATCH_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/api.h"
+#include "base/atomic.h"
+
+/* Where a source may be looked at. */
+enum contd__where { WHERE_THREAD = 1, WHERE_REGION = 2, WHERE_HANDLER = 4, WHERE_DAEMON = 8 };
+
+/*
+ * A source that must be driven. Called with one of enum contd__where; the source decides whether the calling thread
+ * may (thread levels). Registered once, lives as long as the dispatcher; stays in place.
+ */
+struct contd__source {
+	const char *name;
+	uint32_t where; /* mask of enum contd__where; only there is progress called */
+	/* last: the caller sleeps, or arms a bell, unless something is found: at everything, not at a part in turns. */
+	void (*progress)(enum contd__where where, bool last);
+	uint32_t (*pending)(void); /* how many of its operations wait: 0 means there is nothing to look at */
+	/* May it be driven on the calling thread, as far as the thread is concerned? Any context. NULL: anywhere. */
+	bool (*here)(void);
+	/*
+	 * The daemon wants to sleep: file descriptors that become readable when there is something to look at, after all has
+	 * been looked at once more, and in *ns after how long they do not say enough any more. Returns how many it has put down,
+	 * 0 where it has none and must be looked at in turns, -EAGAIN where something is there already. NULL: none. The daemon
+	 * thread only.
+	 */
+	int (*sleep_on)(int *fds, int room, uint64_t *ns);
+	bool steady; /* looks are what it advances by: they come at the pace of the budget while it has something pending */
+	bool tells;        /* the descriptors tell of everything: threads that wait may leave it to the daemon */
+	uint32_t slept_on; /* the daemon has got descriptors, the last time that it asked */
+};
+#define SOURCES_MAX 8u
+
+struct contd__sources {
+	uint32_t count; /* goes up only while contd runs; source[] is written before it */
+	struct contd__source *source[SOURCES_MAX];
+};
+CONTD_INTERNAL_API extern struct contd__sources contd__sources;
+
+/* -EAGAIN when all are taken. */
+CONTD_INTERNAL_API int contd__source_register(struct contd__source *source);
+
+CONTD_INTERNAL_API bool contd__source_is_registered(const struct contd__source *source);
+
+/* Something that must be looked at became pending: start what looks. Any context. */
+CONTD_INTERNAL_API void contd__pending_sig(void);
+
+/* Has a source that may be looked at in one of these places something pending? Any context. */
+bool contd__sources_pending_sig(uint32_t where);
+
+/* The same, for sources that may be driven on this thread. */
+bool contd__sources_here_sig(uint32_t where);
+
+/* Has one of those that advance by looks? Then there are no quiet looks. Any context. */
+bool contd__sources_steady_sig(uint32_t where);
+
+/* Let every such source make progress, `but` one (or NULL); `where` is the place this is. */
+void contd__sources_drive_sig(enum contd__where where, const struct contd__source *but, bool last);
+
+#endif

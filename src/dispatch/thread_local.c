@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. */
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "dispatch/outlet.h"
+#include "dispatch/thread.h"
+
+const struct contd__ordinary *contd__ordinary;
+__thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
+const uint32_t contd__never_rung = 1;
+__thread struct contd_tls contd__tls __attribute__((tls_model("initial-exec"))) = {.watch = &contd__never_rung};
+
+#define NO_REGION "contd_compute_end() without a contd_compute_begin() on this thread: it changes nothing"
+#define NO_GUARD "contd_guard_end() without a contd_guard_begin() on this thread: it changes nothing"
+
+void contd__unbalanced(uint32_t what)
+{
+	static const char no_region[] = "contd: " NO_REGION "\n", no_guard[] = "contd: " NO_GUARD "\n";
+	static uint32_t told;
+	int saved = errno; /* contd_guard_end() is allowed in handlers */
+
+	contd__error_text = what == CONTD__END_OF_REGION ? NO_REGION : NO_GUARD;
+	if (contd__or(&told, what) & what)
+		return;
+	if (what == CONTD__END_OF_REGION)
+		syscall(SYS_write, STDERR_FILENO, no_region, sizeof(no_region) - 1);
+	else
+		syscall(SYS_write, STDERR_FILENO, no_guard, sizeof(no_guard) - 1);
+	errno = saved;
+}
+
+void contd__wake_all_untold_sig(void)
+{
+	struct contd__outlet *o = contd__self.lent.untold;
+
+	if (o)
+		o->ops->wake_untold();
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <contd/contd.h>
+
+#include "base/atomic.h"
+#include "base/testpoint.h"
+#include "dispatch/page.h"
+#include "dispatch/wake.h"
+
+struct contd__wake contd__wake = {.fd = -1, .daemon_fd = -1};
+
+#define W contd__wake
+
+/*
+ * Make an eventfd(2) readable. Fails only when its counter is full, and then it is readable as it is. Not by write(3), a
+ * cancellation point: a thread that is to be cancelled would be, in the middle of a handler.
+ */
+void contd__poke_sig(int fd)
+{
+	uint64_t one = 1;
+
+	CONTD_TESTPOINT("descriptor_loaded");
+	syscall(SYS_write, fd, &one, sizeof(one));
+}
+
+/* The daemon says that it sleeps before it looks for the last time; the caller has set what it looks for. */
+void contd__wake_daemon_sig(bool ready)
+{
+	uint32_t *word = &contd__page->armed.by.daemon, how;
+	int saved;
+
+	if (contd__load_seq(&W.daemon_asleep) && contd__xchg(&W.daemon_asleep, 0)) {
+		saved = errno;
+		syscall(SYS_futex, &W.daemon_asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+		errno = saved;
+		return;
+	}
+	how = contd__load_seq(word);
+	if (how == DAEMON_AWAKE || (how == DAEMON_NAPS && !ready))
+		return;
+	contd__store(&W.daemon_called, 1); /* the exchange orders it */
+	if ((how = contd__xchg(word, DAEMON_AWAKE)) == DAEMON_AWAKE)
+		return;
+	saved = errno;
+	if (how == DAEMON_POLLS)
+		contd__poke_sig(contd__load(&W.daemon_fd));
+	else
+		syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0); /* not the private kind: peers wake it too */
+	errno = saved;
+}
+
+void contd__wake_sleepers_sig(void)
+{
+	int saved;
+
+	if (!contd__load_seq(&W.sleepers))
+		return;
+	saved = errno;
+	contd__add(&W.word, 1);
+	syscall(SYS_futex, &W.word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+	errno = saved;
+}
+
+/* Something of a group with these flags is ready. */
+void contd__wake_for_ready_sig(uint32_t flags)
+{
+	/* These pairs are Dekker's: the bit or count before was set with sequential consistency, and the other side says
+	 * that it sleeps (is armed) before it looks for the last time. */
+	contd__wake_sleepers_sig();
+	if (flags & CONTD_THREAD_ANY && !(flags & CONTD_POLL_ONLY))
+		contd__wake_daemon_sig(true);
+	if (!(flags & CONTD_POLL_ONLY) && contd__load_seq(&W.fd_armed) && contd__xchg(&W.fd_armed, 0)) {
+		int saved = errno;
+
+		CONTD_TESTPOINT("fd_disarmed");
+		contd__poke_sig(contd__load(&W.fd));
+		errno = saved;
+	}
+}

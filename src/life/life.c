@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Life of the dispatcher, and its settings. */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "dispatch/carried.h"
+#include "dispatch/classes.h"
+#include "dispatch/daemon.h"
+#include "dispatch/group.h"
+#include "dispatch/group_set.h"
+#include "dispatch/interrupt.h"
+#include "dispatch/limits.h"
+#include "dispatch/live.h"
+#include "dispatch/live_lock.h"
+#include "dispatch/settings.h"
+#include "dispatch/source.h"
+#include "dispatch/stats.h"
+#include "dispatch/thread.h"
+#include "dispatch/wake.h"
+#include "dispatch/watchdog.h"
+#include "dispatch/word.h"
+#include "rcu/table.h"
+#include "signal/attach.h"
+#include "signal/attached.h"
+
+/* --------------------------------------------------------------------------------------------------------- errors --- */
+
+const char *contd_error_text(void)
+{
+	return contd__error_text ? contd__error_text : "";
+}
+
+uint32_t contd_version(void)
+{
+	return CONTD_VERSION_MAJOR << 16 | CONTD_VERSION_MINOR << 8 | CONTD_VERSION_PATCH;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- life --- */
+
+static void in_child(void)
+{
+	const struct contd__signal_ops *ops = contd__interrupt.ops;
+
+	if (!contd__live.users)
+		return;
+	contd__live.forked = 1;
+	contd__wake.fd_armed = 0; /* the descriptor is the parent's too */
+	contd__daemon_forked();
+	if (ops)
+		ops->forked();
+}
+
+/* Once a process. */
+static int watch_forks_locked(void)
+{
+	static bool watched;
+	int err = watched ? 0 : pthread_atfork(NULL, NULL, in_child);
+
+	watched = watched || !err;
+	return err ? contd__fail(-err, "contd_init: out of memory (pthread_atfork)") : 0;
+}
+
+/* Put the settings in force: what is derived from them, and copies of the texts. */
+static void settle(const struct contd_config *c)
+{
+	static char kept[2][3][CONTD_SETTING_TEXT]; /* two: what is put in force may be what was in force before */
+	static unsigned turn;
+	const char **texts[] = {&contd__config.daemon_name, &contd__config.daemon_cpus, &contd__config.daemon_sched};
+
+	contd__config = *c;
+	turn ^= 1;
+	for (unsigned i = 0; i < 3; i++) {
+		if (!*texts[i])
+			continue;
+		memmove(kept[turn][i], *texts[i], strlen(*texts[i]) + 1); /* its length was checked: settings.c */
+		*texts[i] = kept[turn][i];
+	}
+	contd__store(&contd__limits.scan_ticks, (uint64_t)((double)c->scan_ns * contd__clock.ticks_per_ns));
+	contd__store(&contd__limits.tick_rate, (uint64_t)(c->overhead_percent / 100 * 0.8 * (1 << 20)));
+	contd__store(&contd__limits.tick_min, c->tick_min_ns);
+	contd__store(&contd__limits.tick_max, c->tick_max_ns);
+	contd__store(&contd__limits.scan_count, c->scan_count);
+	contd__store(&contd__limits.purse_rate, (uint64_t)(c->overhead_percent / 100 * 0.9 * (1 << 20)));
+	contd__store(&contd__limits.purse_most,
+		     (uint64_t)(c->overhead_percent / 100 * 0.1 * (double)contd__clock.second));
+	contd__watchdog_settle(c);
+	contd__store(&contd__limits.late_ticks, (uint64_t)((double)c->watchdog_ns * contd__clock.ticks_per_ns));
+}
+
+/* Nobody uses them any more. */
+static void close_descriptors(void)
+{
+	if (contd__wake.fd >= 0)
+		close(contd__wake.fd);
+	if (contd__wake.daemon_fd >= 0)
+		close(contd__wake.daemon_fd);
+	contd__wake.fd = contd__wake.daemon_fd = -1;
+	contd__wake.fd_armed = 0;
+}
+
+static int start_locked(const struct contd_config *cfg)
+{
+	static const struct contd__ordinary ordinary = {contd__thread_register, contd__table_grow};
+	struct contd_config c;
+	int rc = contd__settings_make(cfg, NULL, &c);
+
+	if (rc)
+		return rc;
+	rc = watch_forks_locked();
+	if (!rc)
+		rc = contd__threads_start();
+	if (rc)
+		return rc;
+	contd__ordinary = &ordinary;
+	contd__clock_start();
+	settle(&c);
+	CDS_INIT_LIST_HEAD(&contd__groups.all);
+	__cds_lfs_init(&contd__groups.dead);
+	contd__stats_reset();
+	contd__store(&contd__live.lives, contd__live.lives + 1);
+	rc = contd__signal_start(&c);
+	if (rc)
+		return rc;
+	contd__store_seq(&contd__live.users, 1);
+	if ((rc = contd__watchdog_start()) != 0 || (rc = contd__daemon_configure(NULL)) != 0) {
+		contd__daemon_end();
+		contd__watchdog_end();
+		contd__store_seq(&contd__live.users, 0);
+		contd__interrupt.ops->stop();
+		contd__interrupt.ops->give_back();
+		close_descriptors();
+	}
+	return rc;
+}
+
+int contd_configure(const struct contd_config *cfg)
+{
+	struct contd_config c, before;
+	int rc = contd__check_live();
+
+	if (rc)
+		return rc;
+	if (!cfg)
+		return contd__fail(-EINVAL, "contd_configure: cfg must not be NULL");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_configure: not in a signal handler");
+	if (contd__self.context == CONTEXT_DAEMON)
+		return contd__fail(-EDEADLK, "contd_configure: not on the daemon thread");
+	rc = contd__live_lock();
+	if (rc)
+		return rc;
+	before = contd__config;
+	rc = contd__settings_make(cfg, &before, &c);
+	if (!rc &&
+	    (c.signal_number != before.signal_number || c.signal_taken != before.signal_taken || c.bell != before.bell))
+		rc = contd__fail(
+			-EBUSY,
+			"contd_configure: signal_number, signal_taken and bell can't be changed while contd runs");
+	if (!rc) {
+		settle(&c);
+		rc = contd__watchdog_start();
+		if (!rc)
+			rc = contd__daemon_configure(&before);
+		if (rc)
+			settle(&before);
+		contd__interrupt.ops->configured();
+		contd__pending_sig(); /* who sleeps in a wait for the daemon to look may have to look now */
+	}
+	contd__live_unlock();
+	return rc;
+}
+
+int contd_init(const struct contd_config *cfg)
+{
+	int rc = 0;
+
+	if (contd__load(&contd__live.forked))
+		return contd__check_live();
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_init: not in a signal handler");
+	rc = contd__live_lock();
+	if (rc)
+		return rc;
+	if (contd__live.users && cfg)
+		rc = contd__fail(-EALREADY, "contd_init: running already; only the first call may bring settings");
+	else if (contd__live.users)
+		contd__add(&contd__live.users, 1);
+	else
+		rc = start_locked(cfg);
+	contd__live_unlock();
+	return rc;
+}
+
+int contd_fini(void)
+{
+	int rc = contd__check_live();
+	uint32_t left;
+
+	if (rc)
+		return rc;
+	if (contd__self.frame)
+		return contd__fail(-EDEADLK, "contd_fini: inside a continuation");
+	contd__live_lock_wait();
+	if (contd__live.users > 1) {
+		contd__sub(&contd__live.users, 1);
+		contd__live_unlock();
+		return 0;
+	}
+	contd__daemon_end();
+	contd__watchdog_end();
+	contd__thread_ensure();
+	contd__interrupt.ops->stop();
+	contd__store_release(&contd__sources.count, 0);
+	left = contd__groups_fini();
+	contd__words_fini();
+	contd__store(&contd__put_off_carried, NULL);
+	contd__store(&contd__words.pending, 0);
+	for (unsigned c = 0; c < CLASSES; c++)
+		if (contd__groups.root[c].bit)
+			memset(&contd__groups.root[c], 0, sizeof(contd__groups.root[c]));
+	contd__store(&contd__ready, 0);
+	close_descriptors();
+	contd__store(&contd__interrupt.regions, 0);
+	contd__store_seq(&contd__live.users, 0);
+	contd__live_unlock();
+	return left > INT_MAX ? INT_MAX : (int)left;
+}

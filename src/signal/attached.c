@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. */
+#include "base/atomic.h"
+#include "signal/attached.h"
+
+struct contd__signals contd__signals;
+__thread struct contd__attached *contd__me __attribute__((tls_model("initial-exec")));
+
+bool contd__signals_computing_sig(int32_t tid)
+{
+	uint32_t n = contd__load_acquire(&contd__signals.count);
+	bool computing = false;
+
+	for (uint32_t i = 0; i < n && !computing; i++) {
+		struct contd__attached *a = contd__signals.record[i];
+
+		if (contd__load(&a->tid) != tid)
+			continue;
+		contd__add(&a->senders, 1); /* while this is not 0 the thread does not go */
+		computing = contd__load_seq(&a->tid) == tid && contd__load(&a->tls->region);
+		contd__sub(&a->senders, 1);
+	}
+	return computing;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Attached threads: how they are interrupted.
+ *
+ *  operation              thread  handler  progress
+ *  contd__handler           no      yes    bounded by the scan's budget, but for what the callbacks do
+ *  contd__arm_sig           yes     yes    wait-free in the number of attached threads
+ *  contd__notify_sig        yes     yes    wait-free in the number of attached threads
+ *  contd_thread_attach      yes     no     blocking
+ *  contd_thread_detach      yes     no     blocking (waits for senders of other threads, which never wait)
+ *
+ * Records are type-stable: they are reused, never freed, so that whoever sends needs no lock. Who uses `tid` or `timer`
+ * counts itself in `senders` first and then looks at `tid`; who takes them away clears `tid` first and then waits for
+ * `senders` to be 0 (Dekker).
+ */
+#ifndef CONTD_SIGNAL_ATTACHED_H
+#define CONTD_SIGNAL_ATTACHED_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include <contd/contd.h>
+
+#include "base/atomic.h"
+#include "dispatch/purse.h"
+
+#define ATTACHED_MAX 1024u
+
+struct contd__attached {
+	int32_t tid; /* 0: nobody's */
+	uint32_t senders;
+	uint32_t signalled;    /* a notification is on its way; the handler clears it before it looks */
+	uint64_t signalled_at; /* when it was sent, in clock ticks */
+	uint32_t armed;        /* the timer runs */
+	uint32_t inside;       /* its handler runs */
+	uint32_t resting;      /* outside regions, where ticks are no use for sources that need one */
+	timer_t timer;
+	struct contd_tls *tls; /* of the thread; readable while tid is not 0 */
+
+	/* The thread's own, and its handler's. */
+	uint64_t interval_ns __attribute__((aligned(64))); /* in force; read by who arms */
+	uint64_t empty_ticks; /* what an empty tick costs in the handler, a moving average, in clock ticks */
+	uint32_t useless;     /* ticks in a row that could serve nothing here */
+	uint32_t quiet;       /* ticks in a row that found nothing */
+	struct contd__purse purse;
+	uint64_t checkpoints_seen; /* the last checkpoint that looked, when a tick saw it */
+	uint32_t calibrating;      /* the handler only counts, and leaves a note */
+	uint32_t calibration_ticks;
+	uint32_t nested; /* attach calls */
+};
+
+struct contd__signals {
+	struct contd__attached *record[ATTACHED_MAX];
+	uint32_t count; /* records there are */
+	uint32_t turn;  /* whom to notify next */
+	int signal_number;
+	pid_t pid;
+	bool timers;                    /* false: agent "caller" */
+	uint64_t kernel_ticks;          /* what the kernel costs a thread a tick, in clock ticks; 0: not measured */
+	uint64_t notice_ticks;          /* the same for a signal from another processor */
+	uint32_t listens;               /* peers can find this process */
+	uint32_t rung;                  /* one has rung */
+	char notice_mark;               /* its address marks notifications, as that of the whole marks ticks */
+	char bell_mark;                 /* and that of this one marks the signals of peers */
+	struct sigaction before[_NSIG]; /* CONTD_SIGNAL_CHAIN: of each signal that is, or once was, contd's */
+};
+
+extern struct contd__signals contd__signals;
+extern __thread struct contd__attached *contd__me __attribute__((tls_model("initial-exec")));
+
+/* Does the attached thread of that number compute in a region? A momentary answer. */
+bool contd__signals_computing_sig(int32_t tid);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What interruptions may cost, and how often ticks come. Any context. */
+#ifndef CONTD_SIGNAL_BUDGET_H
+#define CONTD_SIGNAL_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "signal/attached.h"
+
+/* The interval that the overhead budget allows; the same after so many quiet ticks. */
+uint64_t contd__budget_interval_sig(uint64_t empty_ticks);
+uint64_t contd__quiet_interval_sig(const struct contd__attached *me);
+
+/* An interruption took so long in the handler, callbacks apart; what the kernel takes comes on top. */
+enum contd__interruption { BY_TIMER, BY_NOTICE, BY_BELL };
+void contd__pay_sig(struct contd__attached *me, enum contd__interruption kind, uint64_t now, uint64_t handler_ticks);
+
+/* The most that an empty handler is believed to have taken. */
+uint64_t contd__plausible_sig(const struct contd__attached *me);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Signals from one thread to another. Any context. */
+#ifndef CONTD_SIGNAL_NOTIFY_H
+#define CONTD_SIGNAL_NOTIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "signal/attached.h"
+
+/* A ring came to a thread that has no use for it: signal one that computes in a region, if there is one. */
+void contd__hand_on_sig(const struct contd__attached *me);
+
+/* Interrupt that thread, if it is attached. */
+void contd__ring_sig(int32_t tid);
+
+/* Send a notification to that thread of this process; false: the kernel refuses, errno says why. */
+bool contd__queue_sig(int32_t tid);
+
+/* 1 if an attached thread has been or is being interrupted. */
+int contd__notify_sig(void);
+
+/* The same for one that computes in a region. If there is none, whoever begins a region next looks. */
+int contd__notify_region_sig(void);
+
+/* For what a scan by interruption left: ticks, or, where there are none, the next signal. */
+void contd__again_sig(bool ran);
+
+/* A tick on this thread soon, whatever the agent, as after a notification that was put off. */
+void contd__later_sig(void);
+
+#endif

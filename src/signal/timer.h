@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The timers of attached threads. Any context. */
+#ifndef CONTD_SIGNAL_TIMER_H
+#define CONTD_SIGNAL_TIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "signal/attached.h"
+
+/* Start the timer of every attached thread. */
+void contd__arm_sig(void);
+void contd__arm_one_sig(struct contd__attached *a);
+
+/* This thread has no use for ticks that only regions could use, until its next region begins. */
+void contd__rest_sig(struct contd__attached *me);
+
+/*
+ * After a tick on this thread: keep, change or stop the timer. `cost` of the handler in clock ticks; ran: not empty;
+ * guarded: it has not looked.
+ */
+void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, bool guarded);
+
+/* Tick once at that time, whatever the agent: a notification was put off. */
+void contd__tick_at_sig(struct contd__attached *a, uint64_t at);
+
+#endif
