@@ -20,18 +20,30 @@ uint32_t contd__whom_sig(uint32_t flags)
 }
 
 /*
+ * In a look of this thread's (react.c): it may have been past the group already, as where a signal handler of the program's completes
+ * this. It looks again for the note. What a callback completes it finds without: it goes through a class once more when one has run.
+ */
+static void noted_by_look(void)
+{
+	if (!contd__self.frame)
+		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
+}
+
+/*
  * A thread that computes in a region runs it here and now, or at the end of what keeps it. Else another one is interrupted. If
  * there is none, whoever begins a region next looks (contd__region_rearm()).
  */
 static void kick_region(void)
 {
-	struct contd_tls *tls = &contd__tls;
 	const struct contd__signal_ops *ops;
+	bool attached = contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED;
 
-	if (contd__self.context == CONTEXT_REGION)
-		return; /* inside a scan of the handler's, which goes on */
-	if (contd__load(&tls->flags) & CONTD__TLS_ATTACHED && tls->region && contd__self.context == CONTEXT_THREAD) {
-		contd__or(&tls->flags, CONTD__TLS_MISSED);
+	if (attached && contd__self.context == CONTEXT_REGION) {
+		noted_by_look();
+		return;
+	}
+	if (attached && contd__tls.region && contd__self.context == CONTEXT_THREAD) {
+		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		contd__guard_pickup();
 		return;
 	}
@@ -45,13 +57,14 @@ static void kick_region(void)
 
 static void kick_signal(void)
 {
-	struct contd_tls *tls = &contd__tls;
 	const struct contd__signal_ops *ops;
 
-	if (contd__load(&tls->flags) & CONTD__TLS_ATTACHED) {
-		if (contd__self.context != CONTEXT_THREAD)
-			return; /* inside a scan of the handler's, which goes on */
-		contd__or(&tls->flags, CONTD__TLS_MISSED);
+	if (contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED) {
+		if (contd__self.context != CONTEXT_THREAD) {
+			noted_by_look();
+			return;
+		}
+		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		contd__guard_pickup();
 		return;
 	}
@@ -70,16 +83,16 @@ void contd__kick_sig(uint32_t kicks)
 
 void contd__deferred_sig(void)
 {
-	struct contd_tls *tls = &contd__tls;
 	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
 
 	/* Without the pick-up of contd_guard_end(). */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	tls->guard--;
+	contd__tls.guard--;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (tls->guard || !(contd__load(&tls->flags) & CONTD__TLS_MISSED) || contd__self.context != CONTEXT_THREAD)
+	if (contd__tls.guard || !(contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) ||
+	    contd__self.context != CONTEXT_THREAD)
 		return;
-	contd__and(&tls->flags, ~CONTD__TLS_MISSED);
+	contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
 	if (ops)
 		ops->later();
 }

@@ -69,30 +69,28 @@ uint32_t contd__react_sig(enum contd__looking how)
 
 uint32_t contd__react_under_guard(enum contd__looking how)
 {
-	struct contd_tls *tls = &contd__tls;
 	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
 	uint32_t ran;
 
-	tls->guard++;
+	contd__tls.guard++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ran = contd__react_sig(how);
-	if (ops && contd__load(&tls->flags) & CONTD__TLS_ATTACHED)
+	if (ops && contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED)
 		ops->looked(ran);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	tls->guard--;
+	contd__tls.guard--;
 	return ran;
 }
 
 void contd__guard_pickup(void)
 {
-	struct contd_tls *tls = &contd__tls;
 	int saved = errno; /* contd_event_complete() and contd_guard_end() are allowed in handlers */
 
 	/* In a scan, of a handler's too, and in a read-side section the note stays for the end of that. */
-	while (tls->guard == 0 && !contd__self.frame && contd__load(&tls->flags) & CONTD__TLS_MISSED &&
+	while (contd__tls.guard == 0 && !contd__self.frame && contd__load(&contd__tls.flags) & CONTD__TLS_MISSED &&
 	       contd__self.context == CONTEXT_THREAD && !contd__reading_sig()) {
-		contd__and(&tls->flags, ~CONTD__TLS_MISSED);
-		if (!(contd__load(&tls->flags) & CONTD__TLS_ATTACHED))
+		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
+		if (!(contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED))
 			break;
 		contd__react_under_guard(LOOK);
 	}

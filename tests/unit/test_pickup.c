@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What becomes ready, or is notified, while a continuation runs on an attached thread: it runs when the continuation has ended, wherever
- * that ran. No agent is there that would come by later.
+ * that ran. And what the program's own signal handler completes at the end of a look, where that has been already. No agent is there
+ * that would come by later.
  */
+#include <string.h>
+
 #include <contd/executor.h>
 
 #include "base/atomic.h"
@@ -210,4 +213,90 @@ Test(pickup, a_hint_that_the_handler_sets_again)
 	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
 	cr_assert_gt(hits, 0);
 	end();
+}
+
+/* ------------------------------------------------------------------------------------ completed behind the scan --- */
+
+static uint32_t behind;
+
+/* As a signal handler of the program's does that comes there. */
+static void complete_behind(const char *point)
+{
+	if (strcmp(point, "class_cleared") == 0 && contd__xchg(&behind, 0))
+		complete_it(&then);
+}
+
+static struct contd_group *group_of_priority(uint32_t flags, int32_t priority)
+{
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags, .priority = priority};
+	struct contd_group *made;
+
+	must(contd_group_create(&attr, &made));
+	return made;
+}
+
+/*
+ * The scan has been at the high priority's groups, and finds nothing in the others: a mark is there for nothing, of a continuation that
+ * was cancelled.
+ */
+static void completed_behind(bool region, uint32_t flags, bool by_guard)
+{
+	struct contd_event *es[] = {&first}, *then_es[] = {&then};
+	struct contd_group *high = group_of_priority(flags, CONTD_PRIORITY_HIGH);
+	struct contd_handle handle;
+
+	must(contd_event_continue(1, then_es, tally_cb, &t, high, NULL));
+	g = group_of_priority(flags, CONTD_PRIORITY_NORMAL);
+	if (region)
+		contd_compute_begin();
+	contd_guard_begin();
+	must(contd_event_continue(1, es, tally_cb, NULL, g, &handle));
+	must(contd_event_complete(&first, 0));
+	must(contd_cancel(handle));
+	if (!by_guard) { /* the guard's end has nothing to do, and a signal comes */
+		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
+		contd_guard_end();
+	}
+	contd__store(&behind, 1);
+	__atomic_store_n(&contd__testpoint_hook, complete_behind, __ATOMIC_RELEASE);
+	if (by_guard)
+		contd_guard_end();
+	else
+		raise_ours();
+	cr_assert_eq(contd__load(&behind), 0, "class_cleared is not passed");
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	compute_until(runs(&t));
+	if (region)
+		contd_compute_end();
+	must(contd_group_destroy(high));
+	must(contd_group_destroy(g));
+}
+
+static void completed_behind_each(bool region, uint32_t flags, bool by_guard)
+{
+	start(CONTD_AGENT_CALLER);
+	must(contd_thread_attach(NULL));
+	completed_behind(region, flags, by_guard);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+Test(pickup, completed_behind_a_handler_s_scan)
+{
+	completed_behind_each(false, CONTD_ASYNC_SIGNAL_SAFE, false);
+}
+
+Test(pickup, completed_behind_a_guard_s_scan)
+{
+	completed_behind_each(false, CONTD_ASYNC_SIGNAL_SAFE, true);
+}
+
+Test(pickup, completed_behind_a_handler_s_scan_in_a_region)
+{
+	completed_behind_each(true, 0, false);
+}
+
+Test(pickup, completed_behind_a_guard_s_scan_in_a_region)
+{
+	completed_behind_each(true, 0, true);
 }

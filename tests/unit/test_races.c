@@ -267,7 +267,8 @@ static void together_part(void)
 		for (unsigned i = 0; i < EVENTS_TOGETHER; i++) {
 			es[i] = &e[i];
 			contd_event_init(es[i]);
-			must(contd_event_continue(1, &es[i], tally_cb, &together_tally[i], group[i % (round % 3 + 1)], NULL));
+			must(contd_event_continue(1, &es[i], tally_cb, &together_tally[i], group[i % (round % 3 + 1)],
+						  NULL));
 		}
 		contd__events_complete_sig(es, EVENTS_TOGETHER);
 		contd_poll(0);
@@ -527,10 +528,10 @@ static bool is_elsewhere(const char *point)
 /* The lists above are whole: looks into the sources where they are. */
 Test(races, every_test_point_is_in_the_list)
 {
-	static const char *const rooms[] = {"rcu", "dispatch", "signal"};
+	static const char *const rooms[] = {"rcu", "dispatch", "signal", "task"};
 	unsigned found = 0;
 
-	for (unsigned r = 0; r < 3; r++) {
+	for (unsigned r = 0; r < sizeof(rooms) / sizeof(rooms[0]); r++) {
 		char dir[4096], path[8192], line[512];
 		struct dirent *entry;
 		DIR *d;

@@ -50,17 +50,20 @@ void raise_ours(void)
 
 int complete_quietly(struct contd_event *event, int status)
 {
+	struct contd__frame frame = {.outer = contd__self.frame};
 	uint8_t context = contd__self.context;
 	uint32_t flags = contd__load(&contd__tls.flags);
 	int rc;
 
-	/* As in a scan of a region's handler, which would go on to find it. */
+	/* As in a callback that a region's handler runs: the scan goes on, and finds it. */
 	contd__or(&contd__tls.flags, CONTD__TLS_ATTACHED);
+	contd__self.frame = &frame;
 	contd__store(&contd__self.context, CONTEXT_REGION); /* the watchdog reads it */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	rc = contd_event_complete(event, status);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__store(&contd__self.context, context);
+	contd__self.frame = frame.outer;
 	if (!(flags & CONTD__TLS_ATTACHED))
 		contd__and(&contd__tls.flags, ~CONTD__TLS_ATTACHED);
 	return rc;
