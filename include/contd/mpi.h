@@ -221,8 +221,8 @@ CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
  *
  * Continuations: the callback first, complete_fn second, always. The status that the callback gets is the one before
  * complete_fn, with MPI_ERROR from push_fn; complete_fn is given a status of its own that nobody reads. It runs on the
- * thread that has run the callback, before the CR is complete; later, and on a thread that calls MPI, where that was in
- * a signal handler outside regions or on a thread that must not call MPI.
+ * thread that has run the callback. If that was in a signal handler, or on a thread that must not call MPI, it runs later, on
+ * a thread that calls MPI. The CR is not complete before it has run, unless the continuation fails: the failure is reported at once.
  *
  * MPI_Request_free of an active one: it goes on until it is marked, by the handle that the program has copied before;
  * then complete_fn runs, with NULL, in the call that marks it (when push_fn has returned, where that runs; or in the call

@@ -82,7 +82,7 @@ void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s);
 void contd__group_idle_sig(struct contd_group *g);
 
 /* n that have no slot are outstanding no more. The caller holds a pin. */
-void contd__group_count_down_sig(struct contd_group *g, uint32_t n);
+CONTD_INTERNAL_API void contd__group_count_down_sig(struct contd_group *g, uint32_t n);
 
 /* The same where nothing but they keep the group. */
 static inline void contd__group_count_down_own_sig(struct contd_group *g, uint32_t n)

@@ -33,7 +33,8 @@ __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec"
 bool contd__may_run(void)
 {
 	/* What is being taken runs afterwards: a callback that ran before that could wait for it. */
-	return contd__self.context == CONTEXT_THREAD && !contd__self.frame && !contd__self.carried.take && !contd__pushing;
+	return contd__self.context == CONTEXT_THREAD && !contd__self.frame && !contd__self.carried.take &&
+	       !contd__pushing;
 }
 
 unsigned contd__run_ready(void)
@@ -53,6 +54,14 @@ unsigned contd__run_ready(void)
 		contd__pickup();
 	}
 	return ran;
+}
+
+/* What the program calls it may call MPI in: templates are pushed there on threads where their source (template.c) is silent, too. */
+static void look_beside(void)
+{
+	contd__look_beside(&contd__mpi_source);
+	if (!contd__mpi_thread_may())
+		contd__instances_look();
 }
 
 static void run_if_may(void)
@@ -225,7 +234,7 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 		contd__thread_ensure();
 		enter(&call, true);
 		testing_begin(&testing, cr);
-		contd__look_beside(&contd__mpi_source);
+		look_beside();
 		cr_run(cr);
 		contd__run_ready();
 		if (!contd__cr_complete(cr) || others) {
@@ -261,7 +270,7 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 		for (unsigned round = 0;;) {
 			unsigned ran;
 
-			contd__look_beside(&contd__mpi_source);
+			look_beside();
 			ran = cr_run(cr);
 			ran += contd__run_ready();
 			if (contd__cr_complete(cr))
@@ -443,7 +452,7 @@ static int mixed_begin(struct mixed *m, const struct array_call *a, size_t speci
 static void mixed_run(struct mixed *m)
 {
 	contd__thread_ensure();
-	contd__look_beside(&contd__mpi_source);
+	look_beside();
 	for (size_t i = 0; i < m->specials; i++)
 		if (m->special[i].cr)
 			cr_run(m->special[i].cr);
@@ -744,7 +753,7 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 	}
 	while (mixed_begin(&m, a, specials) != MPI_SUCCESS)
 		contd__mpi->progress(PROGRESS_WAITING); /* until there is memory */
-	for (size_t i = 0; i < m.specials; i++) /* max_poll is for tests */
+	for (size_t i = 0; i < m.specials; i++)         /* max_poll is for tests */
 		m.special[i].testing.left = CONTD__WAITED;
 	own = own_cr(&m);
 	if (own) {

@@ -19,6 +19,7 @@
 #include "mpi/portable.h"
 #include "mpi/ring.h"
 #include "mpi/sockets.h"
+#include "mpi/set.h"
 #include "mpi/template.h"
 #include "task/executor.h"
 
@@ -91,7 +92,8 @@ bool contd__mpi_thread_may(void)
 	if (contd__load(&contd__executors.mpi_owners))
 		return contd__self.lent.owns_mpi != 0;
 	/* Not after MPI_Finalize, where MPI must not be asked. */
-	if (__builtin_expect(is_main == NOT_ASKED, 0) && contd__self.context == CONTEXT_THREAD && contd__load(&contd__mpi_open))
+	if (__builtin_expect(is_main == NOT_ASKED, 0) && contd__self.context == CONTEXT_THREAD &&
+	    contd__load(&contd__mpi_open))
 		ask_main();
 	return is_main == MAIN;
 }
@@ -119,7 +121,7 @@ static void drive(enum contd__where where, bool last)
 	if (contd__mpi_enter()) {
 		contd__general_drain();
 		contd__mpi->progress(last ? PROGRESS_ALL : PROGRESS);
-		if (where == WHERE_REGION || where == WHERE_THREAD)
+		if (where != WHERE_HANDLER)
 			contd__put_off_drain();
 		contd__mpi_leave();
 	}
@@ -128,7 +130,9 @@ static void drive(enum contd__where where, bool last)
 static uint32_t pending(void)
 {
 	/* After MPI_Finalize contd may go on for the program, and nothing of MPI's keeps its ticks coming. */
-	return contd__load(&contd__mpi_open) ? contd__mpi->pending() + contd__general_any() : 0;
+	return contd__load(&contd__mpi_open)
+		       ? contd__mpi->pending() + contd__general_any() + contd__load_seq(&contd__sets_owing)
+		       : 0;
 }
 
 struct contd__source contd__mpi_source = {.name = "MPI",

@@ -6,6 +6,7 @@
 #include "base/testpoint.h"
 #include "dispatch/complete.h"
 #include "dispatch/group.h"
+#include "dispatch/source.h"
 #include "dispatch/thread.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
@@ -16,7 +17,7 @@
 
 static struct __cds_lfs_stack put_off; /* sets that are to be released by a thread; pushed anywhere */
 struct __cds_lfs_stack contd__sets_left;
-uint32_t contd__sets_left_over;
+uint32_t contd__sets_left_over, contd__sets_owing;
 
 struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool revised)
 {
@@ -32,6 +33,7 @@ struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool revise
 	set->awaited = (struct contd__cr **)(void *)((char *)set + ops);
 	set->failed = 0;
 	set->left = 0;
+	set->owing = NULL;
 	set->results = revised ? (MPI_Status *)(void *)((char *)set + bytes) : NULL;
 	return set;
 }
@@ -98,11 +100,34 @@ __attribute__((noinline)) static void give_back(struct contd__set *set)
 	contd__store_release(&set->count, 0);
 }
 
+/*
+ * Its callback has returned where MPI may not be called. If complete_fn or free_fn come after it, the CR is not complete until they
+ * have been called: what they use may be gone then. The continuation itself still keeps the group. One that has failed is
+ * reported without.
+ */
+static void owe_sig(struct contd__set *set, struct contd_group *group)
+{
+	for (uint32_t i = 0; i < set->count; i++)
+		if (set->op[i].instance || set->op[i].backend) {
+			set->owing = group;
+			contd__add(&group->life, 1);
+			contd__add(&contd__sets_owing, 1);
+			contd__pending_sig();
+			return;
+		}
+}
+
 static void release(struct contd__set *set)
 {
+	struct contd_group *owing = set->owing;
+
 	CONTD_TESTPOINT("set_release");
 	report_crs(set);
 	give_back(set);
+	if (owing) {
+		contd__sub(&contd__sets_owing, 1);
+		contd__group_count_down_own_sig(owing, 1);
+	}
 	free(set);
 }
 
@@ -241,10 +266,12 @@ void contd__invoke_draft(struct contd__slot *s)
 		report_crs(set);
 	cb(s->out.dest, s->data);
 	/* After the callback, which is not to wait for this; a generalized request's free_fn comes last anyway. */
-	if (set && may)
+	if (set && may) {
 		release(set);
-	else if (set)
+	} else if (set) {
+		owe_sig(set, s->group);
 		set_put_off(set);
+	}
 }
 
 /* Its slot is given back, and it still waits for an operation: by the slot nobody finds it any more. */
@@ -306,6 +333,8 @@ void contd__invoke_revised(struct contd__slot *s)
 			give_back(set);
 		else
 			instances_finish(set);
+	} else if (contd__load_seq(&set->rc) == MPI_SUCCESS && failed == MPI_SUCCESS) {
+		owe_sig(set, s->group);
 	}
 	if (failed != MPI_SUCCESS && set->cr) {
 		if (rc == MPI_SUCCESS)

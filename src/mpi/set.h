@@ -64,6 +64,7 @@ struct contd__set {
 	uint32_t crs;               /* of awaited */
 	struct contd__cr **awaited; /* CRs among the requests, until they are reported */
 	uint32_t left;              /* it is in contd__sets_left, or was */
+	struct contd_group *owing;  /* its CR's, which is not complete until functions of the program's have been called; or NULL */
 	/* Revised interface; results is NULL otherwise. */
 	struct contd__cr *cr; /* or NULL: none */
 	struct contd_group *group;
@@ -123,6 +124,9 @@ void contd__invoke_revised(struct contd__slot *s);
  */
 extern struct __cds_lfs_stack contd__sets_left;
 extern uint32_t contd__sets_left_over;
+
+/* How many are put off for which complete_fn or free_fn are to be called yet: their CRs wait for that. */
+extern uint32_t contd__sets_owing;
 
 /* What handlers put off: sets to be released. Ordinary threads that may call MPI. */
 void contd__put_off_start(void);
