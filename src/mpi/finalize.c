@@ -19,6 +19,7 @@
 #include "mpi/grequest.h"
 #include "mpi/job.h"
 #include "mpi/portable.h"
+#include "mpi/set.h"
 #include "mpi/template.h"
 #include "rcu/table.h"
 
@@ -108,7 +109,8 @@ static bool others_there(struct others *o)
 static bool may_complete(void)
 {
 	return contd__load_seq(&contd__mpi_open) && contd__crs_outstanding() &&
-	       (contd__mpi->pending() || contd__general_any() || contd__marked_sig(CLASSES_ALL));
+	       (contd__mpi->pending() || contd__general_any() || contd__load_seq(&contd__sets_owing) ||
+		contd__marked_sig(CLASSES_ALL));
 }
 
 /* Returns whether anything has happened. */

@@ -20,6 +20,7 @@
 #include "mpi/handles.h"
 #include "mpi/library.h"
 #include "mpi/portable.h"
+#include "mpi/set.h"
 #include "mpi/template.h"
 #include "mpi/told.h"
 
@@ -864,8 +865,8 @@ static inline bool asked_passes(const void *caller)
 {
 	return passes(caller) &&
 	       (contd__load(&mode) != MODE_NATIVE || contd__library_has(&mpi_library, caller) ||
-		!(contd__load(&contd__instances_pushed) || contd__load(&contd__cr_shared) || contd__mpi->pending() ||
-		  contd__marked_sig(CLASSES_ALL)));
+		!(contd__load(&contd__instances_pushed) || contd__load(&contd__cr_shared) || contd__load(&contd__sets_owing) ||
+		  contd__mpi->pending() || contd__marked_sig(CLASSES_ALL)));
 }
 
 /*

@@ -670,7 +670,10 @@ static void ran(void *data, MPI_Status *statuses, bool revised)
 
 		if (s && !c->event && (s[i].MPI_ERROR != MPI_SUCCESS) != (o->error != MPI_SUCCESS) &&
 		    !(c->revised && c->fails && s[i].MPI_ERROR == MPI_ERR_PENDING))
-			chaos_wrong("status %u of continuation %u says %d", i, index, s[i].MPI_ERROR);
+			chaos_wrong("status %u of continuation %u says %d; operation %u, kind %d, %d bytes, persistent "
+				    "%d, source %d, tag %x, of %u",
+				    i, index, s[i].MPI_ERROR, c->of[i], (int)o->kind, o->bytes, o->persistent,
+				    o->source, (unsigned)o->tag, c->n);
 		/* The others of a failed one are over some time. */
 		if (!(c->revised && c->fails))
 			op_over(c->of[i], s ? &s[i] : NULL, "a continuation");
@@ -782,10 +785,10 @@ static void cr_new(uint64_t r)
 static bool cr_free(uint32_t at)
 {
 	uint32_t i = contd__load_acquire(&live[at]), none = 0;
-	struct crec *k = &crs[i];
+	struct crec *k = i == NONE ? NULL : &crs[i];
 	int rc;
 
-	if (i == NONE || !contd__cas(&k->users, &none, CLOSED))
+	if (!k || !contd__cas(&k->users, &none, CLOSED))
 		return false;
 	if (contd__load(&live[at]) != i) {
 		contd__sub(&k->users, CLOSED);

@@ -18,17 +18,23 @@ foreach(flavour IN LISTS CONTD_FLAVOURS)
     target_link_options(${target} PRIVATE "LINKER:--wrap=contd__handler")
     add_dependencies(check-long ${target})
   endif()
+  # Open MPI 4.1's Testsome forgets sends beside an operation that has failed if their memory is not zero, as the sanitizer's is not:
+  # docs/requests.md.
+  set(without "")
+  if(flavour STREQUAL "portable" AND CONTD_SANITIZE)
+    set(without --without fail)
+  endif()
   # Below multiple one thread calls MPI, and one rank has little to do.
   foreach(run IN ITEMS multiple.1.1 multiple.2.1 multiple.1.2 multiple.2.2 serialized.3.2 funneled.4.2)
     string(REPLACE "." ";" run ${run})
     list(POP_FRONT run level seed ranks)
     chaos_mpi_test(chaos.mpi.${level}.${seed} ${flavour} ${ranks} "long;mpi;${flavour}"
-      $<TARGET_FILE:${target}> --level ${level} --seed ${seed} --seconds ${CONTD_CHAOS_SHORT_SECONDS})
+      $<TARGET_FILE:${target}> --level ${level} --seed ${seed} --seconds ${CONTD_CHAOS_SHORT_SECONDS} ${without})
   endforeach()
   foreach(run IN ITEMS multiple.1 multiple.2 serialized.2 funneled.2)
     string(REPLACE "." ";" run ${run})
     list(POP_FRONT run level ranks)
     chaos_mpi_test(chaos.mpi.${level}.full ${flavour} ${ranks} long-full FULL
-      $<TARGET_FILE:${target}> --level ${level})
+      $<TARGET_FILE:${target}> --level ${level} ${without})
   endforeach()
 endforeach()

@@ -120,42 +120,46 @@ static void chained(MPI_Status *status, void *data)
 	atomic_store(&chained_ran, true);
 }
 
-/* A handler runs the callback, where complete_fn may not be called. The CR is not complete before that has been called, and polls see to it. */
-static void check_handler(void)
+/*
+ * A handler runs the callback, where complete_fn may not be called. The CR is not complete before that has been called: polls see to it,
+ * or MPI_Finalize.
+ */
+static void check_handler(struct exchange *e, bool finalize)
 {
-	struct exchange e = {.tag = 99};
-	MPI_Request safe = check_cr("mpi_continue_async_signal_safe", "true", NULL, NULL), other = check_plain_cr(),
-		    given, awaited = safe;
+	MPI_Request safe = check_cr("mpi_continue_async_signal_safe", "true", NULL, NULL), other = check_plain_cr();
+	MPI_Request given, awaited = safe;
 	MPIX_Gr unpushed = MPIX_GR_NULL;
 	double end = MPI_Wtime() + 30;
 
 	check_begin("in a handler");
-	CHECK_EQ(contd_thread_attach(NULL), 0);
 	CHECK_OK(MPIX_Gr_init(exchange_start, NULL, exchange_complete, NULL, &unpushed));
-	exchange_begin(unpushed, &e);
-	given = e.request;
+	exchange_begin(unpushed, e);
+	given = e->request;
 	atomic_store(&ran, 0);
-	e.done = 3;
-	CHECK_OK(MPI_Continue(&given, over, &e, MPI_STATUS_IGNORE, safe));
-	CHECK_OK(MPI_Continue(&awaited, chained, &e, MPI_STATUS_IGNORE, other));
-	e.pieces = 3;
+	atomic_store(&chained_ran, false);
+	CHECK_OK(MPI_Continue(&given, over, e, MPI_STATUS_IGNORE, safe));
+	CHECK_OK(MPI_Continue(&awaited, chained, e, MPI_STATUS_IGNORE, other));
+	e->pieces = e->done = 3;
 	contd_guard_begin();
-	CHECK_OK(MPIX_Mark_request_complete(e.request));
+	CHECK_OK(MPIX_Mark_request_complete(e->request));
 	contd_guard_end();
-	while (!atomic_load(&chained_ran) && MPI_Wtime() < end)
+	while (!finalize && !atomic_load(&chained_ran) && MPI_Wtime() < end)
 		contd_poll(0);
-	CHECK(atomic_load(&chained_ran));
-	CHECK_OK(MPI_Wait(&other, MPI_STATUS_IGNORE));
-	CHECK_OK(MPI_Wait(&safe, MPI_STATUS_IGNORE));
+	if (!finalize) {
+		CHECK(atomic_load(&chained_ran));
+		CHECK_OK(MPI_Wait(&other, MPI_STATUS_IGNORE));
+		CHECK_OK(MPI_Wait(&safe, MPI_STATUS_IGNORE));
+	}
 	CHECK_OK(MPI_Request_free(&other));
 	CHECK_OK(MPI_Request_free(&safe));
 	CHECK_OK(MPIX_Gr_free(&unpushed));
-	CHECK_EQ(contd_thread_detach(), 0);
 }
 
 int main(int argc, char **argv)
 {
+	static struct exchange polled = {.tag = 98}, left = {.tag = 99};
 	pthread_t thread;
+	int failed;
 
 	check_init(&argc, &argv, MPI_THREAD_SERIALIZED);
 	gr = exchange_template();
@@ -163,8 +167,11 @@ int main(int argc, char **argv)
 	if (pthread_create(&thread, NULL, calls, NULL))
 		return 1;
 	pthread_join(thread, NULL);
-	check_handler();
 	CHECK_OK(MPI_Request_free(&cr));
 	CHECK_OK(MPIX_Gr_free(&gr));
-	return check_fini();
+	CHECK_EQ(contd_thread_attach(NULL), 0);
+	check_handler(&polled, false);
+	check_handler(&left, true);
+	failed = check_fini();
+	return failed || !atomic_load(&chained_ran);
 }

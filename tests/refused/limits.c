@@ -211,9 +211,10 @@ static int notification_refused(void)
 	CHECK(ran_now() == 2, "%u: the timer has not come in place of the notification", ran_now());
 	CHECK(contd_group_outstanding(safe) == 1, "%u", contd_group_outstanding(safe));
 	MUST_DO(contd_stats_get(&stats));
-	/* The second completion finds the first one's timer on its way, or not. */
-	CHECK(stats.notify_failed >= 1 && stats.notify_failed <= 2 && stats.notifications == 0, "%llu failed, %llu sent",
-	      (unsigned long long)stats.notify_failed, (unsigned long long)stats.notifications);
+	/* At most one for each completion, unless it finds another's timer on its way; and one for a look that it came behind. */
+	CHECK(stats.notify_failed >= 1 && stats.notify_failed <= 4 && stats.notifications == 0,
+	      "%llu failed, %llu sent", (unsigned long long)stats.notify_failed,
+	      (unsigned long long)stats.notifications);
 	limit(RLIMIT_SIGPENDING, RLIM_INFINITY);
 	on_thread(completes, &e[2]);
 	for (int i = 0; ran_now() < 3 && i < 60000; i++)
