@@ -18,10 +18,10 @@ foreach(flavour IN LISTS CONTD_FLAVOURS)
     target_link_options(${target} PRIVATE "LINKER:--wrap=contd__handler")
     add_dependencies(check-long ${target})
   endif()
-  # Open MPI 4.1's Testsome forgets sends beside an operation that has failed if their memory is not zero, as the sanitizer's is not:
+  # Open MPI 4.1's Testsome forgets sends beside an operation that has failed if their memory is not zero:
   # docs/requests.md.
   set(without "")
-  if(flavour STREQUAL "portable" AND CONTD_SANITIZE)
+  if(flavour STREQUAL "portable")
     set(without --without fail)
   endif()
   # Below multiple one thread calls MPI, and one rank has little to do.
