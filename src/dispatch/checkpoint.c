@@ -76,7 +76,7 @@ static uint64_t checkpoint_calls_left(const struct contd_tls *tls, const struct 
 
 static bool something_pending(bool region)
 {
-	return contd__load(&contd__words.pending) || contd__sources_here_sig(region ? WHERE_REGION : WHERE_HANDLER);
+	return contd__load(&contd__words.pending) || (region && contd__sources_here_sig(WHERE_REGION));
 }
 
 /* A clock that has gone back (a virtual machine that was moved) makes it due. */

@@ -4,6 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/testpoint.h"
 #include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/interrupt.h"
@@ -26,16 +27,21 @@ uint32_t contd__react_sig(enum contd__looking how)
 	const struct contd__signal_ops *ops;
 	uint8_t before = contd__self.context;
 	bool region = contd__tls.region && !contd__self.frame, again = false;
-	uint32_t classes = region ? CLASSES_ALL : CLASSES_SIGNAL, drives = region && how == LOOK_RUNG ? RUNG_DRIVES : 1;
+	uint32_t classes = region ? CLASSES_ALL : CLASSES_SIGNAL, drives = !region            ? 0
+									   : how == LOOK_RUNG ? RUNG_DRIVES
+											      : 1;
 
 	/* Atomic: the watchdog reads it. */
 	contd__store(&contd__self.context, region ? CONTEXT_REGION : CONTEXT_HANDLER);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	CONTD_TESTPOINT("look_begun");
 	contd__words_look_sig(budget.count);
 	contd__carried_retry_sig();
-	do
-		contd__sources_drive_sig(region ? WHERE_REGION : WHERE_HANDLER, NULL, how == LOOK_LAST);
-	while (--drives && !contd__marked_sig(classes));
+	while (drives--) {
+		contd__sources_drive_sig(WHERE_REGION, NULL, how == LOOK_LAST);
+		if (contd__marked_sig(classes))
+			break;
+	}
 	budget.deadline = contd__ticks() + contd__load(&contd__limits.scan_ticks);
 	ran = contd__scan_through_sig(classes, &budget);
 	/* This scan has set a hint again (tell_again). Others who were told before have found nothing: nobody else comes for it. Under a

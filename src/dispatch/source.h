@@ -16,18 +16,18 @@
 #include "base/api.h"
 #include "base/atomic.h"
 
-/* Where a source may be looked at. */
-enum contd__where { WHERE_THREAD = 1, WHERE_REGION = 2, WHERE_HANDLER = 4, WHERE_DAEMON = 8 };
+/* Where a source may be looked at. In handlers outside regions none is. */
+enum contd__where { WHERE_THREAD = 1, WHERE_REGION = 2, WHERE_DAEMON = 4 };
 
 /*
- * A source that must be driven. Called with one of enum contd__where; the source decides whether the calling thread
- * may (thread levels). Registered once, lives as long as the dispatcher; stays in place.
+ * A source that must be driven. It decides itself whether the calling thread may drive it (thread levels). Registered once; it
+ * stays in place, and lives until contd_fini() has returned.
  */
 struct contd__source {
 	const char *name;
 	uint32_t where; /* mask of enum contd__where; only there is progress called */
 	/* last: the caller sleeps, or arms a bell, unless something is found: at everything, not at a part in turns. */
-	void (*progress)(enum contd__where where, bool last);
+	void (*progress)(bool last);
 	uint32_t (*pending)(void); /* how many of its operations wait: 0 means there is nothing to look at */
 	/* May it be driven on the calling thread, as far as the thread is concerned? Any context. NULL: anywhere. */
 	bool (*here)(void);

@@ -50,7 +50,7 @@ void contd__sources_drive_sig(enum contd__where where, const struct contd__sourc
 		    contd__sources.source[i]->pending()) {
 			uint64_t begin = contd__late_watched_sig() ? contd__ticks() : 0;
 
-			contd__sources.source[i]->progress(where, last);
+			contd__sources.source[i]->progress(last);
 			if (begin)
 				contd__late_note_sig((const void *)(uintptr_t)contd__sources.source[i]->progress,
 						     LATE_SOURCE, contd__ticks() - begin);

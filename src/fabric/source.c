@@ -77,9 +77,8 @@ static uint32_t pending_of(const struct set *set)
 	return sum;
 }
 
-static void shared_look(enum contd__where where, bool last)
+static void shared_look(bool last)
 {
-	(void)where;
 	look_at_all(&sets[SHARED], last);
 }
 
@@ -88,9 +87,8 @@ static uint32_t shared_pending(void)
 	return pending_of(&sets[SHARED]);
 }
 
-static void owned_look(enum contd__where where, bool last)
+static void owned_look(bool last)
 {
-	(void)where;
 	look_at_all(&sets[OWNED], last);
 }
 

@@ -114,15 +114,14 @@ void contd__mpi_leave(void)
 	contd__sub(&driving, 1);
 }
 
-static void drive(enum contd__where where, bool last)
+static void drive(bool last)
 {
 	if (!contd__mpi_thread_may())
 		return;
 	if (contd__mpi_enter()) {
 		contd__general_drain();
 		contd__mpi->progress(last ? PROGRESS_ALL : PROGRESS);
-		if (where != WHERE_HANDLER)
-			contd__put_off_drain();
+		contd__put_off_drain();
 		contd__mpi_leave();
 	}
 }

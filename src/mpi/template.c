@@ -476,9 +476,8 @@ void contd__instances_push(bool all)
 	contd__pushing = 0;
 }
 
-static void drive(enum contd__where where, bool last)
+static void drive(bool last)
 {
-	(void)where;
 	if (!contd__mpi_thread_may() || !contd__mpi_enter())
 		return;
 	contd__instances_push(last);

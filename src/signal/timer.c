@@ -67,16 +67,10 @@ void contd__tick_at_sig(struct contd__attached *a, uint64_t at)
 	contd__sub(&a->senders, 1);
 }
 
-/* Something that ticks serve wherever they find a thread. */
-static bool anywhere_pending(void)
-{
-	return contd__load_seq(&contd__words.pending) || contd__sources_pending_sig(WHERE_HANDLER);
-}
-
 /* Would ticks on this thread be of use? Something ready counts too: what a scan's budget has left for the next one. */
 static bool useful(const struct contd__attached *a)
 {
-	if (anywhere_pending() || contd__marked_sig(CLASSES_SIGNAL))
+	if (contd__load_seq(&contd__words.pending) || contd__marked_sig(CLASSES_SIGNAL))
 		return true;
 	return !contd__load_seq(&a->resting) &&
 	       (contd__sources_pending_sig(WHERE_REGION) || contd__marked_sig(CLASSES_ALL));

@@ -101,9 +101,9 @@ static uint32_t source_pending(void)
 	return contd__load_seq(&something);
 }
 
-static void source_drive(enum contd__where where, bool last)
+static void source_drive(bool last)
 {
-	(void)where, (void)last;
+	(void)last;
 	if (__atomic_load_n(&shared[0], __ATOMIC_SEQ_CST) && contd__xchg(&something, 0))
 		contd_event_complete(&event, 0);
 }

@@ -411,14 +411,13 @@ static uint32_t source_pending(void)
 	return contd__load(&quiet) ? 0 : contd__load_seq(&source_operations);
 }
 
-static void source_progress(enum contd__where where, bool last)
+static void source_progress(bool last)
 {
 	struct contd_event *list[4];
 	uint32_t of[4], n = 0, left = contd__load(&source_operations), before;
 	uint64_t r = chaos_draw_at(0);
 	struct self *me = self();
 
-	(void)where;
 	if (!me || !left || (!last && r & 3) || !contd__cas(&source_operations, &left, left - 1))
 		return;
 	before = contd__load(&me->registering);
@@ -449,7 +448,7 @@ static void source_progress(enum contd__where where, bool last)
 }
 
 static struct contd__source source = {.name = "chaos",
-				      .where = WHERE_THREAD | WHERE_REGION | WHERE_HANDLER | WHERE_DAEMON,
+				      .where = WHERE_THREAD | WHERE_REGION | WHERE_DAEMON,
 				      .progress = source_progress,
 				      .pending = source_pending};
 

@@ -5,15 +5,23 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "dispatch/source.h"
+#include "dispatch/thread.h"
 
 struct test_source source_a, source_b;
 
-static void progress(struct test_source *s, enum contd__where where)
+static enum contd__where where_here(void)
+{
+	return contd__self.context == CONTEXT_DAEMON   ? WHERE_DAEMON
+	       : contd__self.context == CONTEXT_REGION ? WHERE_REGION
+						       : WHERE_THREAD;
+}
+
+static void progress(struct test_source *s)
 {
 	uint64_t count, begin = contd__ticks();
 	uint32_t n;
 
-	contd__add(&s->looks[where], 1);
+	contd__add(&s->looks[where_here()], 1);
 	while (contd__ticks() - begin < s->cost_ticks)
 		;
 	if (contd__load(&s->deaf))
@@ -44,10 +52,10 @@ static int sleep_on(struct test_source *s, int *fds, int room)
 }
 
 #define FUNCTIONS(a) \
-	static void progress_##a(enum contd__where w, bool last) \
+	static void progress_##a(bool last) \
 	{ \
 		(void)last; \
-		progress(&source_##a, w); \
+		progress(&source_##a); \
 	} \
 	static uint32_t pending_##a(void) \
 	{ \

@@ -40,11 +40,10 @@ static void complete_some(unsigned n)
 	contd__carried_done_sig(c, n);
 }
 
-static void progress(enum contd__where where, bool last)
+static void progress(bool last)
 {
 	unsigned n = contd__xchg(&finished, 0);
 
-	(void)where;
 	(void)last;
 	looks++;
 	for (unsigned i = 0; finished_at_once; i++) {
@@ -183,7 +182,7 @@ Test(carried, a_poll_s_limit_holds)
 static struct contd_event slot_event[2 * SLOTS];
 static unsigned slots_found;
 
-static void progress_of_both(enum contd__where where, bool last)
+static void progress_of_both(bool last)
 {
 	struct contd_event *e = &slot_event[slots_found];
 
@@ -191,7 +190,7 @@ static void progress_of_both(enum contd__where where, bool last)
 		slots_found++;
 		contd__events_complete_sig(&e, 1);
 	}
-	progress(where, last);
+	progress(last);
 }
 
 static void cb_and_others_ready(int status, void *data)

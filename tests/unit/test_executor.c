@@ -143,9 +143,8 @@ Test(executor, a_thread_that_looks_for_others_is_woken)
 static struct contd_task sweep[SWEEP];
 static uint32_t swept, sweep_under_way;
 
-static void sweep_progress(enum contd__where where, bool last)
+static void sweep_progress(bool last)
 {
-	(void)where;
 	(void)last;
 	contd__store(&sweep_under_way, 0);
 	for (unsigned i = 0; i < SWEEP; i++)
@@ -198,11 +197,10 @@ Test(executor, a_sweep_wakes_once)
 static struct contd__source events_source;
 static uint32_t together;
 
-static void events_progress(enum contd__where where, bool last)
+static void events_progress(bool last)
 {
 	struct contd_event *some[] = {&e[0], &e[1], &e[2], &e[3]};
 
-	(void)where;
 	(void)last;
 	contd__store(&sweep_under_way, 0);
 	contd__events_complete_sig(some, 2);

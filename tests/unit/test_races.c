@@ -141,6 +141,7 @@ static const struct {
 	{"executor_read", "test_races_move.c"},
 	{"tell_held", "test_executor.c"},
 	{"tells_now", "test_executor.c"},
+	{"look_begun", "test_checkpoint.c"},
 };
 #define ELSEWHERE (sizeof(elsewhere) / sizeof(elsewhere[0]))
 

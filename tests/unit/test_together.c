@@ -16,11 +16,10 @@ static struct contd_group *g;
 static uint32_t finished; /* of the events, to be completed at the next look */
 static uint32_t first;    /* of these */
 
-static void progress(enum contd__where where, bool last)
+static void progress(bool last)
 {
 	uint32_t n = finished;
 
-	(void)where;
 	(void)last;
 	finished = 0;
 	if (n)

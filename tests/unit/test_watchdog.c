@@ -211,8 +211,7 @@ static void source_is_late(enum contd__where where, const char *name)
 	} else if (where == WHERE_THREAD) {
 		contd_poll(0);
 	} else {
-		if (where == WHERE_REGION)
-			contd_compute_begin();
+		contd_compute_begin();
 		raise_ours();
 	}
 	compute_until(runs(&t1));
@@ -230,10 +229,6 @@ static void source_is_late(enum contd__where where, const char *name)
 Test(watchdog, source_on_a_thread)
 {
 	source_is_late(WHERE_THREAD, "thread");
-}
-Test(watchdog, source_in_the_handler)
-{
-	source_is_late(WHERE_HANDLER, "handler");
 }
 Test(watchdog, source_in_a_region)
 {
@@ -364,7 +359,7 @@ Test(watchdog, none_below_the_bound)
 	begin(CONTD_AGENT_CALLER, FAR_NS);
 	await(watchdog_threads() == 1);
 	must(contd_thread_attach(NULL));
-	source_register(&source_a, WHERE_THREAD | WHERE_HANDLER | WHERE_REGION, false);
+	source_register(&source_a, WHERE_THREAD | WHERE_REGION, false);
 	source_begin(&source_a);
 	for (unsigned i = 0; i < 20; i++) {
 		make_ready(i % 2 ? late_callback : outer_callback, CONTD_ASYNC_SIGNAL_SAFE);
