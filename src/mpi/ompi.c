@@ -57,8 +57,6 @@ static const char *symbols_find(void)
 	o->progress_register = (int (*)(int (*)(void)))symbol("opal_progress_register");
 	o->progress_unregister = (int (*)(int (*)(void)))symbol("opal_progress_unregister");
 	o->uses_threads = symbol("opal_uses_threads");
-	o->empty = symbol("ompi_request_empty");
-	o->status_empty = symbol("ompi_status_empty");
 	o->grequest_query = (int (*)(struct contd__ompi_request *, MPI_Status *))symbol("ompi_grequest_invoke_query");
 	o->errhandler_request_invoke =
 		(int (*)(int, MPI_Request *, const char *))symbol("ompi_errhandler_request_invoke");

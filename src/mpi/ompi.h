@@ -54,8 +54,6 @@ struct contd__ompi {
 	int (*progress_register)(int (*callback)(void));
 	int (*progress_unregister)(int (*callback)(void));
 	bool *uses_threads;
-	struct contd__ompi_request *empty;
-	MPI_Status *status_empty;
 	int (*grequest_query)(struct contd__ompi_request *request, MPI_Status *status);
 	int (*errhandler_request_invoke)(int count, MPI_Request *requests, const char *message);
 	void *f_to_c_table;
