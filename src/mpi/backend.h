@@ -3,9 +3,12 @@
  * MPI, from below to above:
  *
  *  cr.[ch] set.[ch]     continuation requests and the operations of a continuation, the same for both backends
- *  native.[ch] ompi.*   the native backend, on Open MPI's own requests
- *  portable.[ch] handles.* told.* intercept.c   the portable backend, on any MPI-3.1
+ *  native.[ch] ompi.*   the native backend, on Open MPI's own requests (ompi_check.c: where its headers are installed)
+ *  portable.[ch] handles.* told.*   the portable backend, on any MPI-3.1
+ *  intercept.c library.h   the program's calls of MPI, and which library a call comes from
  *  calls.[ch]           the completion calls with CRs among their requests, for both
+ *  mixed.c              MPI operations as events, and the group behind a CR
+ *  modes.c              the five modes (contd/modes.h)
  *  attach.c             attaching, for both
  *  grequest.[ch]        the program's generalized requests: free_fn last, completion from handlers
  *  template.[ch]        generalized requests from templates: MPIX_Gr_*
@@ -14,6 +17,7 @@
  *  life.c               which backend; from the first call to MPI_Finalize
  *  finalize.[ch]        what is outstanding then
  *  job.[ch]             whether contd is part of every process
+ *  sockets.[ch] ring.[ch]  what the daemon sleeps on; bells after MPI calls
  *  settings.c draft.c revised.c   info keys, and the two interfaces
  */
 #ifndef CONTD_MPI_BACKEND_H
