@@ -102,7 +102,6 @@ static void look(void)
 static void *watchdog_main(void *arg)
 {
 	(void)arg;
-	pthread_setname_np(pthread_self(), "contd-watchdog");
 	while (!contd__load_acquire(&watchdog.stop)) {
 		uint64_t ns = contd__load(&watchdog.bound_ns);
 		struct timespec ts;
@@ -142,6 +141,7 @@ int contd__watchdog_start(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc)
 		return contd__fail(-rc, "no thread to be had for the watchdog; raise RLIMIT_NPROC");
+	pthread_setname_np(watchdog.thread, "contd-watchdog"); /* here: it has its name when the caller's call returns */
 	watchdog.runs = true;
 	return 0;
 }
