@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a completion costs with contd beside a loop of fi_cq_read(3) that does the same: operations are posted, entries are
- * read 16 at a time, what their context points to is found, and a function is called. An endpoint sends to itself, `depth`
- * messages a round; and a provider that costs nothing (a completion queue of this file's) shows contd's own part.
+ * What a completion costs with contd beside a loop of fi_cq_read(3) that does the same: operations are posted, entries
+ * are read 16 at a time, what their context points to is found, and a function is called. An endpoint sends to itself,
+ * `depth` messages a round; and a provider that costs nothing (a completion queue of this file's) shows contd's own
+ * part.
  *
  * Time is measured in turns, a round against a round. Instructions are counted by bench/fabric/instructions, which runs
  *
@@ -25,7 +26,7 @@
 #define BATCH 16
 #define COUNTED 12800u /* completions: ROUNDS of any depth */
 
-/* --------------------------------------------------------------------------------------- a provider that costs nothing --- */
+/* -------------------------------------------------------------------------------- a provider that costs nothing --- */
 
 /* What was posted is complete at once. */
 struct stub {
@@ -53,7 +54,7 @@ static ssize_t stub_read(struct fid_cq *cq, void *buffer, size_t count)
 
 static struct fi_ops_cq stub_ops = {.size = sizeof(stub_ops), .read = stub_read};
 
-/* ---------------------------------------------------------------------------------------------------- the two ways --- */
+/* ------------------------------------------------------------------------------------------------- the two ways --- */
 
 struct operation {
 	struct contd_fabric_op op; /* begins with what libfabric may write to */
@@ -165,7 +166,7 @@ static void bare_round(unsigned depth)
 		bare_progress(s);
 }
 
-/* ------------------------------------------------------------------------------------------------- opening, closing --- */
+/* --------------------------------------------------------------------------------------------- opening, closing --- */
 
 static bool side_open(struct side *s, const char *provider, bool contd)
 {
@@ -198,7 +199,7 @@ static void side_close(struct side *s)
 		fabric_check(contd_fabric_close(s->queue), "contd_fabric_close");
 }
 
-/* --------------------------------------------------------------------------------------------------------- measuring --- */
+/* ---------------------------------------------------------------------------------------------------- measuring --- */
 
 /* Its instructions are counted; not inlined, nor a clone with another name. */
 __attribute__((noinline, noclone)) void counted_rounds(void (*round)(unsigned), unsigned depth);

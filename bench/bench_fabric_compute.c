@@ -8,11 +8,13 @@
  *   poll N          no contd: a read of the queue after every N units of work, of about a microsecond each
  *
  * latency: from before the send to the callback, both by CLOCK_MONOTONIC; median and 99th percentile.
- * lost:    work done in a window with messages, by processor time of the thread, beside one without and without anything
- *          that looks. In turns, median of the ratios. By processor time, for other programs take the processor as well.
- * quiet:   how many pairs of windows no other program has taken the processor in for more than 3 %: only those count, unless they
- *          are too few.
- * daemon:  processor time of the process' other threads, as a share of the windows: a core of its own, or it is lost too.
+ * lost:    work done in a window with messages, by processor time of the thread, beside one without and without
+ *          anything that looks. In turns, median of the ratios. By processor time, for other programs take the
+ *          processor as well.
+ * quiet:   how many pairs of windows no other program has taken the processor in for more than 3 %: only those count,
+ *          unless they are too few.
+ * daemon:  processor time of the process' other threads, as a share of the windows: a core of its own, or it is lost
+ *          too.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -61,7 +63,7 @@ static void order(int fd, char what)
 		exit(1);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- sender --- */
+/* ------------------------------------------------------------------------------------------------------- sender --- */
 
 static int by_time(const void *a, const void *b)
 {
@@ -121,7 +123,7 @@ static void sender(struct fabric_end *end, int fd)
 	}
 }
 
-/* ----------------------------------------------------------------------------------------------------------- receiver --- */
+/* ----------------------------------------------------------------------------------------------------- receiver --- */
 
 struct receive {
 	struct contd_fabric_op op;
@@ -203,8 +205,8 @@ static uint64_t compute_until(uint64_t until, unsigned poll_units)
 	return units;
 }
 
-/* Units of work a nanosecond of this thread's; *others: processor time of the others, as a share; *quiet: left as it is, or
- * false. */
+/* Units of work a nanosecond of this thread's; *others: processor time of the others, as a share; *quiet: left as it
+ * is, or false. */
 static double window(const struct mode *m, bool messages, double *others, bool *quiet)
 {
 	uint64_t begin = bench_now(), thread = cpu_time(CLOCK_THREAD_CPUTIME_ID),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two processes toss a message to and fro, as fi_pingpong does: the next receive is posted, then the answer is sent; sends
- * complete too. Driven by continuations (the callback of a receive does both, and attaches itself to the next one, while the
- * main thread polls or waits for the group), against a loop of fi_cq_read(3) that does both.
+ * Two processes toss a message to and fro, as fi_pingpong does: the next receive is posted, then the answer is sent;
+ * sends complete too. Driven by continuations (the callback of a receive does both, and attaches itself to the next
+ * one, while the main thread polls or waits for the group), against a loop of fi_cq_read(3) that does both.
  *
  * Each way has a domain and an endpoint of its own, so that neither reads what is the other's.
  */
@@ -79,7 +79,7 @@ static bool answers(void)
 	return number == 1 || left;
 }
 
-/* ----------------------------------------------------------------------------------------------------- with contd --- */
+/* --------------------------------------------------------------------------------------------------- with contd --- */
 
 static void on_message(int status, void *data);
 
@@ -146,7 +146,7 @@ static void by_wait(void)
 	contd_end();
 }
 
-/* ----------------------------------------------------------------------------------------------------------- bare --- */
+/* --------------------------------------------------------------------------------------------------------- bare --- */
 
 static void bare_read(void);
 
@@ -196,7 +196,7 @@ static void bare(void)
 		bare_read();
 }
 
-/* --------------------------------------------------------------------------------------------------------- measuring --- */
+/* ---------------------------------------------------------------------------------------------------- measuring --- */
 
 /* ns for one way */
 static double batch(void (*way)(void))

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * examples/kvd beside the same service as a bare polling loop (kvd/bare.c), as their client sees them: median latency and 99th
- * percentile of gets and puts, one at a time, and requests a second with 16 under way. In turns each server is started anew,
- * `kv bench` uses it twice for a fraction of a second, and it is ended: never are two of them there at a time.
+ * examples/kvd beside the same service as a bare polling loop (kvd/bare.c), as their client sees them: median latency
+ * and 99th percentile of gets and puts, one at a time, and requests a second with 16 under way. In turns each server is
+ * started anew, `kv bench` uses it twice for a fraction of a second, and it is ended: never are two of them there at a
+ * time.
  *
- * The client has processor 0 and the server, with all its threads, processor 1, where there are two: so nobody gets more than
- * the bare loop, which has one thread, and what the client does to its server does not depend on where it is put.
+ * The client has processor 0 and the server, with all its threads, processor 1, where there are two: so nobody gets
+ * more than the bare loop, which has one thread, and what the client does to its server does not depend on where it is
+ * put.
  *
  * Which kvd:
  *   default  agent "region": the thread looks, and sleeps where nothing has come for 50 us
  *   looking  the same, but it never sleeps while there are requests (spin_us=1000000): what the bare loop does
- *   spin     CONTD_AGENT=spin: a daemon that never sleeps, which needs a processor of its own: with two processors it shares
- *            one with the client, or with the thread that it serves (both are open to it). Only where compaction is idle, in fewer turns
+ *   spin     CONTD_AGENT=spin: a daemon that never sleeps, which needs a processor of its own: with two processors it
+ *            shares one with the client, or with the thread that it serves (both are open to it). Only where compaction
+ *            is idle, in fewer turns
  *
- * Compaction: "idle", the arena is larger than what is ever written to it; "running", most requests are answered while some
- * segment is half compacted, by kvd in a compute region (at a checkpoint, or in the handler) and by the bare loop between two
- * slices of 16 records each.
+ * Compaction: "idle", the arena is larger than what is ever written to it; "running", most requests are answered while
+ * some segment is half compacted, by kvd in a compute region (at a checkpoint, or in the handler) and by the bare loop
+ * between two slices of 16 records each.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -257,7 +260,7 @@ static struct turn measure(int which, const struct load *l, bool counts)
 	return t;
 }
 
-/* -------------------------------------------------------------------------------------------------------- figures --- */
+/* ------------------------------------------------------------------------------------------------------ figures --- */
 
 static void print(const struct load *l, int which, int figure, const struct bench_pairs *p, double computing)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What asking for the statuses of many requests costs: contd's queries (MPIX_Request_get_status_some, _all, _any) against a loop
- * of MPI_Request_get_status over the same array, and against MPI's own Testsome, where nothing is complete; and, in
- * the same array with its last entry complete, against the loop. One rank, receives from itself.
+ * What asking for the statuses of many requests costs: contd's queries (MPIX_Request_get_status_some, _all, _any)
+ * against a loop of MPI_Request_get_status over the same array, and against MPI's own Testsome, where nothing is
+ * complete; and, in the same array with its last entry complete, against the loop. One rank, receives from itself.
  */
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * The reduction of examples/treereduce in its two forms, each against MPI_Ireduce: with 1 and with many under way at a
  * time, in turns in one run, with MPI_THREAD_MULTIPLE for all three. A figure is the time of a reduction over that of
- * MPI_Ireduce; beside it, of the rank that has most, the threads right after the start and the memory that a batch peaks
- * at (VmHWM, reset before it; -1: it cannot be). Start it with 2 to 16 ranks.
+ * MPI_Ireduce; beside it, of the rank that has most, the threads right after the start and the memory that a batch
+ * peaks at (VmHWM, reset before it; -1: it cannot be). Start it with 2 to 16 ranks.
  */
 #include <stdio.h>
 #include <stdlib.h>

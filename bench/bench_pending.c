@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that computes, with one continuation pending and with a million, in turns: what is pending must cost nothing.
+ * A thread that computes, with one continuation pending and with a million, in turns: what is pending must cost
+ * nothing.
  *
  * notify  an event of the group is completed on another thread: time until its continuation runs on the computing one
  * tick    a memory word that never changes is watched, so that ticks come: time in the handler, each

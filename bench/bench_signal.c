@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a signal to the callback that it is for, against what the signal alone costs: a thread sends itself contd's signal,
- * with one continuation just made ready. Against: a bare signal. To make one ready that does not run at once, another
- * thread completes it while the signal is blocked here; the notification is taken away with sigtimedwait(2). The bare
- * side goes through the same motions. From one thread to another: bench_notify.
+ * From a signal to the callback that it is for, against what the signal alone costs: a thread sends itself contd's
+ * signal, with one continuation just made ready. Against: a bare signal. To make one ready that does not run at once,
+ * another thread completes it while the signal is blocked here; the notification is taken away with sigtimedwait(2).
+ * The bare side goes through the same motions. From one thread to another: bench_notify.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -49,9 +49,10 @@ static bool fail(const char *what, long rc)
 	return false;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ posting --- */
+/* ------------------------------------------------------------------------------------------------------ posting --- */
 
-/* One operation with its continuation. The provider may want a moment before it takes more: contd_poll() looks after it. */
+/* One operation with its continuation. The provider may want a moment before it takes more: contd_poll() looks after
+ * it. */
 static void post(struct fid_ep *endpoint, struct contd_fabric_op *op, struct message *message, fi_addr_t to, bool send,
 		 contd_callback *done, struct exchange *exchange)
 {
@@ -83,7 +84,7 @@ static bool went_wrong(int status, const struct contd_fabric_op *op)
 	return status != 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------- the service --- */
+/* -------------------------------------------------------------------------------------------------- the service --- */
 
 static void service_received(int status, void *data);
 
@@ -105,7 +106,7 @@ static void service_received(int status, void *data)
 	post(echo.service, &e->send, &e->out, e->in.from, true, service_sent, e);
 }
 
-/* --------------------------------------------------------------------------------------------------------- the client --- */
+/* --------------------------------------------------------------------------------------------------- the client --- */
 
 static void client_received(int status, void *data);
 static void client_sent(int status, void *data);
@@ -144,7 +145,7 @@ static void client_received(int status, void *data)
 		client_ask(e);
 }
 
-/* ------------------------------------------------------------------------------------------------- beginning and end --- */
+/* -------------------------------------------------------------------------------------------- beginning and end --- */
 
 static struct fid_ep *open_endpoint(fi_addr_t *address)
 {

@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Start contd, service and client: so many messages are to come back. false: it says why on stderr, with *no_provider. */
+/* Start contd, service and client: so many messages are to come back. false: it says why on stderr, with
+ * *no_provider. */
 bool echo_begin(const char *provider, uint32_t messages, bool *no_provider);
 
 /* All have come back, or something went wrong. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fabric_epoll [provider [messages]]: libfabric operations in an event loop of epoll(7), with no thread of the program's
- * that waits for them, and no polling: the loop sleeps without a limit until contd_fd() says that a continuation is ready.
+ * fabric_epoll [provider [messages]]: libfabric operations in an event loop of epoll(7), with no thread of the
+ * program's that waits for them, and no polling: the loop sleeps without a limit until contd_fd() says that a
+ * continuation is ready.
  */
 #include <errno.h>
 #include <stdio.h>

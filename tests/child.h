@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A child process and a socket to talk to it, for tests that need two. Made before anything is started that threads belong
- * to. The file that includes this has CHECK(condition), which ends the process.
+ * A child process and a socket to talk to it, for tests that need two. Made before anything is started that threads
+ * belong to. The file that includes this has CHECK(condition), which ends the process.
  */
 #ifndef CONTD_TESTS_CHILD_H
 #define CONTD_TESTS_CHILD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A generalized request that writes down when its functions were called, and a continuation's callback for it. MPI's own calls
- * only: for tests/mpi and tests/conformance, each of which has its own checks.
+ * A generalized request that writes down when its functions were called, and a continuation's callback for it. MPI's
+ * own calls only: for tests/mpi and tests/conformance, each of which has its own checks.
  */
 #ifndef CONTD_TESTS_GENERAL_H
 #define CONTD_TESTS_GENERAL_H

@@ -24,8 +24,9 @@
 	{.series = "contd: ticks", .setting = percent " %", .name = "ticks-" percent, .how = CURVE_REGION, \
 	 .environment = "CONTD_AGENT=region CONTD_BELL=0 CONTD_OVERHEAD_PERCENT=" percent}
 #define BELL(percent) \
-	{.series = "contd: doorbell", .setting = percent " %", .name = "bell-" percent, .how = CURVE_REGION, .ring = true, \
-	 .environment = "CONTD_AGENT=region CONTD_BELL=1 CONTD_OVERHEAD_PERCENT=" percent, .missing = !CURVE_HAVE_BELL}
+	{.series = "contd: doorbell", .setting = percent " %", .name = "bell-" percent, .how = CURVE_REGION, \
+	 .environment = "CONTD_AGENT=region CONTD_BELL=1 CONTD_OVERHEAD_PERCENT=" percent, \
+	 .ring = true, .missing = !CURVE_HAVE_BELL}
 #define DAEMON(percent) \
 	{.series = "contd: ticking thread", .setting = percent " %", .name = "daemon-" percent, .how = CURVE_PLAIN, \
 	 .environment = "CONTD_AGENT=tick CONTD_BELL=0 CONTD_OVERHEAD_PERCENT=" percent}
@@ -38,14 +39,15 @@
 	 .how = CURVE_CHECKPOINT, .every = n, .missing = !CURVE_HAVE_CHECKPOINT, \
 	 .environment = "CONTD_AGENT=caller CONTD_BELL=0 CONTD_OVERHEAD_PERCENT=" percent}
 #define CHECKPOINT_BELL(n, percent) \
-	{.series = "contd: checkpoint and doorbell", .setting = "every " #n, .name = "checkpoint-bell-" #n "-" percent, \
-	 .how = CURVE_CHECKPOINT, .every = n, .ring = true, .missing = !CURVE_HAVE_CHECKPOINT || !CURVE_HAVE_BELL, \
+	{.series = "contd: checkpoint and doorbell", .setting = "every " #n, \
+	 .name = "checkpoint-bell-" #n "-" percent, .how = CURVE_CHECKPOINT, .every = n, .ring = true, \
+	 .missing = !CURVE_HAVE_CHECKPOINT || !CURVE_HAVE_BELL, \
 	 .environment = "CONTD_AGENT=region CONTD_BELL=1 CONTD_OVERHEAD_PERCENT=" percent}
 #define LOOP(n) \
 	{.series = "Testsome every n", .setting = #n, .name = "loop-" #n, .how = CURVE_LOOP, .every = n}
 #define LOOP_TWICE(n) \
-	{.series = "Testsome twice every n", .setting = #n, .name = "loop-twice-" #n, .how = CURVE_LOOP, .twice = true, \
-	 .every = n}
+	{.series = "Testsome twice every n", .setting = #n, .name = "loop-twice-" #n, .how = CURVE_LOOP, \
+	 .twice = true, .every = n}
 #define THREAD(text, id, ns) \
 	{.series = "progress thread", .setting = text, .name = "thread-" id, .how = CURVE_THREAD, .sleep_ns = ns}
 #define THREAD_SPARE(text, id, ns) \
@@ -55,8 +57,8 @@
 const struct curve_mode curve_modes[] = {
 	TICKS("0.5"), TICKS("1"), TICKS("2"), TICKS("5"), TICKS("10"), TICKS("20"), TICKS("50"),
 	BELL("0.5"), BELL("2"), BELL("10"),
-	{.series = "contd: doorbell, no region", .setting = "2 %", .name = "bell-plain", .how = CURVE_PLAIN, .ring = true,
-	 .environment = "CONTD_AGENT=tick CONTD_BELL=1", .missing = !CURVE_HAVE_BELL},
+	{.series = "contd: doorbell, no region", .setting = "2 %", .name = "bell-plain", .how = CURVE_PLAIN,
+	 .ring = true, .environment = "CONTD_AGENT=tick CONTD_BELL=1", .missing = !CURVE_HAVE_BELL},
 	DAEMON("0.5"), DAEMON("2"), DAEMON("10"), DAEMON("50"),
 	DAEMON_SPARE("2"), DAEMON_SPARE("10"), DAEMON_SPARE("50"),
 	{.series = "contd: ticking thread runs callbacks", .setting = "10 %", .name = "daemon-any",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes of the curve's JSON lines what people look at: one SVG a kernel, one of percentiles, a table, and the comparison
- * of contd with the other ways. Needs nothing but a C library.
+ * Makes of the curve's JSON lines what people look at: one SVG a kernel, one of percentiles, a table, and the
+ * comparison of contd with the other ways. Needs nothing but a C library.
  */
 #include <math.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An endpoint for the benchmarks of contd-fabric, with a completion queue that contd reads, or nobody but the benchmark.
- * Both are opened alike: tagged format, no wait object unless asked for, manual progress, FI_THREAD_SAFE or better.
+ * An endpoint for the benchmarks of contd-fabric, with a completion queue that contd reads, or nobody but the
+ * benchmark. Both are opened alike: tagged format, no wait object unless asked for, manual progress, FI_THREAD_SAFE or
+ * better.
  */
 #ifndef CONTD_BENCH_FABRIC_SETUP_H
 #define CONTD_BENCH_FABRIC_SETUP_H
@@ -34,8 +35,8 @@ extern const char *const fabric_providers[];
 extern const unsigned fabric_provider_count;
 
 /*
- * descriptor: contd's queue has one where the provider can do that. false: this machine does not have that provider; anything
- * else that fails ends the program.
+ * descriptor: contd's queue has one where the provider can do that. false: this machine does not have that provider;
+ * anything else that fails ends the program.
  */
 bool fabric_open(struct fabric_end *end, const char *provider, bool contd, bool descriptor);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What kvd is compared with: the same protocol and the same store, by hand. One thread reads the queue in a loop and calls a
- * function for each completion; where nothing has completed it does a slice of compaction, some records, and looks again. It
- * never sleeps, and has none of a daemon's features: no drain, no settings that change, no sessions that end by themselves,
- * no one-sided reads. Nothing of contd is in it.
+ * What kvd is compared with: the same protocol and the same store, by hand. One thread reads the queue in a loop and
+ * calls a function for each completion; where nothing has completed it does a slice of compaction, some records, and
+ * looks again. It never sleeps, and has none of a daemon's features: no drain, no settings that change, no sessions
+ * that end by themselves, no one-sided reads. Nothing of contd is in it.
  *
  *	kvd_bare PROVIDER LISTEN ARENA_MB SEGMENT_KB COMPACT_PERCENT SLICE
  *

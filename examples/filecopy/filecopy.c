@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * filecopy: a nonblocking operation that MPI does not have, out of one template (MPIX_Gr_init). Rank 0 sends a message in
- * pieces; at rank 1 "receive into a file" is one request: start_fn posts the first receives, push_fn tests the oldest and
- * writes what has come, in order, posts the next one in its place and marks the request after the last, complete_fn says
- * how much there is in the file. Meanwhile rank 1 computes in a region, or just waits; it holds no more of the message in
- * memory than depth pieces.
+ * filecopy: a nonblocking operation that MPI does not have, out of one template (MPIX_Gr_init). Rank 0 sends a message
+ * in pieces; at rank 1 "receive into a file" is one request: start_fn posts the first receives, push_fn tests the
+ * oldest and writes what has come, in order, posts the next one in its place and marks the request after the last,
+ * complete_fn says how much there is in the file. Meanwhile rank 1 computes in a region, or just waits; it holds no
+ * more of the message in memory than depth pieces.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ struct options {
 	const char *path;
 };
 
-/* ------------------------------------------------------------------------------------------- receiving into a file --- */
+/* ---------------------------------------------------------------------------------------- receiving into a file --- */
 
 /* One operation; extra_state of the template's functions. */
 struct copy {
@@ -118,8 +118,8 @@ static int one_piece(struct copy *c, int *came)
 }
 
 /*
- * What has come, but no more than depth pieces: others have their turn in between. Called until the request is marked; an
- * error ends the operation.
+ * What has come, but no more than depth pieces: others have their turn in between. Called until the request is marked;
+ * an error ends the operation.
  */
 static int copy_push(void *extra_state)
 {
@@ -149,14 +149,15 @@ static int copy_complete(void *extra_state, MPI_Status *status)
 	return MPI_Status_set_elements_x(status, MPI_BYTE, (MPI_Count)c->written);
 }
 
-/* The sender has no way back here: what is under way goes on to its end, and the status says that it was not cancelled. */
+/* The sender has no way back here: what is under way goes on to its end, and the status says that it was not
+ * cancelled. */
 static int copy_cancel(void *extra_state, int complete)
 {
 	(void)extra_state, (void)complete;
 	return MPI_SUCCESS;
 }
 
-/* ----------------------------------------------------------------------------------------------------- both ranks --- */
+/* --------------------------------------------------------------------------------------------------- both ranks --- */
 
 static char byte_at(long long i)
 {
@@ -248,7 +249,7 @@ static bool receive_all(const struct options *o, int fd)
 	return bytes == (MPI_Count)o->size && verify(fd, o->size);
 }
 
-/* -------------------------------------------------------------------------------------------------------- options --- */
+/* ------------------------------------------------------------------------------------------------------ options --- */
 
 static void usage(FILE *to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kv bench. A value begins with a stamp, the number of its key and a random number, and the rest follows from that: so each
- * value that is read is verified, whoever wrote it.
+ * kv bench. A value begins with a stamp, the number of its key and a random number, and the rest follows from that: so
+ * each value that is read is verified, whoever wrote it.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -63,7 +63,7 @@ static uint64_t random_of(struct run *run)
 	return run->random;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- values --- */
+/* ------------------------------------------------------------------------------------------------------- values --- */
 
 static void make_value(unsigned char *value, uint32_t size, uint32_t key, uint32_t random)
 {
@@ -87,7 +87,7 @@ static bool right(const unsigned char *value, uint32_t size, uint32_t key)
 	return memcmp(expected, value, size) == 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- requests --- */
+/* ----------------------------------------------------------------------------------------------------- requests --- */
 
 static uint32_t key_of(const struct kv_request *r)
 {
@@ -178,7 +178,7 @@ static int phase(struct run *run, int which)
 	return kv_wait(run->kv);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ results --- */
+/* ------------------------------------------------------------------------------------------------------ results --- */
 
 static void print_table(const struct run *run, double seconds, FILE *out)
 {

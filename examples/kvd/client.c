@@ -19,7 +19,7 @@ static void fail(struct kv *kv, int rc, const char *what, const char *why)
 	snprintf(kv->error, sizeof(kv->error), "%s: %s", what, why && *why ? why : fi_strerror(-rc));
 }
 
-/* ------------------------------------------------------------------------------------------------- requests' operations --- */
+/* ----------------------------------------------------------------------------------------- requests' operations --- */
 
 static void on_posted(int status, void *data);
 
@@ -70,7 +70,7 @@ static void post(struct kv_request *r, bool begin)
 	}
 }
 
-/* --------------------------------------------------------------------------------------------------- one-sided reading --- */
+/* -------------------------------------------------------------------------------------------- one-sided reading --- */
 
 static void read_window(struct kv_request *r)
 {
@@ -154,7 +154,7 @@ static void on_posted(int status, void *data)
 	}
 }
 
-/* ---------------------------------------------------------------------------------------------------------- messages --- */
+/* ----------------------------------------------------------------------------------------------------- messages --- */
 
 static void on_answer(int status, void *data);
 
@@ -258,7 +258,7 @@ void kv_start(struct kv_request *r)
 	post(r, true);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ driving --- */
+/* ------------------------------------------------------------------------------------------------------ driving --- */
 
 static void try_again(struct kv *kv)
 {
@@ -319,7 +319,7 @@ int kv_wait(struct kv *kv)
 	return rc;
 }
 
-/* ---------------------------------------------------------------------------------------------------- opening, closing --- */
+/* --------------------------------------------------------------------------------------------- opening, closing --- */
 
 /* The last request is the client's own. */
 static int ask(struct kv *kv, unsigned operation, const void *value, size_t bytes)

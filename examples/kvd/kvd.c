@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kvd: keys and values over libfabric, with continuations. Requests are received into a pool of buffers; each buffer has
- * one operation at a time: a receive, whose continuation looks the request up and sends the answer, or that answer, whose
- * continuation receives anew. Everything runs on the main thread: while it compacts the arena, in a compute region, its
- * handler or a checkpoint runs the continuations; else it looks for a while, and then sleeps until the queue's descriptor, or
- * contd_fd() where a daemon of contd's reads the queue too, says that there is something to run.
+ * kvd: keys and values over libfabric, with continuations. Requests are received into a pool of buffers; each buffer
+ * has one operation at a time: a receive, whose continuation looks the request up and sends the answer, or that answer,
+ * whose continuation receives anew. Everything runs on the main thread: while it compacts the arena, in a compute
+ * region, its handler or a checkpoint runs the continuations; else it looks for a while, and then sleeps until the
+ * queue's descriptor, or contd_fd() where a daemon of contd's reads the queue too, says that there is something to run.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -27,10 +27,10 @@
 
 #define MS 1000000ull
 #define SECOND 1000000000ull
-#define REFUSALS 16u      /* sessions only to say no */
-#define SLICE_NS (2 * MS) /* how long it compacts between two looks at signals */
+#define REFUSALS 16u        /* sessions only to say no */
+#define SLICE_NS (2 * MS)   /* how long it compacts between two looks at signals */
 #define FAILURES_MOST 1000u /* receives that fail one after the other */
-#define YIELD_NS 20000 /* without a request, after which others get the processor in between */
+#define YIELD_NS 20000      /* without a request, after which others get the processor in between */
 #define MORE_BYTES 1024
 
 struct server;
@@ -101,7 +101,7 @@ static void notify(const struct server *sv, const char *text)
 		say(sv, 0, "the service manager can't be told: %s", strerror(-rc));
 }
 
-/* ----------------------------------------------------------------------------------------------------------- sessions --- */
+/* ----------------------------------------------------------------------------------------------------- sessions --- */
 
 static void end_if_unused(struct server *sv, struct kvd_session *s)
 {
@@ -133,7 +133,7 @@ static struct kvd_session *new_session(struct server *sv, const void *address, u
 	return s;
 }
 
-/* ------------------------------------------------------------------------------------------------ receiving and sending --- */
+/* ---------------------------------------------------------------------------------------- receiving and sending --- */
 
 static void on_received(int status, void *data);
 static void on_sent(int status, void *data);
@@ -232,7 +232,7 @@ static void on_sent(int status, void *data)
 		receive(b, true);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- answering --- */
+/* ---------------------------------------------------------------------------------------------------- answering --- */
 
 static const char *figures(const struct server *sv, char *text, size_t size)
 {
@@ -371,7 +371,7 @@ static void on_received(int status, void *data)
 	send_answer(b, true);
 }
 
-/* --------------------------------------------------------------------------------------------------------- compacting --- */
+/* --------------------------------------------------------------------------------------------------- compacting --- */
 
 static void hold(void *data)
 {
@@ -404,7 +404,7 @@ static void compact(struct server *sv)
 	sv->computing = false;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ signals --- */
+/* ------------------------------------------------------------------------------------------------------ signals --- */
 
 /* Defaults, the file, and --set, which goes first, at the start and at each reload. */
 static int settings(const struct server *sv, struct kvd_config *config, char *error, size_t size)
@@ -497,7 +497,7 @@ static void sleep_for(struct server *sv, uint64_t ns)
 			look_at_signals(sv);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- the loop --- */
+/* ----------------------------------------------------------------------------------------------------- the loop --- */
 
 static void sweep(struct server *sv, uint64_t now)
 {
@@ -521,8 +521,8 @@ static bool drained(const struct server *sv, uint64_t now, uint64_t quiet_from)
 }
 
 /*
- * How long to sleep where nothing says when to look: as long as it has been idle already, so that who asks then waits at most
- * twice as long as he would have anyway.
+ * How long to sleep where nothing says when to look: as long as it has been idle already, so that who asks then waits
+ * at most twice as long as he would have anyway.
  */
 static uint64_t doze_ns(uint64_t idle)
 {
@@ -569,7 +569,7 @@ static void serve(struct server *sv)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------ starting and ending --- */
+/* ------------------------------------------------------------------------------------------ starting and ending --- */
 
 #ifdef __SANITIZE_THREAD__
 void AnnotateBenignRaceSized(const char *file, int line, const volatile void *at, size_t bytes, const char *why);
@@ -602,7 +602,8 @@ static int share_table(struct server *sv)
 	return 0;
 }
 
-/* Before there are other threads: providers start some (sockets), which would get the signals, and inherit what is blocked. */
+/* Before there are other threads: providers start some (sockets), which would get the signals, and inherit what is
+ * blocked. */
 static int open_signals(struct server *sv)
 {
 	sigset_t set;

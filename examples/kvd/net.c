@@ -58,8 +58,8 @@ static int find(struct kvd_net *net, const char *provider, const char *host, con
 }
 
 /*
- * shm names an endpoint after the process's number, and refuses the name (EBUSY) where one who had the number before was
- * killed and has left it behind.
+ * shm names an endpoint after the process's number, and refuses the name (EBUSY) where one who had the number before
+ * was killed and has left it behind.
  */
 static int name_endpoint(struct kvd_net *net, bool listen)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A reliable-datagram endpoint with everything it needs, for kvd, its clients, and servers that are compared with kvd. Nothing
- * here knows of contd: queue.h has it read the queue.
+ * A reliable-datagram endpoint with everything it needs, for kvd, its clients, and servers that are compared with kvd.
+ * Nothing here knows of contd: queue.h has it read the queue.
  */
 #ifndef KVD_NET_H
 #define KVD_NET_H
@@ -36,7 +36,8 @@ struct kvd_net {
 
 /*
  * host:port is one's own address (listen) or the server's, whose place in the address vector is then *peer.
- * polled: one thread makes all calls and never sleeps on the queue, so no locks and no descriptor. `operations` under way at most. 0, or a negative error number, and net->error says what failed; then nothing is left open.
+ * polled: one thread makes all calls and never sleeps on the queue, so no locks and no descriptor. `operations` under
+ * way at most. 0, or a negative error number, and net->error says what failed; then nothing is left open.
  */
 int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool listen, bool polled,
 		 uint32_t operations, fi_addr_t *peer);

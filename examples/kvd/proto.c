@@ -37,7 +37,7 @@ static void put64(unsigned char *p, uint64_t v)
 	put32(p + 4, (uint32_t)(v >> 32));
 }
 
-/* ---------------------------------------------------------------------------------------------------------- messages --- */
+/* ----------------------------------------------------------------------------------------------------- messages --- */
 
 /* What each operation has of a key and of a value. */
 static bool request_fits(const struct kvd_message *m)
@@ -129,7 +129,7 @@ const char *kvd_status_text(unsigned status)
 	return status < KVD_STATUSES ? text[status] : "a status that this version does not know";
 }
 
-/* --------------------------------------------------------------------------------------------------------- the table --- */
+/* ---------------------------------------------------------------------------------------------------- the table --- */
 
 bool kvd_layout_parse(const void *data, size_t bytes, struct kvd_layout *l)
 {

@@ -65,7 +65,7 @@ size_t kvd_format(void *out, const struct kvd_message *message);
 
 const char *kvd_status_text(unsigned status);
 
-/* ------------------------------------------------------------------------------------------------------ the table --- */
+/* ---------------------------------------------------------------------------------------------------- the table --- */
 
 /* The value of the answer to a hello. All numbers are 8 bytes, in this order. */
 struct kvd_layout {
@@ -122,8 +122,8 @@ enum kvd_seen { KVD_SEEN, KVD_ABSENT, KVD_TORN };
 enum kvd_seen kvd_window_find(const struct kvd_slot *window, uint32_t slots, uint64_t hash, uint32_t *at);
 
 /*
- * Is this the whole record that the slot spoke of? KVD_SEEN: key and value in *message. KVD_ABSENT: whole, but of another
- * key that has the same hash. KVD_TORN: read again, from the slots on.
+ * Is this the whole record that the slot spoke of? KVD_SEEN: key and value in *message. KVD_ABSENT: whole, but of
+ * another key that has the same hash. KVD_TORN: read again, from the slots on.
  */
 enum kvd_seen kvd_record_read(const void *data, size_t bytes, const struct kvd_slot *slot, const void *key,
 			      uint32_t key_length, struct kvd_message *message);

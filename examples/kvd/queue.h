@@ -12,8 +12,8 @@ int kvd_queue_open(struct kvd_net *net, const char *provider, const char *at, bo
 		   fi_addr_t *peer);
 
 /*
- * Operations that are under way complete with -FI_ECANCELED. contd reads the queue no more before the endpoint is closed:
- * providers (tcp;ofi_rxm of libfabric 1.17) do not bear that another thread is reading it then.
+ * Operations that are under way complete with -FI_ECANCELED. contd reads the queue no more before the endpoint is
+ * closed: providers (tcp;ofi_rxm of libfabric 1.17) do not bear that another thread is reading it then.
  */
 void kvd_queue_close(struct kvd_net *net, struct fid_mr *mr);
 

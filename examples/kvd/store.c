@@ -8,7 +8,7 @@
 
 #define PAGE 4096u
 
-/* ------------------------------------------------------------------------------------------------- opening, closing --- */
+/* --------------------------------------------------------------------------------------------- opening, closing --- */
 
 static uint64_t up(uint64_t value, uint64_t to)
 {
@@ -74,7 +74,7 @@ void kvd_store_layout(const struct kvd_store *s, const struct kvd_limits *limits
 				 .hash_seed = s->hash_seed};
 }
 
-/* ------------------------------------------------------------------------------------------------------------ places --- */
+/* ------------------------------------------------------------------------------------------------------- places --- */
 
 static uint64_t place_of(uint64_t offset, uint64_t bytes)
 {
@@ -123,7 +123,7 @@ static uint64_t room(struct kvd_store *s, int64_t *current, uint64_t bytes, bool
 	return (uint64_t)*current * s->segment_bytes + s->segment[*current].used;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- slots --- */
+/* -------------------------------------------------------------------------------------------------------- slots --- */
 
 /* Clients read while this is written, in any order: a slot counts only if both numbers are the same, and even. */
 static void publish(struct kvd_slot *slot, uint64_t sequence, uint64_t hash, uint64_t place)
@@ -262,7 +262,7 @@ enum kvd_status kvd_store_delete(struct kvd_store *s, const struct kvd_message *
 	return KVD_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- answering --- */
+/* ---------------------------------------------------------------------------------------------------- answering --- */
 
 static size_t statistics(const struct kvd_store *s, const char *more, char *out, size_t size)
 {
@@ -315,7 +315,7 @@ size_t kvd_serve(struct kvd_store *s, const struct kvd_limits *limits, const str
 	return kvd_format(out, &answer);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- compacting --- */
+/* --------------------------------------------------------------------------------------------------- compacting --- */
 
 static int64_t next_victim(const struct kvd_store *s, const struct kvd_limits *limits)
 {
@@ -414,7 +414,7 @@ bool kvd_store_compact(struct kvd_store *s, const struct kvd_limits *limits)
 	return true;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- checking --- */
+/* ----------------------------------------------------------------------------------------------------- checking --- */
 
 const char *kvd_store_check(const struct kvd_store *s)
 {

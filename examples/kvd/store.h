@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table: slots, and an arena of records that is written like a log, in one piece of memory that clients may read.
- * Nothing here knows of libfabric. One thread uses a store, but requests may interrupt kvd_store_compact() on it wherever
- * that is not between hold() and release().
+ * Nothing here knows of libfabric. One thread uses a store, but requests may interrupt kvd_store_compact() on it
+ * wherever that is not between hold() and release().
  */
 #ifndef KVD_STORE_H
 #define KVD_STORE_H

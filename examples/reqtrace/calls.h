@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls that the tool stands before. Lists: sends and receives, the same as persistent requests, and all others that
- * start an operation or make a persistent one, with their parameters. From MPI 4 on those of the lists *_COUNTED have a
- * second form, for large counts (MPI_Isend_c). COUNT and PLACE are what the two differ in; who uses a list defines them.
+ * The calls that the tool stands before. Lists: sends and receives, the same as persistent requests, and all others
+ * that start an operation or make a persistent one, with their parameters. From MPI 4 on those of the lists *_COUNTED
+ * have a second form, for large counts (MPI_Isend_c). COUNT and PLACE are what the two differ in; who uses a list
+ * defines them.
  */
 #ifndef REQTRACE_CALLS_H
 #define REQTRACE_CALLS_H

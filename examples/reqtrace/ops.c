@@ -58,8 +58,8 @@ static struct attached *attached_all;        /* whose callback has not run, as f
 static uint32_t unseen; /* entries with that mark; read without the lock */
 
 /*
- * The thread's number, from 1 on in the order in which they came here, and the call that it is in. Of the initial image, as a
- * handler may not wait for memory.
+ * The thread's number, from 1 on in the order in which they came here, and the call that it is in. Of the initial
+ * image, as a handler may not wait for memory.
  */
 static __thread int thread_own __attribute__((tls_model("initial-exec")));
 static __thread struct call *call_now __attribute__((tls_model("initial-exec")));
@@ -76,7 +76,7 @@ uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---------------------------------------------------------------------------------------------------- the handles --- */
+/* -------------------------------------------------------------------------------------------------- the handles --- */
 
 static size_t bucket_of(MPI_Request handle, size_t count)
 {
@@ -178,7 +178,7 @@ static void append(struct entry *e, struct op *op)
 	e->last = op;
 }
 
-/* ------------------------------------------------------------------------------------------------- the operations --- */
+/* ----------------------------------------------------------------------------------------------- the operations --- */
 
 static struct kind_sum *sum_of(enum kind kind)
 {
@@ -539,7 +539,7 @@ void op_back(struct op *op, MPI_Request handle)
 	release_lock();
 }
 
-/* ------------------------------------------------------------------------------------------------- continuations --- */
+/* ------------------------------------------------------------------------------------------------ continuations --- */
 
 void cr_made(MPI_Request cr)
 {
@@ -633,8 +633,8 @@ static void attached_ends(struct attached *a, uint64_t when)
 }
 
 /*
- * These two take no lock, and make no calls but clock_gettime(2) and MPI_Test_cancelled, which only reads the status: they may
- * run in a handler of contd's. The statuses are read before the callback runs: later they are the program's.
+ * These two take no lock, and make no calls but clock_gettime(2) and MPI_Test_cancelled, which only reads the status:
+ * they may run in a handler of contd's. The statuses are read before the callback runs: later they are the program's.
  */
 void attached_runs(struct attached *a)
 {
@@ -676,7 +676,7 @@ void *attached_failed(void *data)
 	return own;
 }
 
-/* -------------------------------------------------------------------------------------------------------- the end --- */
+/* ------------------------------------------------------------------------------------------------------ the end --- */
 
 void ops_end(void)
 {

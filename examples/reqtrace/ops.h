@@ -39,8 +39,8 @@ struct op {
 uint64_t now_ns(void);
 
 /*
- * A call that the calling thread is in, of those that the tool stands before: they nest, as continuations make calls. Such
- * that wait, or have told of an end, or have run a continuation, are in the timeline.
+ * A call that the calling thread is in, of those that the tool stands before: they nest, as continuations make calls.
+ * Such that wait, or have told of an end, or have run a continuation, are in the timeline.
  */
 struct call {
 	const char *name;
@@ -71,7 +71,8 @@ void op_back(struct op *op, MPI_Request handle);
 
 void cr_made(MPI_Request cr);
 bool cr_is(MPI_Request handle);
-/* Such that the tool does not look at: CRs, and, on MPICH, whose query never says that they are complete, files' requests. */
+/* Such that the tool does not look at: CRs, and, on MPICH, whose query never says that they are complete, files'
+ * requests. */
 bool unseen_among(int count, const MPI_Request *requests);
 
 /* Operations that are given to a continuation, n of them. */

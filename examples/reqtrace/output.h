@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two files, which rank 0 writes for all at the end; and until then one of each rank, so that a program that dies leaves
- * the timeline as it was a while before.
+ * The two files, which rank 0 writes for all at the end; and until then one of each rank, so that a program that dies
+ * leaves the timeline as it was a while before.
  */
 #ifndef REQTRACE_OUTPUT_H
 #define REQTRACE_OUTPUT_H

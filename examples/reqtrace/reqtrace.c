@@ -3,12 +3,13 @@
  * The wrappers. What completes requests looks first with a call that changes nothing, so that of each request that is
  * complete both are there, the handle and the status; notes its end; and then completes exactly those.
  *
- * Each call goes on to the next definition of its MPI_ name (dlsym, RTLD_NEXT), and so does the query: to another tool, to
- * contd, or to MPI itself. Of two copies of this tool the inner one sees, in place of the program's Testsome, one Test for
- * each request that the outer one has found complete.
+ * Each call goes on to the next definition of its MPI_ name (dlsym, RTLD_NEXT), and so does the query: to another tool,
+ * to contd, or to MPI itself. Of two copies of this tool the inner one sees, in place of the program's Testsome, one
+ * Test for each request that the outer one has found complete.
  *
- * Continuation requests are completed by being tested, and only by that where they are poll-only: a call that has one of
- * them among its requests goes on as it is, and what it has completed is noted afterwards, by the handles from before.
+ * Continuation requests are completed by being tested, and only by that where they are poll-only: a call that has one
+ * of them among its requests goes on as it is, and what it has completed is noted afterwards, by the handles from
+ * before.
  */
 #include <dlfcn.h>
 #include <sched.h>
@@ -19,7 +20,7 @@
 #include "ops.h"
 #include "output.h"
 
-/* ---------------------------------------------------------------------------------------------- who is behind us --- */
+/* --------------------------------------------------------------------------------------------- who is behind us --- */
 
 /* Persistent collectives have another name in an MPI before version 4. */
 #if MPI_VERSION >= 4
@@ -86,17 +87,30 @@ __attribute__((constructor)) static void resolve_all(void)
 {
 #define RESOLVE(name, ...) resolve(&NEXT.name, "MPI_" #name, NULL);
 #define RESOLVE_MADE(name, ...) resolve(&NEXT.name, STRING(MADE_NAME(name)), NULL);
+	/* clang-format off */
 	SENDS(RESOLVE)
 	SEND_INITS(RESOLVE)
 	RESOLVE(Irecv)
-	RESOLVE(Recv_init) RESOLVE(Imrecv) STARTED_COUNTED(RESOLVE) STARTED(RESOLVE) MADE_COUNTED(RESOLVE_MADE) MADE(
-		RESOLVE_MADE) COMPLETING(RESOLVE) OTHERS(RESOLVE)
+	RESOLVE(Recv_init)
+	RESOLVE(Imrecv)
+	STARTED_COUNTED(RESOLVE)
+	STARTED(RESOLVE)
+	MADE_COUNTED(RESOLVE_MADE)
+	MADE(RESOLVE_MADE)
+	COMPLETING(RESOLVE)
+	OTHERS(RESOLVE)
 #if MPI_VERSION >= 4
 #define RESOLVE_LARGE(name, ...) resolve(&NEXT_LARGE.name, "MPI_" #name "_c", NULL);
-		SENDS(RESOLVE_LARGE) SEND_INITS(RESOLVE_LARGE) RESOLVE_LARGE(Irecv) RESOLVE_LARGE(Recv_init)
-			RESOLVE_LARGE(Imrecv) STARTED_COUNTED(RESOLVE_LARGE) MADE_COUNTED(RESOLVE_LARGE)
+	SENDS(RESOLVE_LARGE)
+	SEND_INITS(RESOLVE_LARGE)
+	RESOLVE_LARGE(Irecv)
+	RESOLVE_LARGE(Recv_init)
+	RESOLVE_LARGE(Imrecv)
+	STARTED_COUNTED(RESOLVE_LARGE)
+	MADE_COUNTED(RESOLVE_LARGE)
 #endif
-				resolve(&next_query_all, "MPI_Request_get_status_all", "MPIX_Request_get_status_all");
+	/* clang-format on */
+	resolve(&next_query_all, "MPI_Request_get_status_all", "MPIX_Request_get_status_all");
 	resolve(&next_query_some, "MPI_Request_get_status_some", "MPIX_Request_get_status_some");
 	resolve(&next_Continue_init, "MPIX_Continue_init", NULL);
 	resolve(&next_Continue, "MPIX_Continue", NULL);
@@ -112,7 +126,7 @@ static bool follows(void)
 	return __atomic_load_n(&following, __ATOMIC_ACQUIRE);
 }
 
-/* ------------------------------------------------------------------------------------------------ calls, and their time --- */
+/* ---------------------------------------------------------------------------------------- calls, and their time --- */
 
 static __thread int running __attribute__((tls_model("initial-exec"))); /* continuations */
 
@@ -127,7 +141,7 @@ static int leave(struct call *c, bool waits, int rc)
 	return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------------- starting --- */
+/* ----------------------------------------------------------------------------------------------------- starting --- */
 
 static long long bytes_of(long long count, MPI_Datatype type)
 {
@@ -240,7 +254,7 @@ int MPI_Request_free(MPI_Request *request)
 	return NEXT.Request_free(request);
 }
 
-/* ----------------------------------------------------------------------------------------------------- completing --- */
+/* --------------------------------------------------------------------------------------------------- completing --- */
 
 #define FEW 16
 
@@ -318,8 +332,8 @@ static void note_all(int count, const MPI_Request *requests, struct room *r, con
 }
 
 /*
- * After the call. statuses: where rc is MPI_ERR_IN_STATUS they tell of each. Behind one that has failed MPICH leaves others
- * as they are, complete or not, with MPI_ERR_PENDING.
+ * After the call. statuses: where rc is MPI_ERR_IN_STATUS they tell of each. Behind one that has failed MPICH leaves
+ * others as they are, complete or not, with MPI_ERR_PENDING.
  */
 static void close_all(int count, const MPI_Request *requests, struct room *r, int rc, const MPI_Status *statuses)
 {
@@ -568,8 +582,8 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 /* -------------------------------------------------------------------------------------------------------- some --- */
 
 /*
- * The n that were found, and only those, by Test; or, where one has failed, by Testsome of them alone: so that MPI tells it
- * as it does of several, in the statuses. (Open MPI writes MPI_ERROR of every one in any case.)
+ * The n that were found, and only those, by Test; or, where one has failed, by Testsome of them alone: so that MPI
+ * tells it as it does of several, in the statuses. (Open MPI writes MPI_ERROR of every one in any case.)
  */
 static int complete_some(int n, MPI_Request *requests, const int *indices, MPI_Status *statuses, struct room *r,
 			 const char *by)
@@ -654,8 +668,8 @@ int MPI_Waitsome(int incount, MPI_Request requests[], int *outcount, int indices
 /* --------------------------------------------------------------------------------------------------------- any --- */
 
 /*
- * Asked is which are complete, not for any one of them: the query may name another one each time, where both MPIs' Testany
- * and Waitany complete the first in the array, and a program shall see the order that it sees without the tool.
+ * Asked is which are complete, not for any one of them: the query may name another one each time, where both MPIs'
+ * Testany and Waitany complete the first in the array, and a program shall see the order that it sees without the tool.
  */
 static int any(int count, MPI_Request *requests, int *index, int *flag, MPI_Status *status, const char *by)
 {
@@ -707,7 +721,7 @@ int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *statu
 	return leave(&call, true, any(count, requests, index, NULL, status, "Waitany"));
 }
 
-/* ------------------------------------------------------------------------------------------------- continuations --- */
+/* ------------------------------------------------------------------------------------------------ continuations --- */
 
 int MPI_Continue_init(MPI_Info info, MPI_Request *cr)
 {
@@ -852,7 +866,7 @@ int MPIX_Continue_get_failed(MPI_Request cr, int *count, void **data)
 	return rc;
 }
 
-/* ---------------------------------------------------------------------------------------------- beginning and end --- */
+/* -------------------------------------------------------------------------------------------- beginning and end --- */
 
 /* Behind MPI contd sees no call of the program's: its queries do not know all generalized requests. */
 static bool misplaced(void)

@@ -2,8 +2,8 @@
 /*
  * The ring by contd's modes: each step of a slot is one operation of contd_mpi_op_run().
  *
- *   yield, suspend           a task for each slot, of taskrt's or a thread, which makes its steps one after the other; where
- *                            completions are transferred each step is a task, and done() makes the next one
+ *   yield, suspend           a task for each slot, of taskrt's or a thread, which makes its steps one after the other;
+ *                            where completions are transferred each step is a task, and done() makes the next one
  *   task, continuation, mpix done() makes the next step
  */
 #include <pthread.h>
@@ -38,7 +38,7 @@ static bool has_fibers(const struct options *o)
 	return waits(o) && !o->thread_tasks;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ steps --- */
+/* -------------------------------------------------------------------------------------------------------- steps --- */
 
 static int issue(struct contd_mpi_op *op)
 {
@@ -121,7 +121,8 @@ static void done(struct contd_mpi_op *op, int status)
 	}
 }
 
-/* The same, where nobody waits and nothing is cancelled: nothing then but what the loop of MPI_Testsome does as well. */
+/* The same, where nobody waits and nothing is cancelled: nothing then but what the loop of MPI_Testsome does as
+ * well. */
 static int issue_plainly(struct contd_mpi_op *op)
 {
 	return ring_issue(op->data, op->requests);
@@ -142,7 +143,7 @@ static void done_plainly(struct contd_mpi_op *op, int status)
 		ring_die("contd_mpi_op_run: %d: %s", status, contd_error_text());
 }
 
-/* ---------------------------------------------------------------------------------------------------------- driving --- */
+/* ------------------------------------------------------------------------------------------------------ driving --- */
 
 static void ended(struct ring *r)
 {
@@ -211,7 +212,7 @@ void modes_work(struct worker *w)
 		pthread_join(comm_thread, NULL);
 }
 
-/* ---------------------------------------------------------------------------------------------- before and after --- */
+/* --------------------------------------------------------------------------------------------- before and after --- */
 
 void modes_needs(const struct options *o, int *thread_level, bool *shared)
 {

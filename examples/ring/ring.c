@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ring: the benchmark by which the ways of learning of completion are compared (README.md): messages that travel around a ring of
- * ranks, by each of contd's five modes, or by a loop of MPI_Testsome. Each message is verified on each rank: its contents
- * depend on who has started it and when; that none is lost or doubled is seen from counts and a sum over all.
+ * ring: the benchmark by which the ways of learning of completion are compared (README.md): messages that travel around
+ * a ring of ranks, by each of contd's five modes, or by a loop of MPI_Testsome. Each message is verified on each rank:
+ * its contents depend on who has started it and when; that none is lost or doubled is seen from counts and a sum over
+ * all.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 
 #include "ring.h"
 
-/* --------------------------------------------------------------------------------------------------------- messages --- */
+/* ----------------------------------------------------------------------------------------------------- messages --- */
 
 static uint64_t mix(uint64_t x)
 {
@@ -94,7 +95,7 @@ static void came_home(struct ring *r, const struct header *h)
 			 (unsigned long long)h->iteration);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ steps --- */
+/* -------------------------------------------------------------------------------------------------------- steps --- */
 
 /* The number of a message that may start now, or -1. */
 static long take_start(struct ring *r)
@@ -214,7 +215,7 @@ void ring_finished(struct slot *s)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------------ a pass --- */
+/* ------------------------------------------------------------------------------------------------------- a pass --- */
 
 static void *work(void *worker)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ring: what all ways of driving it have in common. Every rank starts messages, which travel from rank to rank and home;
- * a rank has N * W * R slots, each with room for two messages, which by turns receive one and pass it on. A slot does
- * not care whose message it gets: that is said in the message.
+ * The ring: what all ways of driving it have in common. Every rank starts messages, which travel from rank to rank and
+ * home; a rank has N * W * R slots, each with room for two messages, which by turns receive one and pass it on. A slot
+ * does not care whose message it gets: that is said in the message.
  *
  *   ring_next(s)     what the slot is to do now: s->sends, s->receives, in one step
  *   ring_issue(s)    the MPI calls of the step

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What taskrt promises, and how a task waits for MPI by each mode that a runtime has a part in: an even number of ranks, two
- * threads each. Exits with 0 when all is right. With CHECK_ALONE the runtime alone, one process without MPI.
+ * What taskrt promises, and how a task waits for MPI by each mode that a runtime has a part in: an even number of
+ * ranks, two threads each. Exits with 0 when all is right. With CHECK_ALONE the runtime alone, one process without MPI.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -56,7 +56,7 @@ static void run_all(void)
 	CHECK(left == 0);
 }
 
-/* -------------------------------------------------------------------------------------------------- the runtime alone --- */
+/* -------------------------------------------------------------------------------------------- the runtime alone --- */
 
 static void note_end(struct taskrt_task *self, void *number)
 {
@@ -192,7 +192,7 @@ static void runtime_alone(void)
 }
 
 #ifndef CHECK_ALONE
-/* ---------------------------------------------------------------------------------------------------------- with MPI --- */
+/* ----------------------------------------------------------------------------------------------------- with MPI --- */
 
 static int rank, peer;
 

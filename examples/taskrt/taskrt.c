@@ -7,7 +7,7 @@
 #include "fiber.h"
 #include "taskrt.h"
 
-enum { PRIORITIES = 3, WORK_MOST = 1024, IDLE_MOST = 100, PAGES = 64 * 1024, COLOURS = 8, COLOUR_BYTES = 512, PREFETCH = 8 };
+enum { PRIORITIES = 3, WORK_MOST = 1024, IDLE_MOST = 100, PAGES = 65536, COLOURS = 8, COLOUR_SIZE = 512, PREFETCH = 8 };
 
 /* What a task wants when it goes back to its thread, which sees to it: only then others may run the task. */
 enum wish { YIELDS, SUSPENDS, ENDED };
@@ -16,7 +16,7 @@ enum wish { YIELDS, SUSPENDS, ENDED };
 struct taskrt_task {
 	struct taskrt_task *next;
 	enum wish wish;
-	int priority, permits; /* calls of taskrt_resume() that no taskrt_suspend() has used; -1: asleep */
+	int priority, permits;       /* calls of taskrt_resume() that no taskrt_suspend() has used; -1: asleep */
 	struct fiber fiber, *thread; /* its own, and that of the thread that runs it */
 	struct taskrt *rt;
 	taskrt_function *function;
@@ -32,7 +32,7 @@ struct taskrt {
 	int locked, stopped;
 };
 
-/* ------------------------------------------------------------------------------------------------------- the queue --- */
+/* ---------------------------------------------------------------------------------------------------- the queue --- */
 
 /* Held for a few instructions, which take less time than a mutex; or while a stack is made. */
 static void lock(struct taskrt *rt)
@@ -82,7 +82,7 @@ static struct taskrt_task *exchange(struct taskrt *rt, struct taskrt_task *back,
 	return t;
 }
 
-/* --------------------------------------------------------------------------------------------------------- switches --- */
+/* ----------------------------------------------------------------------------------------------------- switches --- */
 
 static void leave(struct taskrt_task *t, enum wish wish)
 {
@@ -145,7 +145,8 @@ void taskrt_run(struct taskrt *rt)
 		fiber_switch(&here, &t->fiber, NULL);
 		if (t->wish != YIELDS)
 			idle = 0;
-		/* It sleeps from here on, unless it has been resumed meanwhile. Release and acquire as in taskrt_resume(). */
+		/* It sleeps from here on, unless it has been resumed meanwhile. Release and acquire as in
+		 * taskrt_resume(). */
 		if (t->wish == SUSPENDS && __atomic_fetch_sub(&t->permits, 1, __ATOMIC_ACQ_REL) == 0)
 			t = NULL;
 	}
@@ -157,7 +158,7 @@ void taskrt_stop(struct taskrt *rt, int stopped)
 	__atomic_store_n(&rt->stopped, stopped, __ATOMIC_RELEASE);
 }
 
-/* ------------------------------------------------------------------------------------------- tasks and the executor --- */
+/* --------------------------------------------------------------------------------------- tasks and the executor --- */
 
 static __thread struct taskrt_task *made;
 
@@ -179,7 +180,7 @@ static struct taskrt_task *make_locked(struct taskrt *rt)
 		return NULL;
 	mprotect(memory, PAGES, PROT_NONE); /* running over ends here, not in the next stack */
 	/* Colours: where all stacks begin at one place of their page they are in each other's way in caches. */
-	made = (struct taskrt_task *)(void *)(memory + rt->bytes - rt->made++ % COLOURS * COLOUR_BYTES) - 1;
+	made = (struct taskrt_task *)(void *)(memory + rt->bytes - rt->made++ % COLOURS * COLOUR_SIZE) - 1;
 	*made = (struct taskrt_task){.rt = rt, .memory = memory, .thread = &here};
 	fiber_make(&here, &made->fiber, memory + PAGES, (size_t)((char *)made - memory) - PAGES, body);
 	return made;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * taskrt: a minimal runtime of user-level tasks, as an example of how one integrates contd: docs/runtimes.md. A task is a
- * function with a stack of its own; threads that call taskrt_run() take tasks from a queue, those of high priority first.
+ * taskrt: a minimal runtime of user-level tasks, as an example of how one integrates contd: docs/runtimes.md. A task is
+ * a function with a stack of its own; threads that call taskrt_run() take tasks from a queue, those of high priority
+ * first.
  *
- *   for contd_mpi_op_run()     taskrt_yield, taskrt_suspend, taskrt_resume are what struct contd_mode_attr asks for; the
- *                              task that waits goes into op.task
- *   executor                   the threads are lent to a pull executor of contd's, once a round of the queue and while it is
- *                              empty: they run continuations, and with CONTD_EXECUTOR_PROGRESS they drive MPI
+ *   for contd_mpi_op_run()     taskrt_yield, taskrt_suspend, taskrt_resume are what struct contd_mode_attr asks for;
+ *                              the task that waits goes into op.task
+ *   executor                   the threads are lent to a pull executor of contd's, once a round of the queue and while
+ *                              it is empty: they run continuations, and with CONTD_EXECUTOR_PROGRESS they drive MPI
  */
 #ifndef TASKRT_H
 #define TASKRT_H

@@ -16,7 +16,7 @@ struct reduction {
 	MPI_Request cr, request;
 };
 
-/* ------------------------------------------------------------------------------------- of the generalized request --- */
+/* ----------------------------------------------------------------------------------- of the generalized request --- */
 
 static int query_fn(void *extra, MPI_Status *status)
 {
@@ -49,7 +49,7 @@ static void finish(struct reduction *r)
 	MPI_Grequest_complete(r->request);
 }
 
-/* ------------------------------------------------------------------------------------------------ with its thread --- */
+/* ---------------------------------------------------------------------------------------------- with its thread --- */
 
 static void *reduce_thread(void *data)
 {
@@ -78,7 +78,7 @@ static int begin_thread(struct reduction *r)
 	return rc ? MPI_ERR_OTHER : MPI_SUCCESS;
 }
 
-/* -------------------------------------------------------------------------------- with continuations, and no thread --- */
+/* ---------------------------------------------------------------------------- with continuations, and no thread --- */
 
 static void on_sent(MPI_Status *status, void *data)
 {
@@ -106,7 +106,7 @@ static int begin_continuations(struct reduction *r)
 	return MPI_Continueall(2, children, on_children, r, MPI_STATUSES_IGNORE, r->cr);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ both --- */
+/* --------------------------------------------------------------------------------------------------------- both --- */
 
 /* Of the tree's node with this number, counted from the root; the tree is turned so that the root is rank `root`. */
 static int rank_of(int node, int root, int size)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * treereduce: many reductions under way at a time, each a generalized request, made by a thread each or by continuations
- * and no thread; and what each form costs. After example 12.1 of MPI's chapter on generalized requests.
+ * treereduce: many reductions under way at a time, each a generalized request, made by a thread each or by
+ * continuations and no thread; and what each form costs. After example 12.1 of MPI's chapter on generalized requests.
  *
  * Mended, compared with what is printed there:
  * - A rank without children added up what was never received: values of nobody are 0 here.
  * - The thread was never joined or detached.
- * - What it is told was freed by the thread, which may end before the program has what it asked for; here free_fn frees.
+ * - What it is told was freed by the thread, which may end before the program has what it asked for; here free_fn
+ * frees.
  * - *request was stored by the call and read by the thread through a copy, without a check that the call succeeded.
  */
 #include <stdbool.h>
@@ -151,7 +152,8 @@ static int run(const struct options *o)
 	MPI_Reduce(&threads, &most, 1, MPI_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
 	MPI_Reduce(&mine, &memory, 1, MPI_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
 	if (rank == 0) {
-		printf("form           ranks  count  us a reduction  threads  memory KiB%s\n", o->check ? "  wrong" : "");
+		printf("form           ranks  count  us a reduction  threads  memory KiB%s\n",
+		       o->check ? "  wrong" : "");
 		printf("%-13s %6d %6d %15.2f %8ld %11ld", form_name[o->form], size, o->count,
 		       seconds * 1e6 / o->rounds / o->count, most, memory);
 		if (o->check)

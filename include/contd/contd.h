@@ -39,7 +39,7 @@ extern "C" {
 #define CONTD_NOEXCEPT
 #endif
 
-/* ------------------------------------------------------------------------------------------------ the dispatcher --- */
+/* ----------------------------------------------------------------------------------------------- the dispatcher --- */
 
 /* Who makes progress while the application calls nothing. */
 enum contd_agent {
@@ -79,46 +79,53 @@ typedef void contd_watchdog(const struct contd_late *late, void *data);
  */
 struct contd_config {
 	size_t size;
-	int signal_number;         /* CONTD_SIGNAL: SIGRTMIN..SIGRTMAX; default SIGRTMAX - 3 */
-	int signal_taken;          /* CONTD_SIGNAL_CHAIN=0|1: enum contd_signal_taken */
-	int agent;                 /* CONTD_AGENT=caller|region|tick|block|spin: enum contd_agent */
-	double overhead_percent;   /* CONTD_OVERHEAD_PERCENT: 0.1 to 50, share of a thread's time ticks may cost; default 2 */
-	uint64_t tick_min_ns;      /* CONTD_TICK_MIN_NS: shortest tick, 1000 to 1e9 ns; default 10 µs */
-	uint64_t tick_max_ns;      /* CONTD_TICK_MAX_NS: longest tick, tick_min_ns to 1e10 ns; default 10 ms */
-	uint32_t scan_count;       /* CONTD_SCAN_COUNT: continuations a handler's scan runs at most, 1 to 1e6; default 64 */
-	uint64_t scan_ns;          /* CONTD_SCAN_NS: time after which it starts no other one, 1000 to 1e9 ns; default 50 µs */
-	int bell;                  /* CONTD_BELL=0|1: enum contd_bell_use; default on */
-	uint64_t watchdog_ns;      /* CONTD_WATCHDOG_NS: report callbacks and handlers over this, 1000 to 1e12 ns; default: none */
-	contd_watchdog *watchdog;  /* who is told; default: a line on stderr */
+	int signal_number; /* CONTD_SIGNAL: SIGRTMIN..SIGRTMAX; default SIGRTMAX - 3 */
+	int signal_taken;  /* CONTD_SIGNAL_CHAIN=0|1: enum contd_signal_taken */
+	int agent;         /* CONTD_AGENT=caller|region|tick|block|spin: enum contd_agent */
+	/* CONTD_OVERHEAD_PERCENT: 0.1 to 50, share of a thread's time ticks may cost; default 2 */
+	double overhead_percent;
+	uint64_t tick_min_ns; /* CONTD_TICK_MIN_NS: shortest tick, 1000 to 1e9 ns; default 10 µs */
+	uint64_t tick_max_ns; /* CONTD_TICK_MAX_NS: longest tick, tick_min_ns to 1e10 ns; default 10 ms */
+	/* CONTD_SCAN_COUNT: continuations a handler's scan runs at most, 1 to 1e6; default 64 */
+	uint32_t scan_count;
+	/* CONTD_SCAN_NS: time after which it starts no other one, 1000 to 1e9 ns; default 50 µs */
+	uint64_t scan_ns;
+	int bell; /* CONTD_BELL=0|1: enum contd_bell_use; default on */
+	/* CONTD_WATCHDOG_NS: report callbacks and handlers over this, 1000 to 1e12 ns; default: none */
+	uint64_t watchdog_ns;
+	contd_watchdog *watchdog; /* who is told; default: a line on stderr */
 	void *watchdog_data;
-	const char *daemon_name;   /* CONTD_DAEMON_NAME: 1 to 15 characters; default "contd" */
-	const char *daemon_cpus;   /* CONTD_DAEMON_CPUS: "0,2-3": where it may run; default: as the thread that starts it */
-	const char *daemon_sched;  /* CONTD_DAEMON_SCHED: other|batch|idle|fifo|rr[:priority]; fifo, rr: 1 to 99; else nice */
+	const char *daemon_name; /* CONTD_DAEMON_NAME: 1 to 15 characters; default "contd" */
+	/* CONTD_DAEMON_CPUS: "0,2-3": where it may run; default: as the thread that starts it */
+	const char *daemon_cpus;
+	/* CONTD_DAEMON_SCHED: other|batch|idle|fifo|rr[:priority]; fifo, rr: 1 to 99; else nice */
+	const char *daemon_sched;
 };
 
 /*
  * Start the dispatcher (one a process), or count one more user of a running one. cfg may be NULL: all defaults. For a
  * running dispatcher cfg must be NULL, else -EALREADY.
- * Context: any thread, in a callback; may block. Errors: -EINVAL, -EBUSY (signal taken: sigaction(2); or, in a callback that
- * a region's handler or the daemon runs, another thread is in this call, in contd_configure() or in contd_fini()), -ENOMEM,
- * -EAGAIN (no thread for the daemon), -EPERM (in a handler), -ECHILD (after fork).
+ * Context: any thread, in a callback; may block. Errors: -EINVAL, -EBUSY (signal taken: sigaction(2); or, in a callback
+ * that a region's handler or the daemon runs, another thread is in this call, in contd_configure() or in contd_fini()),
+ * -ENOMEM, -EAGAIN (no thread for the daemon), -EPERM (in a handler), -ECHILD (after fork).
  */
 CONTD_API int contd_init(const struct contd_config *cfg) CONTD_NOEXCEPT;
 
 /*
  * Change settings of the running dispatcher: fields that are not zero, with the last word for the environment again.
  * The agent is switched: another one takes over at once. signal_number, signal_taken and bell can't be changed.
- * Context: any thread, in a callback; may block. Errors: -EINVAL; -EBUSY (one that can't be changed is other than it is; or, in
- * a callback that a region's handler runs, another thread is in this call, in contd_init() or in contd_fini());
- * for the daemon's settings what sched_setaffinity(2) and sched_setscheduler(2) say (-EPERM: no privilege for fifo, rr);
- * -EAGAIN (no thread for the daemon or the watchdog); -EPERM (not initialized, in a handler), -ECHILD.
+ * Context: any thread, in a callback; may block. Errors: -EINVAL; -EBUSY (one that can't be changed is other than it
+ * is; or, in a callback that a region's handler runs, another thread is in this call, in contd_init() or in
+ * contd_fini()); for the daemon's settings what sched_setaffinity(2) and sched_setscheduler(2) say (-EPERM: no
+ * privilege for fifo, rr); -EAGAIN (no thread for the daemon or the watchdog); -EPERM (not initialized, in a handler),
+ * -ECHILD.
  */
 CONTD_API int contd_configure(const struct contd_config *cfg) CONTD_NOEXCEPT;
 
 /*
  * Drop one user; the last one stops daemon and timers and frees everything. Attached threads are detached; calls of
- * other threads must have returned. The count of continuations that never ran is returned. An event that one of them waited
- * for must not be completed afterwards; contd_event_init() makes it usable again.
+ * other threads must have returned. The count of continuations that never ran is returned. An event that one of them
+ * waited for must not be completed afterwards; contd_event_init() makes it usable again.
  * Context: any thread, not in a callback; may block. Errors: -EPERM (not initialized), -EDEADLK (in a callback).
  */
 CONTD_API int contd_fini(void) CONTD_NOEXCEPT;
@@ -129,7 +136,7 @@ CONTD_API const char *contd_error_text(void) CONTD_NOEXCEPT;
 /* (major << 16) | (minor << 8) | patch of the library that is loaded. Any thread, handler. */
 CONTD_API uint32_t contd_version(void) CONTD_NOEXCEPT;
 
-/* --------------------------------------------------------------------------------------------------------- groups --- */
+/* ------------------------------------------------------------------------------------------------------- groups --- */
 
 struct contd_group;
 
@@ -140,37 +147,39 @@ struct contd_group;
 typedef void contd_callback(int status, void *data);
 
 enum contd_group_flags {
-	CONTD_POLL_ONLY = 1,         /* run in contd_group_test/wait on this group only */
-	CONTD_ENQUEUE_COMPLETE = 2,  /* never run inside the call that registers; if async-signal-safe, by a tick soon after it */
-	CONTD_THREAD_ANY = 4,        /* may also run on contd's daemon thread */
-	CONTD_ASYNC_SIGNAL_SAFE = 8  /* callbacks are async-signal-safe (signal-safety(7)): may run in the handler */
+	CONTD_POLL_ONLY = 1, /* run in contd_group_test/wait on this group only */
+	/* never run inside the call that registers; if async-signal-safe, by a tick soon after it */
+	CONTD_ENQUEUE_COMPLETE = 2,
+	CONTD_THREAD_ANY = 4,       /* may also run on contd's daemon thread */
+	CONTD_ASYNC_SIGNAL_SAFE = 8 /* callbacks are async-signal-safe (signal-safety(7)): may run in the handler */
 };
 
 /*
- * A scan runs what is ready in groups of high priority first, then normal ones, then low ones. When its budget has ended
- * before the lower ones had their turn, every fourth scan begins with them: nothing starves.
+ * A scan runs what is ready in groups of high priority first, then normal ones, then low ones. When its budget has
+ * ended before the lower ones had their turn, every fourth scan begins with them: nothing starves.
  */
 enum contd_priority { CONTD_PRIORITY_LOW = -1, CONTD_PRIORITY_NORMAL = 0, CONTD_PRIORITY_HIGH = 1 };
 
 struct contd_group_attr {
-	size_t size;       /* sizeof(struct contd_group_attr) */
-	uint32_t flags;    /* enum contd_group_flags */
-	int32_t max_poll;  /* how many of the group's continuations run at once: see below; 0: no limit */
-	int32_t priority;  /* enum contd_priority */
+	size_t size;      /* sizeof(struct contd_group_attr) */
+	uint32_t flags;   /* enum contd_group_flags */
+	int32_t max_poll; /* how many of the group's continuations run at once: see below; 0: no limit */
+	int32_t priority; /* enum contd_priority */
 };
 
 /*
  * max_poll n > 0: none of these runs more than n continuations of the group, each by itself:
  *   - a contd_group_test() of it, with all that happens during the test;
- *   - an interruption: a tick, a notification, a contd_checkpoint(), the end of a guard, a completion on an attached thread.
+ *   - an interruption: a tick, a notification, a contd_checkpoint(), the end of a guard, a completion on an attached
+ *   thread.
  *     During a test of the group an interruption of that thread runs none of it;
  *   - each look of another call at all that is ready: contd_poll(), a test or wait of another group, an MPI call.
- * What is left stays ready. The next call may run it. If the group is async-signal-safe, or the thread computes in a region,
- * a tick comes soon, with every agent. The daemon has no such limit, and a wait for the group ends when all have run, also a
- * wait in a callback that a test of the group runs.
+ * What is left stays ready. The next call may run it. If the group is async-signal-safe, or the thread computes in a
+ * region, a tick comes soon, with every agent. The daemon has no such limit, and a wait for the group ends when all
+ * have run, also a wait in a callback that a test of the group runs.
  *
- * CONTD_MAX_POLL_NONE: tests of the group and interruptions run none of it; other calls, waits and the daemon run it without a
- * limit. Not with CONTD_POLL_ONLY.
+ * CONTD_MAX_POLL_NONE: tests of the group and interruptions run none of it; other calls, waits and the daemon run it
+ * without a limit. Not with CONTD_POLL_ONLY.
  */
 #define CONTD_MAX_POLL_NONE (-1)
 
@@ -207,7 +216,8 @@ CONTD_API int contd_group_wait(struct contd_group *group, int64_t timeout_ns) CO
 /* Number of registered continuations that have not finished; a momentary figure. Any thread, handler. */
 CONTD_API uint32_t contd_group_outstanding(const struct contd_group *group) CONTD_NOEXCEPT;
 
-/* -------------------------------------------------------------------------------------------- registered continuations */
+/* -------------------------------------------------------------------------------------------- registered
+ * continuations */
 
 /* Names one registered continuation; valid while its group exists. A stale one is recognized. */
 struct contd_handle {
@@ -222,7 +232,7 @@ struct contd_handle {
  */
 CONTD_API int contd_cancel(struct contd_handle handle) CONTD_NOEXCEPT;
 
-/* --------------------------------------------------------------------------------------------------------- events --- */
+/* ------------------------------------------------------------------------------------------------------- events --- */
 
 /* An operation that the program completes itself. The memory is the caller's; the fields are contd's. */
 struct contd_event {
@@ -230,7 +240,9 @@ struct contd_event {
 	struct contd_event *next;
 };
 
+/* clang-format off */
 #define CONTD_EVENT_INIT {0, NULL}
+/* clang-format on */
 
 /* In an operation that carries its continuation (contd_fabric_start()); not for programs. */
 struct contd_carried {
@@ -259,11 +271,11 @@ CONTD_API int contd_event_continue(size_t n, struct contd_event *const events[],
 				   struct contd_group *group, struct contd_handle *handlep) CONTD_NOEXCEPT;
 
 /*
- * The operation is complete, with status 0 or a code of the caller's. The continuation is made ready. It runs here and now if
- * the caller is an attached thread outside guards and continuations, and either the group is async-signal-safe or the thread
- * computes in a region. Otherwise an attached thread that may run it is notified by signal: of an async-signal-safe group
- * any, of others one that computes in a region. What nobody may be interrupted for waits for test, wait, poll, or the next
- * region (docs/signals.md has the table).
+ * The operation is complete, with status 0 or a code of the caller's. The continuation is made ready. It runs here and
+ * now if the caller is an attached thread outside guards and continuations, and either the group is async-signal-safe
+ * or the thread computes in a region. Otherwise an attached thread that may run it is notified by signal: of an
+ * async-signal-safe group any, of others one that computes in a region. What nobody may be interrupted for waits for
+ * test, wait, poll, or the next region (docs/signals.md has the table).
  * Context: any thread, handler, in a callback. Errors: -EALREADY (complete before), -EINVAL. In the child of a fork the
  * event becomes complete and nothing runs.
  */
@@ -272,16 +284,16 @@ CONTD_API int contd_event_complete(struct contd_event *event, int status) CONTD_
 /* 1 if complete, else 0, for NULL too. Any thread, handler, in a callback. */
 CONTD_API int contd_event_is_complete(const struct contd_event *event) CONTD_NOEXCEPT;
 
-/* --------------------------------------------------------------------------------------------------- memory words --- */
+/* ------------------------------------------------------------------------------------------------- memory words --- */
 
 enum contd_word_op { CONTD_WORD_EQ, CONTD_WORD_NE, CONTD_WORD_GE };
 
 /* Condition: (*address & mask) OP value, unsigned. The word must be aligned and is read with acquire order. */
 struct contd_word {
 	const volatile uint64_t *address;
-	uint64_t mask;   /* 0 means all bits */
+	uint64_t mask; /* 0 means all bits */
 	uint64_t value;
-	int op;          /* enum contd_word_op */
+	int op; /* enum contd_word_op */
 };
 
 /*
@@ -300,7 +312,8 @@ CONTD_API int contd_word_continue(const struct contd_word *word, contd_callback 
 CONTD_API int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *data,
 				   struct contd_group *group, struct contd_handle *handlep) CONTD_NOEXCEPT;
 
-/* ------------------------------------------------------------------------------------- running what is ready: poll, fd */
+/* ------------------------------------------------------------------------------------- running what is ready: poll,
+ * fd */
 
 /*
  * Run up to max (0: no limit) ready continuations of groups that are not poll-only. Returns how many ran.
@@ -315,7 +328,7 @@ CONTD_API int contd_poll(uint32_t max) CONTD_NOEXCEPT;
  */
 CONTD_API int contd_fd(void) CONTD_NOEXCEPT;
 
-/* -------------------------------------------------------------------------------------------- threads and signals --- */
+/* ------------------------------------------------------------------------------------------ threads and signals --- */
 
 struct contd_thread_attr {
 	size_t size;
@@ -326,9 +339,9 @@ struct contd_thread_attr {
 /*
  * Let this thread be interrupted by contd's signal, to run async-signal-safe continuations and, in compute regions,
  * anything. attr may be NULL. Nested attach calls count. A thread that exits is detached.
- * Context: any thread, in a callback that no handler runs, nor the daemon; may block. Errors: -ENOBUFS (not enough stack
- * left: pthread_attr_setstacksize(3)), -EAGAIN (no timer to be had: timer_create(2), RLIMIT_SIGPENDING), -EPERM (not
- * initialized; in a handler; on the daemon), -EINVAL, -ENOMEM, -ECHILD.
+ * Context: any thread, in a callback that no handler runs, nor the daemon; may block. Errors: -ENOBUFS (not enough
+ * stack left: pthread_attr_setstacksize(3)), -EAGAIN (no timer to be had: timer_create(2), RLIMIT_SIGPENDING), -EPERM
+ * (not initialized; in a handler; on the daemon), -EINVAL, -ENOMEM, -ECHILD.
  */
 CONTD_API int contd_thread_attach(const struct contd_thread_attr *attr) CONTD_NOEXCEPT;
 
@@ -339,8 +352,8 @@ CONTD_API int contd_thread_detach(void) CONTD_NOEXCEPT;
 struct contd_tls {
 	uint32_t region;
 	uint32_t guard;
-	uint32_t flags; /* CONTD__TLS_* */
-	uint32_t checkpoint; /* calls of contd_checkpoint() until it looks */
+	uint32_t flags;        /* CONTD__TLS_* */
+	uint32_t checkpoint;   /* calls of contd_checkpoint() until it looks */
 	const uint32_t *watch; /* this process's bell, where checkpoints watch it: 0 once it was rung; never NULL */
 };
 #define CONTD__TLS_ATTACHED 1u
@@ -405,7 +418,8 @@ static inline void contd_guard_end(void)
 	}
 	contd__tls.guard--;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (__builtin_expect(__atomic_load_n(&contd__tls.flags, __ATOMIC_RELAXED) & CONTD__TLS_MISSED, 0) && contd__tls.guard == 0)
+	if (__builtin_expect(__atomic_load_n(&contd__tls.flags, __ATOMIC_RELAXED) & CONTD__TLS_MISSED, 0) &&
+	    contd__tls.guard == 0)
 		contd__guard_pickup();
 }
 
@@ -426,14 +440,14 @@ static inline void contd_checkpoint(void)
 		contd__checkpoint();
 }
 
-/* ------------------------------------------------------------------------------------------------------ doorbells --- */
+/* ---------------------------------------------------------------------------------------------------- doorbells --- */
 
 /*
  * Processes of one user on one host ring for each other. A process that waits arms its bell, a word in a page that it
  * shares; a peer that has just sent it something looks at that word, nanoseconds, and only where it is armed rings: a
- * signal to the thread that waits in a compute region, or a wake-up of the daemon. One ring at most for each arming; when
- * rings would cost more than the overhead budget the process ticks instead, for a while. What is missed (a peer that
- * does not ring, or died) the ticks find, which bells make rarer.
+ * signal to the thread that waits in a compute region, or a wake-up of the daemon. One ring at most for each arming;
+ * when rings would cost more than the overhead budget the process ticks instead, for a while. What is missed (a peer
+ * that does not ring, or died) the ticks find, which bells make rarer.
  * contd-mpi listens by itself, and its ring library rings after MPI calls; these calls are for other sources.
  */
 struct contd_bell {
@@ -451,7 +465,8 @@ CONTD_API int contd_bell_listen(const char *job, uint32_t number) CONTD_NOEXCEPT
 /*
  * Find a peer. contd need not be initialized. Context: any thread; may block shortly.
  * Errors: -EINVAL; -ENOENT (nobody listens by that name: a peer without contd, not yet, or not any more); -EACCES
- * (another user's process); -EPROTO (another version of contd); -ENOMEM and what else open(2), mmap(2), pidfd_open(2) say.
+ * (another user's process); -EPROTO (another version of contd); -ENOMEM and what else open(2), mmap(2), pidfd_open(2)
+ * say.
  */
 CONTD_API int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp) CONTD_NOEXCEPT;
 
@@ -472,7 +487,7 @@ static inline int contd_bell_ring(struct contd_bell *bell)
 	return __atomic_load_n(bell->armed, __ATOMIC_RELAXED) ? contd__bell_ring(bell) : 0;
 }
 
-/* --------------------------------------------------------------------------------------------------------- daemon --- */
+/* ------------------------------------------------------------------------------------------------------- daemon --- */
 
 struct contd_daemon_attr {
 	size_t size;
@@ -484,40 +499,41 @@ struct contd_daemon_attr {
  * continuations, and notifies attached threads of async-signal-safe ones. It sleeps while nothing is pending. How it
  * waits in between is the agent's choice (CONTD_AGENT_TICK, _BLOCK, _SPIN; ticks with the others); its name, processors
  * and scheduling are settings. attr may be NULL. Calls count; the last contd_daemon_stop() ends it.
- * Context: any thread, in a callback that the daemon does not run; may block. Errors: -EINVAL, -EAGAIN (pthread_create(3)),
- * -EBUSY (runs with another tick_ns), -EPERM, -EDEADLK (on the daemon; in a handler outside regions), and what the settings' calls say (contd_configure()).
+ * Context: any thread, in a callback that the daemon does not run; may block. Errors: -EINVAL, -EAGAIN
+ * (pthread_create(3)), -EBUSY (runs with another tick_ns), -EPERM, -EDEADLK (on the daemon; in a handler outside
+ * regions), and what the settings' calls say (contd_configure()).
  */
 CONTD_API int contd_daemon_start(const struct contd_daemon_attr *attr) CONTD_NOEXCEPT;
 CONTD_API int contd_daemon_stop(void) CONTD_NOEXCEPT;
 
-/* ----------------------------------------------------------------------------------------------------- statistics --- */
+/* --------------------------------------------------------------------------------------------------- statistics --- */
 
 #define CONTD_HISTOGRAM_BUCKETS 40
 
 /* Counts since contd_init(), summed over threads; momentary, each exact once the threads are quiet. */
 struct contd_stats {
-	size_t size;            /* in: sizeof(struct contd_stats) */
-	uint64_t registered;    /* continuations registered */
-	uint64_t run;           /* callbacks run, all contexts */
-	uint64_t run_handler;   /* of these, in the signal handler outside regions */
-	uint64_t run_region;    /* of these, in the signal handler inside a region */
-	uint64_t run_daemon;    /* of these, on the daemon thread */
-	uint64_t run_inline;    /* of these, inside the call that registered them */
+	size_t size;          /* in: sizeof(struct contd_stats) */
+	uint64_t registered;  /* continuations registered */
+	uint64_t run;         /* callbacks run, all contexts */
+	uint64_t run_handler; /* of these, in the signal handler outside regions */
+	uint64_t run_region;  /* of these, in the signal handler inside a region */
+	uint64_t run_daemon;  /* of these, on the daemon thread */
+	uint64_t run_inline;  /* of these, inside the call that registered them */
 	uint64_t cancelled;
-	uint64_t ticks;         /* timer signals handled on attached threads */
-	uint64_t notifications; /* notification signals sent */
-	uint64_t notify_failed; /* notifications that the kernel refused (queue full): a tick came instead */
-	uint64_t guarded;       /* signals that arrived under a guard */
-	uint64_t overruns;      /* timer expirations merged by the kernel: timer_getoverrun(2) */
-	uint64_t handler_ns;    /* time spent in the handler */
-	uint64_t lost_ns;       /* time lost to ticks, what the kernel costs included (measured at start) */
-	uint64_t tick_cost_ns;  /* what one empty tick costs a thread here, 0 until measured */
-	uint64_t tick_ns;       /* the interval now in force on the calling thread, 0: not ticking */
-	uint64_t scans;         /* scans that found something marked */
-	uint64_t grown;         /* table chunks added */
-	uint64_t rings;         /* doorbell signals handled, and wake-ups of the daemon by bells */
-	uint64_t rings_sent;    /* rings for peers */
-	uint64_t put_off;       /* notifications that the overhead budget left to a tick */
+	uint64_t ticks;          /* timer signals handled on attached threads */
+	uint64_t notifications;  /* notification signals sent */
+	uint64_t notify_failed;  /* notifications that the kernel refused (queue full): a tick came instead */
+	uint64_t guarded;        /* signals that arrived under a guard */
+	uint64_t overruns;       /* timer expirations merged by the kernel: timer_getoverrun(2) */
+	uint64_t handler_ns;     /* time spent in the handler */
+	uint64_t lost_ns;        /* time lost to ticks, what the kernel costs included (measured at start) */
+	uint64_t tick_cost_ns;   /* what one empty tick costs a thread here, 0 until measured */
+	uint64_t tick_ns;        /* the interval now in force on the calling thread, 0: not ticking */
+	uint64_t scans;          /* scans that found something marked */
+	uint64_t grown;          /* table chunks added */
+	uint64_t rings;          /* doorbell signals handled, and wake-ups of the daemon by bells */
+	uint64_t rings_sent;     /* rings for peers */
+	uint64_t put_off;        /* notifications that the overhead budget left to a tick */
 	uint64_t handler_max_ns; /* the longest handler */
 	/* latency[b]: continuations that waited from ready to run for 2^b to 2^(b+1) - 1 ns (b = 0: 0 and 1 ns) */
 	uint64_t latency[CONTD_HISTOGRAM_BUCKETS];

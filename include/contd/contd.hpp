@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * contd for C++20, header-only: objects that own what the C interface hands out, and coroutines that wait for events, memory
- * words and groups. contd/mpi.hpp adds MPI operations (and senders), contd/fabric.hpp libfabric's. docs/cpp.md explains.
+ * contd for C++20, header-only: objects that own what the C interface hands out, and coroutines that wait for events,
+ * memory words and groups. contd/mpi.hpp adds MPI operations (and senders), contd/fabric.hpp libfabric's. docs/cpp.md
+ * explains.
  *
- * An operation (contd::event_done(e), contd::mpi(MPI_Isend, ...)) is an object that is awaited once, where it was made: it
- * does not move, is complete at the end of its co_await, and holds all that contd needs meanwhile. In a coroutine it lies in
- * the frame: nothing is allocated for it.
+ * An operation (contd::event_done(e), contd::mpi(MPI_Isend, ...)) is an object that is awaited once, where it was made:
+ * it does not move, is complete at the end of its co_await, and holds all that contd needs meanwhile. In a coroutine it
+ * lies in the frame: nothing is allocated for it.
  *
- * Errors: what contd refuses is thrown as contd::error, a cancelled operation as contd::cancelled. Made with contd::nothrow as
- * the first argument an operation's result is a contd::outcome instead; with a std::error_code that is set, and nothing thrown.
+ * Errors: what contd refuses is thrown as contd::error, a cancelled operation as contd::cancelled. Made with
+ * contd::nothrow as the first argument an operation's result is a contd::outcome instead; with a std::error_code that
+ * is set, and nothing thrown.
  *
  * A continuation of a group that is async-signal-safe runs in signal handlers: coroutines are not for such groups.
  */
@@ -35,10 +37,11 @@
 #include <contd/executor.h>
 
 /*
- * How coroutines that await each other pass control: by jumps (symmetric transfer), which take no stack however deep they are
- * nested, or by calls that return, whose stack grows with the depth, and not with the number. gcc makes jumps of them from -O2 on
- * and without sanitizers only, and what would be jumps fills the stack otherwise, loop by loop; so there they are calls unless
- * this is defined as 1. clang always jumps. Files compiled in either way may be linked into one program.
+ * How coroutines that await each other pass control: by jumps (symmetric transfer), which take no stack however deep
+ * they are nested, or by calls that return, whose stack grows with the depth, and not with the number. gcc makes jumps
+ * of them from -O2 on and without sanitizers only, and what would be jumps fills the stack otherwise, loop by loop; so
+ * there they are calls unless this is defined as 1. clang always jumps. Files compiled in either way may be linked into
+ * one program.
  */
 #ifndef CONTD_SYMMETRIC_TRANSFER
 #ifdef __clang__
@@ -160,8 +163,9 @@ inline void need_daemon() noexcept
 } // namespace detail
 
 /*
- * One user of the process's dispatcher: contd_init() and contd_fini(). While there is one, operations that name no group are
- * outstanding in a group of their own, common_group(). With MPI it is made after MPI_Init and ends before MPI_Finalize.
+ * One user of the process's dispatcher: contd_init() and contd_fini(). While there is one, operations that name no
+ * group are outstanding in a group of their own, common_group(). With MPI it is made after MPI_Init and ends before
+ * MPI_Finalize.
  */
 class dispatcher
 {
@@ -197,7 +201,8 @@ public:
 			return 0;
 		std::lock_guard hold(p.lock);
 		if (--p.users == 0) {
-			/* Not false before: need_daemon() on the daemon, which is waited for, must not take the lock. */
+			/* Not false before: need_daemon() on the daemon, which is waited for, must not take the
+			 * lock. */
 			if (p.daemon.load(std::memory_order_relaxed))
 				contd_daemon_stop();
 			p.daemon.store(false, std::memory_order_relaxed);
@@ -305,13 +310,14 @@ private:
 };
 
 /*
- * contd_executor_create() and contd_executor_destroy(): by default a pull executor, on threads that call run(). The destructor can't
- * wait: what was given to it must have run by then, and its threads be gone.
+ * contd_executor_create() and contd_executor_destroy(): by default a pull executor, on threads that call run(). The
+ * destructor can't wait: what was given to it must have run by then, and its threads be gone.
  */
 class executor
 {
 public:
-	explicit executor(uint32_t flags = 0) : executor(contd_executor_attr{sizeof(contd_executor_attr), flags, nullptr, nullptr})
+	explicit executor(uint32_t flags = 0)
+	    : executor(contd_executor_attr{sizeof(contd_executor_attr), flags, nullptr, nullptr})
 	{
 	}
 	explicit executor(const contd_executor_attr &attr)
@@ -319,9 +325,9 @@ public:
 		detail::check(contd_executor_create(&attr, &executor_));
 	}
 	/*
-	 * A pool of the program's, which outlives the executor: pool.submit(work, priority) queues contd_work_run(work), and returns 0
-	 * or a negative errno value, or throws, and then has not queued it: a refusal. Where it has drain(), which must
-	 * not throw, that is called by drain().
+	 * A pool of the program's, which outlives the executor: pool.submit(work, priority) queues
+	 * contd_work_run(work), and returns 0 or a negative errno value, or throws, and then has not queued it: a
+	 * refusal. Where it has drain(), which must not throw, that is called by drain().
 	 */
 	template <class Pool>
 		requires requires(Pool &p, contd_work *w) { { p.submit(w, 0) } -> std::convertible_to<int>; }
@@ -484,8 +490,9 @@ class [[nodiscard]] guard : public detail::span<detail::guard_calls>
 /*
  * What goes on after a completion: a function and its argument. Every operation, and contd::task, has
  *
- *   bool start(next_fn *next, void *data)   false: it is complete already. true: next(data) will be called, once, anywhere, perhaps
- *                                           before this returns on another thread, but never inside of it
+ *   bool start(next_fn *next, void *data)   false: it is complete already. true: next(data) will be called, once,
+ *                                           anywhere, perhaps before this returns on another thread, but never inside
+ *                                           of it
  *   result()                                after that: what co_await gives
  *
  * from which co_await, sync_wait(), when_all() and senders are made.
@@ -501,7 +508,8 @@ concept startable = requires(T &t, next_fn *next, void *data) {
 namespace detail
 {
 
-/* A call that hands something over, on this thread: what runs inside of it is told from what runs later, or elsewhere. */
+/* A call that hands something over, on this thread: what runs inside of it is told from what runs later, or
+ * elsewhere. */
 struct nest {
 	const void *operation;
 	nest *outer;
@@ -515,9 +523,9 @@ inline void resume(void *address) noexcept
 }
 
 /*
- * The part that all operations have. Completion and the call that starts the operation race; each says in state_ when it is
- * through, and the second of the two goes on: the starter by returning false, which needs no stack, the completer by next_.
- * From the moment that the first has said so it does not touch the operation any more.
+ * The part that all operations have. Completion and the call that starts the operation race; each says in state_ when
+ * it is through, and the second of the two goes on: the starter by returning false, which needs no stack, the completer
+ * by next_. From the moment that the first has said so it does not touch the operation any more.
  */
 class operation
 {
@@ -572,8 +580,8 @@ protected:
 			next_(data_);
 	}
 	/*
-	 * Not inline: in a coroutine clang 14 takes a thread-local variable's address once, and after a co_await that is another
-	 * thread's.
+	 * Not inline: in a coroutine clang 14 takes a thread-local variable's address once, and after a co_await that
+	 * is another thread's.
 	 */
 	[[gnu::noinline]] bool submit() noexcept
 	{
@@ -661,7 +669,8 @@ protected:
 		cancelled_ = token_.stop_requested();
 		if (cancelled_)
 			return starter_goes_on();
-		/* What a complete event's word says stands in src/dispatch/event.c: it is of this version, as the header is. */
+		/* What a complete event's word says stands in src/dispatch/event.c: it is of this version, as the
+		 * header is. */
 		if (kind_ == source::event && contd_event_is_complete(event_)) {
 			status_ = static_cast<int32_t>(__atomic_load_n(&event_->word, __ATOMIC_RELAXED) >> 32);
 			return executor_ ? starter_goes_on() : false;
@@ -749,7 +758,8 @@ private:
 } // namespace detail
 
 /* An event's status (T is int), a memory word or a group (T is void). Options are named before it is awaited. */
-template <class T, class Mode> class [[nodiscard]] wait_operation : public detail::waiting, public detail::awaitable<wait_operation<T, Mode>>
+template <class T, class Mode>
+class [[nodiscard]] wait_operation : public detail::waiting, public detail::awaitable<wait_operation<T, Mode>>
 {
 public:
 	template <class Source> wait_operation(Mode mode, const Source &of) noexcept : detail::waiting(of), mode_(mode)
@@ -978,7 +988,8 @@ public:
 		{
 			return false;
 		}
-		template <class Promise> std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> handle) noexcept
+		template <class Promise>
+		std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> handle) noexcept
 		{
 			return handle.promise().finished();
 		}
@@ -1006,7 +1017,8 @@ public:
 		next = n;
 		data = d;
 		self.resume();
-		return !(state.load(std::memory_order_acquire) & 2) && !(state.fetch_or(1, std::memory_order_acq_rel) & 2);
+		return !(state.load(std::memory_order_acquire) & 2) &&
+		       !(state.fetch_or(1, std::memory_order_acq_rel) & 2);
 	}
 
 	std::exception_ptr thrown;
@@ -1070,8 +1082,8 @@ public:
 } // namespace detail
 
 /*
- * A coroutine that begins when it is awaited (or given to sync_wait(), when_all() or a scope), once, and whose end goes on
- * with who awaited it. Its frame is freed with the task object, which must last until it has ended.
+ * A coroutine that begins when it is awaited (or given to sync_wait(), when_all() or a scope), once, and whose end goes
+ * on with who awaited it. Its frame is freed with the task object, which must last until it has ended.
  */
 template <class T = void> class [[nodiscard]] task
 {
@@ -1161,7 +1173,8 @@ namespace detail
 {
 
 template <class Op> using result_of = decltype(std::declval<Op &>().result());
-template <class Op> using value_of = std::conditional_t<std::is_void_v<result_of<Op>>, unit, std::decay_t<result_of<Op>>>;
+template <class Op>
+using value_of = std::conditional_t<std::is_void_v<result_of<Op>>, unit, std::decay_t<result_of<Op>>>;
 
 template <class Op> value_of<Op> take(Op &op)
 {
@@ -1186,7 +1199,8 @@ protected:
 	{
 		try {
 			if (!op.start(one_done, this))
-				left_.fetch_sub(1, std::memory_order_relaxed); /* the starter's own one is still there */
+				/* the starter's own one is still there */
+				left_.fetch_sub(1, std::memory_order_relaxed);
 		} catch (...) {
 			if (!thrown_)
 				thrown_ = std::current_exception();
@@ -1229,7 +1243,8 @@ public:
 	{
 		if (thrown_)
 			std::rethrow_exception(thrown_);
-		return std::apply([](auto &...op) { return std::tuple<detail::value_of<Ops>...>{detail::take(op)...}; }, ops_);
+		return std::apply([](auto &...op) { return std::tuple<detail::value_of<Ops>...>{detail::take(op)...}; },
+				  ops_);
 	}
 
 private:
@@ -1237,9 +1252,9 @@ private:
 };
 
 /*
- * All of them at a time, from whatever sources: auto [a, b] = co_await when_all(mpi(...), event_done(e), work()). The results
- * in a tuple (unit for none) when the last is complete; the first exception then, if any. In the same expression as its
- * co_await, for the operations are only referred to.
+ * All of them at a time, from whatever sources: auto [a, b] = co_await when_all(mpi(...), event_done(e), work()). The
+ * results in a tuple (unit for none) when the last is complete; the first exception then, if any. In the same
+ * expression as its co_await, for the operations are only referred to.
  */
 template <class... Ops>
 	requires(startable<std::remove_reference_t<Ops>> && ...)
@@ -1279,8 +1294,8 @@ private:
 } // namespace detail
 
 /*
- * Start it, and wait for its end: makes progress with all that contd knows of, and runs what is ready, as contd_group_wait() does. Not in
- * a coroutine. Needs a dispatcher.
+ * Start it, and wait for its end: makes progress with all that contd knows of, and runs what is ready, as
+ * contd_group_wait() does. Not in a coroutine. Needs a dispatcher.
  */
 template <class Op>
 	requires startable<std::remove_reference_t<Op>>
@@ -1294,8 +1309,8 @@ auto sync_wait(Op &&op) -> detail::result_of<std::remove_reference_t<Op>>
 }
 
 /*
- * Coroutines that run beside each other: spawn() begins one now, and join() (awaited) or wait() ends when all have ended; then
- * it throws the first exception of theirs, if any. In place, and empty at its end: std::terminate() else.
+ * Coroutines that run beside each other: spawn() begins one now, and join() (awaited) or wait() ends when all have
+ * ended; then it throws the first exception of theirs, if any. In place, and empty at its end: std::terminate() else.
  */
 class scope
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An executor on a GThreadPool: continuations become tasks of GLib's threads, sorted by priority. Header only; compile with
- * pkg-config --cflags --libs contd glib-2.0. The tags of contexts are those of contd/contd.h.
+ * An executor on a GThreadPool: continuations become tasks of GLib's threads, sorted by priority. Header only; compile
+ * with pkg-config --cflags --libs contd glib-2.0. The tags of contexts are those of contd/contd.h.
  *
  * A GThreadPool has one function for all that is pushed, so this pool is contd's. The program's own work goes to it by
  * contd_task_submit(). Threads of pools that are not exclusive are shared with GLib's other such pools.
  *
- * GLib inserts into a sorted queue from its end: work of the lowest priority that is queued costs nothing more for being sorted,
- * work of higher priority is walked past all of lower priority that waits.
+ * GLib inserts into a sorted queue from its end: work of the lowest priority that is queued costs nothing more for
+ * being sorted, work of higher priority is walked past all of lower priority that waits.
  *
  * GLib 2.70 or newer.
  */
@@ -29,7 +29,8 @@ struct contd_executor_glib {
 	gint stuck;        /* not to be touched: something is queued, and there is no thread */
 };
 
-/* What is pushed. Pusher and pool hold a reference each, for the pusher looks at it again where no thread could be made. */
+/* What is pushed. Pusher and pool hold a reference each, for the pusher looks at it again where no thread could be
+ * made. */
 struct contd__glib_item {
 	struct contd_work *work; /* NULL: taken. Atomic: whoever takes it has it */
 	gint priority;
@@ -89,8 +90,8 @@ static inline int contd__glib_submit(void *data, struct contd_work *work, int pr
 	item->references = 2;
 	__atomic_store_n(&item->work, work, __ATOMIC_RELEASE);
 	/*
-	 * FALSE means that a thread was wanted and could not be made; the item is queued nevertheless. Unless there are other
-	 * threads, the work is taken back out of it.
+	 * FALSE means that a thread was wanted and could not be made; the item is queued nevertheless. Unless there are
+	 * other threads, the work is taken back out of it.
 	 */
 	if (!g_thread_pool_push(pool, item, NULL) && g_thread_pool_get_num_threads(pool) == 0) {
 		g_atomic_int_set(&glib->stuck, 1);
@@ -110,10 +111,10 @@ static inline int contd__glib_describe(void *data, char *text, size_t bytes)
 }
 
 /*
- * Make a pool as g_thread_pool_new() does: max_threads at most (-1: no limit, not with exclusive); exclusive: they are made here,
- * and the pool's own.
- * Context: any thread; may block. Errors: -EINVAL (NULL, max_threads), -EAGAIN (exclusive: a thread could not be made), and
- * contd_executor_create()'s.
+ * Make a pool as g_thread_pool_new() does: max_threads at most (-1: no limit, not with exclusive); exclusive: they are
+ * made here, and the pool's own.
+ * Context: any thread; may block. Errors: -EINVAL (NULL, max_threads), -EAGAIN (exclusive: a thread could not be made),
+ * and contd_executor_create()'s.
  */
 static inline int contd_executor_glib_init(struct contd_executor_glib *glib, gint max_threads, gboolean exclusive)
 {
@@ -140,9 +141,9 @@ static inline int contd_executor_glib_init(struct contd_executor_glib *glib, gin
 }
 
 /*
- * End the executor, and then the pool: what was submitted has run, and its threads have been told to end, or to go back to GLib.
- * Context: as contd_executor_destroy(), and not on a thread of the pool. Errors: -EINVAL (NULL), and contd_executor_destroy()'s:
- * then all is as before.
+ * End the executor, and then the pool: what was submitted has run, and its threads have been told to end, or to go back
+ * to GLib. Context: as contd_executor_destroy(), and not on a thread of the pool. Errors: -EINVAL (NULL), and
+ * contd_executor_destroy()'s: then all is as before.
  */
 static inline int contd_executor_glib_fini(struct contd_executor_glib *glib)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An executor on libuv: continuations become work of libuv's threads, or run on the loop's thread. Header only; compile with
- * pkg-config --cflags --libs contd libuv. The tags of contexts are those of contd/contd.h; "loop" means the loop's thread.
+ * An executor on libuv: continuations become work of libuv's threads, or run on the loop's thread. Header only; compile
+ * with pkg-config --cflags --libs contd libuv. The tags of contexts are those of contd/contd.h; "loop" means the loop's
+ * thread.
  *
- * uv_queue_work() is for the loop's thread alone, uv_async_send() for any thread and for signal handlers. So this is a pull
- * executor: the loop is told that there is work, and queues it, as much as libuv has threads; a thread that has run a piece goes
- * on for a while with what else is ready, highest priority first, and then lets other users of libuv's threads (files, names)
- * have their turn. Work of higher priority thus waits for no more than what runs already.
+ * uv_queue_work() is for the loop's thread alone, uv_async_send() for any thread and for signal handlers. So this is a
+ * pull executor: the loop is told that there is work, and queues it, as much as libuv has threads; a thread that has
+ * run a piece goes on for a while with what else is ready, highest priority first, and then lets other users of libuv's
+ * threads (files, names) have their turn. Work of higher priority thus waits for no more than what runs already.
  *
- * The loop must turn for work to get to the threads: contd_group_wait() on its thread waits for ever for a group of this executor;
- * let the last continuation tell the loop instead.
+ * The loop must turn for work to get to the threads: contd_group_wait() on its thread waits for ever for a group of
+ * this executor; let the last continuation tell the loop instead.
  */
 #ifndef CONTD_EXECUTOR_LIBUV_H
 #define CONTD_EXECUTOR_LIBUV_H
@@ -50,7 +51,8 @@ struct contd__uv_piece {
 	struct contd__uv_piece *next;
 };
 
-/* The memory is the program's, from contd_executor_uv_init() until closed() is called with 0. Only the loop's thread changes it. */
+/* The memory is the program's, from contd_executor_uv_init() until closed() is called with 0. Only the loop's thread
+ * changes it. */
 struct contd_executor_uv {
 	struct contd_executor *executor; /* for contd_group_set_executor() and contd_task_init() */
 	void *data;                      /* the program's */
@@ -172,7 +174,8 @@ static inline void contd__uv_told(uv_async_t *async)
 	contd__uv_turn((struct contd_executor_uv *)async->data);
 }
 
-/* Whoever drains waits while the loop turns; only on the loop's thread, where it can't, what is ready runs in the call. */
+/* Whoever drains waits while the loop turns; only on the loop's thread, where it can't, what is ready runs in the
+ * call. */
 static inline void contd__uv_drain(void *data)
 {
 	struct contd_executor_uv *uv = (struct contd_executor_uv *)data;
@@ -228,9 +231,9 @@ static inline int contd_executor_uv_init(struct contd_executor_uv *uv, uv_loop_t
 }
 
 /*
- * End the executor when the pieces that are queued with libuv are back, and then the handle; closed(), which must not be NULL, is
- * called by the loop, which goes on until then. Before, nothing is taken any more: groups must be complete, and given back, or closed()
- * is told -EBUSY after a tenth of a second.
+ * End the executor when the pieces that are queued with libuv are back, and then the handle; closed(), which must not
+ * be NULL, is called by the loop, which goes on until then. Before, nothing is taken any more: groups must be complete,
+ * and given back, or closed() is told -EBUSY after a tenth of a second.
  * Context: loop, in a callback.
  */
 static inline void contd_executor_uv_close(struct contd_executor_uv *uv, contd_executor_uv_closed *closed)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An executor on OpenMP: continuations become explicit tasks of a parallel region. Header only; compile with -fopenmp. The tags of
- * contexts are those of contd/contd.h.
+ * An executor on OpenMP: continuations become explicit tasks of a parallel region. Header only; compile with -fopenmp.
+ * The tags of contexts are those of contd/contd.h.
  *
- * OpenMP has no queue that other threads could fill: tasks are made by threads of the team. So this is a pull executor: one thread
- * of the region makes a task of each piece of work that becomes ready, and sleeps meanwhile (contd_executor_omp_generate()); or
- * threads do now and then (contd_executor_omp_spawn()); or threads that wait in a task run pieces (contd_executor_omp_yield()).
+ * OpenMP has no queue that other threads could fill: tasks are made by threads of the team. So this is a pull executor:
+ * one thread of the region makes a task of each piece of work that becomes ready, and sleeps meanwhile
+ * (contd_executor_omp_generate()); or threads do now and then (contd_executor_omp_spawn()); or threads that wait in a
+ * task run pieces (contd_executor_omp_yield()).
  *
- * Work is taken highest priority first, and its tasks have a priority clause: 2, 1 and 0 for high, normal and low. OpenMP obeys it
- * where the variable OMP_MAX_TASK_PRIORITY is 2 or more when the program starts; it is 0 unless set.
+ * Work is taken highest priority first, and its tasks have a priority clause: 2, 1 and 0 for high, normal and low.
+ * OpenMP obeys it where the variable OMP_MAX_TASK_PRIORITY is 2 or more when the program starts; it is 0 unless set.
  */
 #ifndef CONTD_EXECUTOR_OPENMP_H
 #define CONTD_EXECUTOR_OPENMP_H
@@ -30,8 +31,9 @@ extern "C" {
 
 enum contd_executor_omp_flags {
 	/*
-	 * Who generates does not sleep: it looks at memory words and sources (MPI, fabric) and runs what is ready of groups without
-	 * executor, as contd_poll(), again and again. Without this flag somebody else makes progress: contd's daemon, or another thread.
+	 * Who generates does not sleep: it looks at memory words and sources (MPI, fabric) and runs what is ready of
+	 * groups without executor, as contd_poll(), again and again. Without this flag somebody else makes progress:
+	 * contd's daemon, or another thread.
 	 */
 	CONTD_EXECUTOR_OMP_POLL = 1
 };
@@ -88,8 +90,9 @@ static inline int contd_executor_omp_fini(struct contd_executor_omp *omp)
 }
 
 /*
- * Make a task of each piece that is ready; the team's threads run them when they come to a scheduling point. For a thread that goes
- * there itself afterwards (a barrier, a taskwait), or whose team has others that do. Returns how many. Context: any thread, in a callback.
+ * Make a task of each piece that is ready; the team's threads run them when they come to a scheduling point. For a
+ * thread that goes there itself afterwards (a barrier, a taskwait), or whose team has others that do. Returns how many.
+ * Context: any thread, in a callback.
  */
 static inline int contd_executor_omp_spawn(struct contd_executor_omp *omp)
 {
@@ -105,9 +108,10 @@ static inline int contd_executor_omp_spawn(struct contd_executor_omp *omp)
 }
 
 /*
- * Make tasks of all that becomes ready, until contd_executor_omp_stop(). To be called by one thread of a team while the others are at
- * a barrier, such as that which ends `#pragma omp single`: there they run the tasks. In a team of one thread the tasks run in this call.
- * Context: a thread in a parallel region, or outside (then tasks run here, as OpenMP has it); blocks.
+ * Make tasks of all that becomes ready, until contd_executor_omp_stop(). To be called by one thread of a team while the
+ * others are at a barrier, such as that which ends `#pragma omp single`: there they run the tasks. In a team of one
+ * thread the tasks run in this call. Context: a thread in a parallel region, or outside (then tasks run here, as OpenMP
+ * has it); blocks.
  */
 static inline void contd_executor_omp_generate(struct contd_executor_omp *omp)
 {
@@ -115,7 +119,8 @@ static inline void contd_executor_omp_generate(struct contd_executor_omp *omp)
 
 	__atomic_store_n(&omp->threads, omp_get_num_threads(), __ATOMIC_RELAXED);
 	for (;;) {
-		/* Looked at first: what was ready when the program said stop is still seen to. Partner: contd_executor_omp_stop(). */
+		/* Looked at first: what was ready when the program said stop is still seen to. Partner:
+		 * contd_executor_omp_stop(). */
 		int stopped = __atomic_load_n(&omp->stopped, __ATOMIC_ACQUIRE);
 
 		n = contd_executor_omp_spawn(omp);
@@ -146,9 +151,9 @@ static inline void contd_executor_omp_stop(struct contd_executor_omp *omp, int s
 }
 
 /*
- * For a thread that waits in a task: runs one piece of what is ready, and yields. It runs it itself, not as a task, because a
- * taskyield may do nothing (gcc's does not), and then threads that all wait would never come to run it. Returns how many it has run.
- * Context: any thread, in a callback.
+ * For a thread that waits in a task: runs one piece of what is ready, and yields. It runs it itself, not as a task,
+ * because a taskyield may do nothing (gcc's does not), and then threads that all wait would never come to run it.
+ * Returns how many it has run. Context: any thread, in a callback.
  */
 static inline int contd_executor_omp_yield(struct contd_executor_omp *omp)
 {

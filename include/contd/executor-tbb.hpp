@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * An executor on oneTBB: continuations become tasks of a task_arena, the program's or one of its own. C++11, header only; compile
- * with pkg-config --cflags --libs contd tbb. The tags of contexts are those of contd/contd.h.
+ * An executor on oneTBB: continuations become tasks of a task_arena, the program's or one of its own. C++11, header
+ * only; compile with pkg-config --cflags --libs contd tbb. The tags of contexts are those of contd/contd.h.
  *
- * Inside an arena TBB knows no priorities. So the work stands in three queues here, and for each piece a task is enqueued, which
- * runs whatever then has the highest priority.
+ * Inside an arena TBB knows no priorities. So the work stands in three queues here, and for each piece a task is
+ * enqueued, which runs whatever then has the highest priority.
  *
- * No exception gets into contd: what TBB throws becomes a refusal (-ENOMEM). A continuation that throws ends the program, as one
- * that is run anywhere else does.
+ * No exception gets into contd: what TBB throws becomes a refusal (-ENOMEM). A continuation that throws ends the
+ * program, as one that is run anywhere else does.
  */
 #ifndef CONTD_EXECUTOR_TBB_HPP
 #define CONTD_EXECUTOR_TBB_HPP
@@ -31,7 +31,8 @@ class tbb_executor
       public:
 	/*
 	 * An arena of its own, of so many threads at most, none of which is the caller's.
-	 * Context: any thread; may block. Throws std::system_error where contd_executor_create() fails, and what TBB does.
+	 * Context: any thread; may block. Throws std::system_error where contd_executor_create() fails, and what TBB
+	 * does.
 	 */
 	explicit tbb_executor(int max_concurrency = tbb::task_arena::automatic) : own_(max_concurrency, 0), arena_(own_)
 	{
@@ -103,7 +104,8 @@ class tbb_executor
 		return nullptr;
 	}
 
-	/* As many tasks come here as there are pieces. Nothing of *this is touched after the work: it may be gone then. */
+	/* As many tasks come here as there are pieces. Nothing of *this is touched after the work: it may be gone
+	 * then. */
 	void run_next() noexcept
 	{
 		struct contd_work *work = take();

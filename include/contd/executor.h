@@ -5,23 +5,24 @@
  * An executor stands for a pool. There are two kinds:
  *
  *   push    the pool has a queue: contd gives it each piece of work by submit(), and the pool calls contd_work_run().
- *           Whoever finds a continuation ready submits it: a thread in test, wait or poll, contd's daemon, a compute region.
- *   pull    no submit(): threads that the program lends, for a while or for good, take the work by contd_executor_run(), asleep
- *           while there is none; or an event loop does, which notify() tells. Nothing is copied into a queue: ready
- *           continuations stay in contd's table until one of these threads claims them.
+ *           Whoever finds a continuation ready submits it: a thread in test, wait or poll, contd's daemon, a compute
+ *           region.
+ *   pull    no submit(): threads that the program lends, for a while or for good, take the work by
+ *           contd_executor_run(), asleep while there is none; or an event loop does, which notify() tells. Nothing is
+ *           copied into a queue: ready continuations stay in contd's table until one of these threads claims them.
  *
- * What is run is either a continuation of a group that has been given an executor (contd_group_set_executor()), or a task
- * (struct contd_task), which the program submits itself, or which a single continuation becomes. Of each executor work of
- * high priority is taken before work of normal priority, and that before low; of a pull executor every eighth look begins
- * with one piece of the lowest, so that none waits for ever.
+ * What is run is either a continuation of a group that has been given an executor (contd_group_set_executor()), or a
+ * task (struct contd_task), which the program submits itself, or which a single continuation becomes. Of each executor
+ * work of high priority is taken before work of normal priority, and that before low; of a pull executor every eighth
+ * look begins with one piece of the lowest, so that none waits for ever.
  *
- * Work runs on its thread from beginning to end: on the same stack, and contd keeps what belongs to the thread while it is
- * inside contd_work_run(), contd_executor_run() or a callback. A runtime whose tasks may move to another thread, or be put aside for
- * another task, switches only where contd asks it to (yield(), suspend() of contd/modes.h), or makes a task of its own
- * in the callback.
+ * Work runs on its thread from beginning to end: on the same stack, and contd keeps what belongs to the thread while it
+ * is inside contd_work_run(), contd_executor_run() or a callback. A runtime whose tasks may move to another thread, or
+ * be put aside for another task, switches only where contd asks it to (yield(), suspend() of contd/modes.h), or makes a
+ * task of its own in the callback.
  *
- * The tags of contexts are those of contd/contd.h. Adapters for pools of GLib, libuv, OpenMP and TBB stand in headers of their
- * own beside this one.
+ * The tags of contexts are those of contd/contd.h. Adapters for pools of GLib, libuv, OpenMP and TBB stand in headers
+ * of their own beside this one.
  */
 #ifndef CONTD_EXECUTOR_H
 #define CONTD_EXECUTOR_H
@@ -38,20 +39,20 @@ struct contd_executor;
 struct contd_work;
 
 /*
- * A pool, as contd sees it. Set size to sizeof(struct contd_executor_ops); the struct is copied. NULL where not said otherwise
- * means: there is none.
+ * A pool, as contd sees it. Set size to sizeof(struct contd_executor_ops); the struct is copied. NULL where not said
+ * otherwise means: there is none.
  */
 struct contd_executor_ops {
 	size_t size;
 	/*
-	 * Queue the work, for one of the pool's threads to call contd_work_run(work) once; or do so at once. priority is one
-	 * of enum contd_priority. Returns 0, or -errno: refused. A continuation that is refused runs where it was found, if that
-	 * is a thread of the program's; contd's daemon keeps it and offers it again, a millisecond later at the earliest.
-	 * Called on any thread of the program's that contd works on, on contd's daemon, and in the handler that has
-	 * interrupted a compute region, as if the thread had called it; never in a handler elsewhere. It must not call
-	 * contd's waiting functions. A thread that it creates is a child of the calling thread: from contd's daemon it inherits a
-	 * mask that blocks all signals, the daemon's name, processors and scheduling policy; pools should have their
-	 * threads before. NULL: a pull executor.
+	 * Queue the work, for one of the pool's threads to call contd_work_run(work) once; or do so at once. priority
+	 * is one of enum contd_priority. Returns 0, or -errno: refused. A continuation that is refused runs where it
+	 * was found, if that is a thread of the program's; contd's daemon keeps it and offers it again, a millisecond
+	 * later at the earliest. Called on any thread of the program's that contd works on, on contd's daemon, and in
+	 * the handler that has interrupted a compute region, as if the thread had called it; never in a handler
+	 * elsewhere. It must not call contd's waiting functions. A thread that it creates is a child of the calling
+	 * thread: from contd's daemon it inherits a mask that blocks all signals, the daemon's name, processors and
+	 * scheduling policy; pools should have their threads before. NULL: a pull executor.
 	 */
 	int (*submit)(void *pool, struct contd_work *work, int priority);
 	/*
@@ -61,8 +62,9 @@ struct contd_executor_ops {
 	 */
 	void (*notify)(void *pool);
 	/*
-	 * Part of contd_executor_drain(): return when the pool's queue is empty, or has been made to be emptied. May block. Of a
-	 * pull executor: in the place of the calling thread's running what is ready, for pools that are bound to a thread.
+	 * Part of contd_executor_drain(): return when the pool's queue is empty, or has been made to be emptied. May
+	 * block. Of a pull executor: in the place of the calling thread's running what is ready, for pools that are
+	 * bound to a thread.
 	 */
 	void (*drain)(void *pool);
 	/* As snprintf(3): a line for people, such as "GThreadPool, 4 threads". */
@@ -71,9 +73,9 @@ struct contd_executor_ops {
 
 enum contd_executor_flags {
 	/*
-	 * Pull executors: while a thread is in contd_executor_run() and has no work it does what contd_group_wait() does: looks
-	 * at memory words and sources (MPI, fabric), and runs what is ready of groups without executor. Without this flag such
-	 * threads sleep, and somebody else makes progress: contd's daemon, or another thread.
+	 * Pull executors: while a thread is in contd_executor_run() and has no work it does what contd_group_wait()
+	 * does: looks at memory words and sources (MPI, fabric), and runs what is ready of groups without executor.
+	 * Without this flag such threads sleep, and somebody else makes progress: contd's daemon, or another thread.
 	 */
 	CONTD_EXECUTOR_PROGRESS = 1,
 	/*
@@ -94,47 +96,48 @@ struct contd_executor_attr {
 
 /*
  * attr may be NULL: a pull executor without flags.
- * Context: any thread, in a callback; may block. Errors: -EINVAL (sizes, flags; flags with a push executor; _MPI without
- * _PROGRESS), -ENOMEM, -EPERM (not initialized, in a handler), -ECHILD.
+ * Context: any thread, in a callback; may block. Errors: -EINVAL (sizes, flags; flags with a push executor; _MPI
+ * without _PROGRESS), -ENOMEM, -EPERM (not initialized, in a handler), -ECHILD.
  */
-CONTD_API int contd_executor_create(const struct contd_executor_attr *attr, struct contd_executor **executorp) CONTD_NOEXCEPT;
+CONTD_API int contd_executor_create(const struct contd_executor_attr *attr,
+				    struct contd_executor **executorp) CONTD_NOEXCEPT;
 
 /*
- * The last continuation of a group is counted down a moment before the pool's thread is through with it: contd_executor_drain()
- * comes between contd_group_wait() and this.
- * Context: any thread, not in its own work; may block. Errors: -EINVAL (NULL); -EBUSY: a group names it that is not given
- * back or has continuations outstanding, something is queued or runs, or a thread is in contd_executor_run(): stop it,
- * wait for the groups and destroy them, and drain it, first. -EPERM (in a handler). After contd_fini(), too, which drops
- * what its groups had ready.
+ * The last continuation of a group is counted down a moment before the pool's thread is through with it:
+ * contd_executor_drain() comes between contd_group_wait() and this.
+ * Context: any thread, not in its own work; may block. Errors: -EINVAL (NULL); -EBUSY: a group names it that is not
+ * given back or has continuations outstanding, something is queued or runs, or a thread is in contd_executor_run():
+ * stop it, wait for the groups and destroy them, and drain it, first. -EPERM (in a handler). After contd_fini(), too,
+ * which drops what its groups had ready.
  */
 CONTD_API int contd_executor_destroy(struct contd_executor *executor) CONTD_NOEXCEPT;
 
 /*
- * The group's continuations are run by this executor from now on; NULL: by whoever finds them again, as without. They never
- * run inside the call that registers them, and the priority is the group's. contd_group_test() and contd_group_wait()
- * on the group look at what it waits for and tell whether it is complete, but run none of it; on a thread of a pull executor,
- * inside its contd_executor_run(), they do. For a continuation request: its group is contd_mpi_group()'s.
- * Nothing may be outstanding, and nobody may register meanwhile.
+ * The group's continuations are run by this executor from now on; NULL: by whoever finds them again, as without. They
+ * never run inside the call that registers them, and the priority is the group's. contd_group_test() and
+ * contd_group_wait() on the group look at what it waits for and tell whether it is complete, but run none of it; on a
+ * thread of a pull executor, inside its contd_executor_run(), they do. For a continuation request: its group is
+ * contd_mpi_group()'s. Nothing may be outstanding, and nobody may register meanwhile.
  * Context: any thread, in a callback; may block. Errors: -EINVAL (NULL; a group with CONTD_POLL_ONLY,
- * CONTD_ASYNC_SIGNAL_SAFE or a max_poll), -EBUSY (something is outstanding), -EAGAIN (4096 groups name it, or exist of this kind,
- * with that priority), -EPERM (in a handler).
+ * CONTD_ASYNC_SIGNAL_SAFE or a max_poll), -EBUSY (something is outstanding), -EAGAIN (4096 groups name it, or exist of
+ * this kind, with that priority), -EPERM (in a handler).
  */
 CONTD_API int contd_group_set_executor(struct contd_group *group, struct contd_executor *executor) CONTD_NOEXCEPT;
 
 /*
- * Run the work that submit() was given: once, and not after that. Context: any thread of the program's, in a callback; may do
- * what the continuation or task does.
+ * Run the work that submit() was given: once, and not after that. Context: any thread of the program's, in a callback;
+ * may do what the continuation or task does.
  */
 CONTD_API void contd_work_run(struct contd_work *work);
 
 /* Its priority, of enum contd_priority. Before it is run; any thread. */
 CONTD_API int contd_work_priority(const struct contd_work *work) CONTD_NOEXCEPT;
 
-/* ---------------------------------------------------------------------------------------------------------- tasks --- */
+/* -------------------------------------------------------------------------------------------------------- tasks --- */
 
 /*
- * A callback and its data, to be run by an executor: work of the program's own, or what a continuation becomes. The memory is the
- * caller's, and free again when cb begins. The other fields are contd's.
+ * A callback and its data, to be run by an executor: work of the program's own, or what a continuation becomes. The
+ * memory is the caller's, and free again when cb begins. The other fields are contd's.
  */
 struct contd_task {
 	contd_callback *cb;
@@ -147,8 +150,8 @@ struct contd_task {
 };
 
 /* priority: enum contd_priority. Any thread, handler. */
-static inline void contd_task_init(struct contd_task *task, struct contd_executor *executor, int priority, contd_callback *cb,
-				   void *data)
+static inline void contd_task_init(struct contd_task *task, struct contd_executor *executor, int priority,
+				   contd_callback *cb, void *data)
 {
 	task->cb = cb;
 	task->data = data;
@@ -161,58 +164,62 @@ static inline void contd_task_init(struct contd_task *task, struct contd_executo
 
 /*
  * Run cb(status, data) on the task's executor, soon.
- * Context: any thread, in a callback; pull executors: handler, too. May do what submit() does. Errors: -EINVAL (no executor, no
- * callback, priority), -EPERM (a push executor, in a handler), and what submit() returns; then cb will not be called.
+ * Context: any thread, in a callback; pull executors: handler, too. May do what submit() does. Errors: -EINVAL (no
+ * executor, no callback, priority), -EPERM (a push executor, in a handler), and what submit() returns; then cb will not
+ * be called.
  */
 CONTD_API int contd_task_submit(struct contd_task *task, int status);
 
 /*
- * A contd_callback whose data is a struct contd_task: a single continuation that names its executor. It hands the task over,
- * with the status, and its group stays outstanding until the task has run. Where submit() refuses, the task runs here.
+ * A contd_callback whose data is a struct contd_task: a single continuation that names its executor. It hands the task
+ * over, with the status, and its group stays outstanding until the task has run. Where submit() refuses, the task runs
+ * here.
  *
  *   contd_task_init(&op->task, pool, CONTD_PRIORITY_NORMAL, finished, op);
  *   contd_event_continue(1, events, contd_task_continue, &op->task, group, NULL);
  *
- * Context: as a continuation, nowhere else. The group may be async-signal-safe only where the executor is a pull executor.
+ * Context: as a continuation, nowhere else. The group may be async-signal-safe only where the executor is a pull
+ * executor.
  */
 CONTD_API void contd_task_continue(int status, void *task);
 
-/* -------------------------------------------------------------------------------------------------- lending threads --- */
+/* ---------------------------------------------------------------------------------------------- lending threads --- */
 
 /*
- * Lend the calling thread to a pull executor: it runs work until it has run `max` (0: no limit), or timeout_ns has passed
- * since there was any (0: what is there now; -1: no limit), or contd_executor_stop() was called and nothing is
+ * Lend the calling thread to a pull executor: it runs work until it has run `max` (0: no limit), or timeout_ns has
+ * passed since there was any (0: what is there now; -1: no limit), or contd_executor_stop() was called and nothing is
  * ready. Calls nest (in a task, say); as many threads as wanted at a time. Returns how many it has run.
- * Context: any thread, in a callback; blocks. Errors: -EINVAL (NULL, timeout_ns below -1; a push executor), -EBUSY (with
- * CONTD_EXECUTOR_MPI: another thread is lent to this one, or to another one with that flag), -EPERM (in a handler, not
- * initialized), -EDEADLK (on contd's daemon).
+ * Context: any thread, in a callback; blocks. Errors: -EINVAL (NULL, timeout_ns below -1; a push executor), -EBUSY
+ * (with CONTD_EXECUTOR_MPI: another thread is lent to this one, or to another one with that flag), -EPERM (in a
+ * handler, not initialized), -EDEADLK (on contd's daemon).
  */
 CONTD_API int contd_executor_run(struct contd_executor *executor, uint32_t max, int64_t timeout_ns);
 
 /*
- * Take one piece of work out of a pull executor without running it, for a pool that makes a task of it: contd_work_run()
- * must follow. NULL: nothing is ready. Context: any thread, in a callback. It never blocks, nor makes progress.
+ * Take one piece of work out of a pull executor without running it, for a pool that makes a task of it:
+ * contd_work_run() must follow. NULL: nothing is ready. Context: any thread, in a callback. It never blocks, nor makes
+ * progress.
  */
 CONTD_API struct contd_work *contd_executor_take(struct contd_executor *executor);
 
 /*
- * All calls of contd_executor_run() that are under way, and later ones, return as soon as nothing is ready. stopped = 0: no
- * more. notify() is called, too. Context: any thread, in a callback. Errors: -EINVAL (NULL, a push executor).
+ * All calls of contd_executor_run() that are under way, and later ones, return as soon as nothing is ready. stopped =
+ * 0: no more. notify() is called, too. Context: any thread, in a callback. Errors: -EINVAL (NULL, a push executor).
  */
 CONTD_API int contd_executor_stop(struct contd_executor *executor, int stopped) CONTD_NOEXCEPT;
 
 /*
- * Return when all that was submitted before has run, and no call of submit() is under way any more: drain() is called, or, of a pull
- * executor without, what is ready is run here; and what others run is waited for. Not what is still pending:
- * contd_group_wait() waits for that.
- * Context: any thread, not in its own work; blocks. Errors: -EINVAL (NULL), -EPERM (in a handler), -EDEADLK (in its own work, on
- * contd's daemon).
+ * Return when all that was submitted before has run, and no call of submit() is under way any more: drain() is called,
+ * or, of a pull executor without, what is ready is run here; and what others run is waited for. Not what is still
+ * pending: contd_group_wait() waits for that.
+ * Context: any thread, not in its own work; blocks. Errors: -EINVAL (NULL), -EPERM (in a handler), -EDEADLK (in its own
+ * work, on contd's daemon).
  */
 CONTD_API int contd_executor_drain(struct contd_executor *executor);
 
 /*
- * As snprintf(3): what describe() says, or of a pull executor how many threads it has, and in both cases how much is queued
- * or running. Context: any thread. Errors: -EINVAL (NULL).
+ * As snprintf(3): what describe() says, or of a pull executor how many threads it has, and in both cases how much is
+ * queued or running. Context: any thread. Errors: -EINVAL (NULL).
  */
 CONTD_API int contd_executor_describe(struct contd_executor *executor, char *text, size_t bytes) CONTD_NOEXCEPT;
 

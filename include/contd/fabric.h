@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * contd-fabric: continuations on libfabric operations. contd reads the completion queue, and an operation that completes
- * completes a contd_event: whatever takes events takes fabric operations, alone or together with others.
+ * contd-fabric: continuations on libfabric operations. contd reads the completion queue, and an operation that
+ * completes completes a contd_event: whatever takes events takes fabric operations, alone or together with others.
  *
  *	struct contd_fabric_op op;
  *
@@ -11,7 +11,8 @@
  *		contd_fabric_withdraw(&op, rc);
  *
  * Calls return 0 or a negative errno value, whose text contd_error_text() has; contd_init() comes before them. What was
- * completed tells its outcome in `status`: 0 or a negative FI_E* (fi_errno(3)), of which those below 256 are errno values.
+ * completed tells its outcome in `status`: 0 or a negative FI_E* (fi_errno(3)), of which those below 256 are errno
+ * values.
  */
 #ifndef CONTD_FABRIC_H
 #define CONTD_FABRIC_H
@@ -30,7 +31,7 @@
 extern "C" {
 #endif
 
-/* ---------------------------------------------------------------------------------------------------------- queues --- */
+/* ------------------------------------------------------------------------------------------------------- queues --- */
 
 /* A completion queue that contd reads, and nobody else; a counter that it looks at. */
 struct contd_fabric;
@@ -40,15 +41,15 @@ struct contd_fabric_counter;
 
 /* One completion, fi_cq(3). What the queue's format does not have is 0. */
 struct contd_fabric_entry {
-	void *context;      /* what the operation was given */
-	uint64_t flags;     /* FI_SEND, FI_RECV, FI_MULTI_RECV ... */
-	size_t length;      /* bytes received */
-	void *buffer;       /* of a multi-receive buffer: where the message is */
-	uint64_t data;      /* remote completion data */
+	void *context;  /* what the operation was given */
+	uint64_t flags; /* FI_SEND, FI_RECV, FI_MULTI_RECV ... */
+	size_t length;  /* bytes received */
+	void *buffer;   /* of a multi-receive buffer: where the message is */
+	uint64_t data;  /* remote completion data */
 	uint64_t tag;
-	fi_addr_t source;   /* with CONTD_FABRIC_SOURCE, else FI_ADDR_NOTAVAIL */
-	size_t truncated;   /* bytes that did not fit: with -FI_ETRUNC */
-	int32_t status;     /* 0 or -FI_E* */
+	fi_addr_t source; /* with CONTD_FABRIC_SOURCE, else FI_ADDR_NOTAVAIL */
+	size_t truncated; /* bytes that did not fit: with -FI_ETRUNC */
+	int32_t status;   /* 0 or -FI_E* */
 	int32_t provider_error;
 	char text[CONTD_FABRIC_TEXT]; /* what fi_strerror(3) and the provider say of the error; "" where status is 0 */
 };
@@ -62,51 +63,53 @@ typedef void contd_fabric_foreign(const struct contd_fabric_entry *entry, void *
 
 enum contd_fabric_flags {
 	CONTD_FABRIC_SOURCE = 1, /* read with fi_cq_readfrom(3): the domain has FI_SOURCE */
-	CONTD_FABRIC_ALWAYS = 2, /* look even while no operation of contd's is under way: for foreign ones, which it can't count */
+	/* look even while no operation of contd's is under way: for foreign ones, which it can't count */
+	CONTD_FABRIC_ALWAYS = 2,
 };
 
 struct contd_fabric_attr {
 	size_t size;              /* sizeof(struct contd_fabric_attr) */
 	enum fi_cq_format format; /* of the queue; FI_CQ_FORMAT_UNSPEC is not allowed */
-	enum fi_wait_obj wait;    /* of the queue; with FI_WAIT_FD and `fabric` agent "block" sleeps, else it looks in turns */
+	enum fi_wait_obj
+		wait; /* of the queue; with FI_WAIT_FD and `fabric` agent "block" sleeps, else it looks in turns */
 	struct fid_fabric *fabric; /* for fi_trywait(3); may be NULL */
 	/*
 	 * The domain's, fi_domain(3). FI_THREAD_SAFE: any thread reads. With the others only the thread that calls
-	 * contd_fabric_adopt() does (it polls, or computes in a region), unless there is a mutex which the program holds around
-	 * its own calls: contd then reads from any thread that gets it without waiting.
+	 * contd_fabric_adopt() does (it polls, or computes in a region), unless there is a mutex which the program
+	 * holds around its own calls: contd then reads from any thread that gets it without waiting.
 	 */
 	enum fi_threading threading;
-	pthread_mutex_t *mutex;   /* may be NULL */
-	uint32_t flags;           /* enum contd_fabric_flags */
-	uint32_t operations;      /* under way at a time, 1 to 2^20; 0: 4096 */
+	pthread_mutex_t *mutex;        /* may be NULL */
+	uint32_t flags;                /* enum contd_fabric_flags */
+	uint32_t operations;           /* under way at a time, 1 to 2^20; 0: 4096 */
 	contd_fabric_foreign *foreign; /* NULL: there are none, and one that comes is dropped */
-	void *data;               /* for it */
+	void *data;                    /* for it */
 };
 
 /*
- * Have contd read a queue of the caller's; it stays the caller's, who reads it no more until contd_fabric_close(). Close it
- * before contd_fini(): after that nobody reads it, contd_fabric_begin() is refused, and operations that were under way complete
- * when contd_fabric_close() is called, with -FI_ECANCELED, but their continuations never run. A contd_init() later does not
- * change that.
- * Context: any thread, not in a handler; may block. Errors: -EINVAL, -ENOMEM, -EAGAIN (256 queues and counters are there),
- * -EPERM (contd is not initialized, or in a handler), -ECHILD; with FI_WAIT_FD what FI_GETWAIT says (fi_cq(3)).
+ * Have contd read a queue of the caller's; it stays the caller's, who reads it no more until contd_fabric_close().
+ * Close it before contd_fini(): after that nobody reads it, contd_fabric_begin() is refused, and operations that were
+ * under way complete when contd_fabric_close() is called, with -FI_ECANCELED, but their continuations never run. A
+ * contd_init() later does not change that.
+ * Context: any thread, not in a handler; may block. Errors: -EINVAL, -ENOMEM, -EAGAIN (256 queues and counters are
+ * there), -EPERM (contd is not initialized, or in a handler), -ECHILD; with FI_WAIT_FD what FI_GETWAIT says (fi_cq(3)).
  */
-CONTD_API int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, struct contd_fabric **queuep)
-	CONTD_NOEXCEPT;
+CONTD_API int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr,
+				 struct contd_fabric **queuep) CONTD_NOEXCEPT;
 
 /*
- * Open a queue for contd: `cq` as for fi_cq_open(3) (NULL: data format, the provider's size, FI_WAIT_UNSPEC), `attr` as above
- * (NULL: FI_THREAD_SAFE), but that format and wait are the queue's. With FI_WAIT_UNSPEC in cq->wait_obj the queue has a
- * descriptor, if attr->fabric is set and the provider can do that, and no wait object else: contd_fabric_wait_object() says
- * which, and contd_error_text() why there is none. A zeroed cq asks for none (FI_WAIT_NONE). Context and errors as above, and
- * what fi_cq_open(3) says.
+ * Open a queue for contd: `cq` as for fi_cq_open(3) (NULL: data format, the provider's size, FI_WAIT_UNSPEC), `attr` as
+ * above (NULL: FI_THREAD_SAFE), but that format and wait are the queue's. With FI_WAIT_UNSPEC in cq->wait_obj the queue
+ * has a descriptor, if attr->fabric is set and the provider can do that, and no wait object else:
+ * contd_fabric_wait_object() says which, and contd_error_text() why there is none. A zeroed cq asks for none
+ * (FI_WAIT_NONE). Context and errors as above, and what fi_cq_open(3) says.
  */
-CONTD_API int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, const struct contd_fabric_attr *attr,
-				struct contd_fabric **queuep) CONTD_NOEXCEPT;
+CONTD_API int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq,
+				const struct contd_fabric_attr *attr, struct contd_fabric **queuep) CONTD_NOEXCEPT;
 
 /*
- * What agent "block" waits on: FI_WAIT_FD: the queue's descriptor. FI_WAIT_NONE: there is none, and it looks in turns, as agent
- * "tick" does. Any thread.
+ * What agent "block" waits on: FI_WAIT_FD: the queue's descriptor. FI_WAIT_NONE: there is none, and it looks in turns,
+ * as agent "tick" does. Any thread.
  */
 CONTD_API enum fi_wait_obj contd_fabric_wait_object(const struct contd_fabric *queue) CONTD_NOEXCEPT;
 
@@ -114,24 +117,26 @@ CONTD_API enum fi_wait_obj contd_fabric_wait_object(const struct contd_fabric *q
 CONTD_API struct fid_cq *contd_fabric_cq(const struct contd_fabric *queue) CONTD_NOEXCEPT;
 
 /*
- * contd reads it no more: to be called before endpoints that are bound to the queue are closed, where other threads (a daemon)
- * may be reading it; fi_close(3) of an endpoint and fi_cq_read(3) at the same time crash with some providers (tcp of libfabric
- * 1.17). Operations under way complete with -FI_ECANCELED; contd_fabric_begin() is refused from here on. Once more does nothing.
- * Context: any thread, not in a handler, not in a callback of that queue's `foreign`; blocks while another thread reads.
- * Errors: -EINVAL, -EPERM, -EDEADLK; -ECHILD (after fork).
+ * contd reads it no more: to be called before endpoints that are bound to the queue are closed, where other threads (a
+ * daemon) may be reading it; fi_close(3) of an endpoint and fi_cq_read(3) at the same time crash with some providers
+ * (tcp of libfabric
+ * 1.17). Operations under way complete with -FI_ECANCELED; contd_fabric_begin() is refused from here on. Once more does
+ * nothing. Context: any thread, not in a handler, not in a callback of that queue's `foreign`; blocks while another
+ * thread reads. Errors: -EINVAL, -EPERM, -EDEADLK; -ECHILD (after fork).
  */
 CONTD_API int contd_fabric_stop(struct contd_fabric *queue) CONTD_NOEXCEPT;
 
 /*
- * contd_fabric_stop(), and the queue's end; one that contd has opened is closed (endpoints that are bound to it before that: fi_close(3); where it refuses, the queue stays open, and the caller's).
- * Context and errors as above, and what fi_close(3) says.
+ * contd_fabric_stop(), and the queue's end; one that contd has opened is closed (endpoints that are bound to it before
+ * that: fi_close(3); where it refuses, the queue stays open, and the caller's). Context and errors as above, and what
+ * fi_close(3) says.
  */
 CONTD_API int contd_fabric_close(struct contd_fabric *queue) CONTD_NOEXCEPT;
 
 /* How many operations are under way; a momentary figure. Any thread, handler. */
 CONTD_API uint32_t contd_fabric_pending(const struct contd_fabric *queue) CONTD_NOEXCEPT;
 
-/* ------------------------------------------------------------------------------------------------------- operations --- */
+/* --------------------------------------------------------------------------------------------------- operations --- */
 
 /*
  * The caller's, in place from contd_fabric_begin() until it is complete. It begins with the context that libfabric may
@@ -140,7 +145,7 @@ CONTD_API uint32_t contd_fabric_pending(const struct contd_fabric *queue) CONTD_
 struct contd_fabric_op {
 	struct fi_context2 context;
 	union {
-		struct contd_event event; /* completes with `status` */
+		struct contd_event event;     /* completes with `status` */
 		struct contd_carried carried; /* contd's */
 	};
 	struct contd_fabric *queue;
@@ -154,7 +159,7 @@ struct contd_fabric_op {
 	size_t truncated;
 	int32_t status;
 	int32_t provider_error;
-	const char *text;            /* of the error, "" without one, "withdrawn" after contd_fabric_withdraw(); stays valid */
+	const char *text; /* of the error, "" without one, "withdrawn" after contd_fabric_withdraw(); stays valid */
 	/* contd's, of a counter */
 	struct contd_fabric_counter *counter;
 	uint64_t threshold;
@@ -162,58 +167,61 @@ struct contd_fabric_op {
 };
 
 /*
- * Make *op pending: before the call of libfabric's that starts it. One that never completes (the call failed, FI_INJECT or
- * FI_SELECTIVE_COMPLETION suppress its completion, the endpoint was closed) is given back by contd_fabric_withdraw(). After
- * -FI_EAGAIN it stays begun until the call has succeeded: libfabric makes progress only while something is under way.
- * Where the queue is out of order (an overrun) it may complete before that call has begun: so a continuation must not free
- * *op before it has returned.
+ * Make *op pending: before the call of libfabric's that starts it. One that never completes (the call failed, FI_INJECT
+ * or FI_SELECTIVE_COMPLETION suppress its completion, the endpoint was closed) is given back by
+ * contd_fabric_withdraw(). After -FI_EAGAIN it stays begun until the call has succeeded: libfabric makes progress only
+ * while something is under way. Where the queue is out of order (an overrun) it may complete before that call has
+ * begun: so a continuation must not free *op before it has returned.
  * Context: any thread, in a callback. Errors: -EINVAL; -EPERM (contd is not initialized, contd_fabric_stop() was
- * called for the queue, or contd_fini() after it was opened); -ENOSPC (more than attr.operations are under way); -ECHILD.
+ * called for the queue, or contd_fini() after it was opened); -ENOSPC (more than attr.operations are under way);
+ * -ECHILD.
  */
 CONTD_API int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op) CONTD_NOEXCEPT;
 
 /*
- * contd_fabric_begin() and contd_fabric_continue() in one, for less: the operation itself carries its continuation, which takes
- * no place in the group's table unless it must wait. Nothing else may be attached to op->event. Continuations that one look
- * completes may run one after the other on the thread that looked, while others, idle perhaps, can't: a callback waits for
- * another one only in contd_group_wait(), contd_group_test() or contd_poll(), not by other means. They count as run in
- * op's group when the last of such a series has; the operation, complete when its callback begins, may be started anew there.
- * Context: any thread, in a callback. Errors: as contd_fabric_begin() and contd_event_continue(), but not -EBUSY.
+ * contd_fabric_begin() and contd_fabric_continue() in one, for less: the operation itself carries its continuation,
+ * which takes no place in the group's table unless it must wait. Nothing else may be attached to op->event.
+ * Continuations that one look completes may run one after the other on the thread that looked, while others, idle
+ * perhaps, can't: a callback waits for another one only in contd_group_wait(), contd_group_test() or contd_poll(), not
+ * by other means. They count as run in op's group when the last of such a series has; the operation, complete when its
+ * callback begins, may be started anew there. Context: any thread, in a callback. Errors: as contd_fabric_begin() and
+ * contd_event_continue(), but not -EBUSY.
  */
 CONTD_API int contd_fabric_start(struct contd_fabric *queue, struct contd_fabric_op *op, contd_callback *cb, void *data,
 				 struct contd_group *group) CONTD_NOEXCEPT;
 
 /*
- * The queue will not tell of it: complete it with this status (0 or negative). If a continuation waits for a multi-receive
- * buffer, it runs, and the buffer stays in place until then. Not at the same time as contd_fabric_close()
+ * The queue will not tell of it: complete it with this status (0 or negative). If a continuation waits for a
+ * multi-receive buffer, it runs, and the buffer stays in place until then. Not at the same time as contd_fabric_close()
  * of its queue. Context: any thread, in a callback; an operation that waits for a counter not in a handler outside
  * regions. Errors: -EINVAL, -EALREADY (it is complete), -EPERM (there, or contd is not initialized), -ECHILD.
  */
 CONTD_API int contd_fabric_withdraw(struct contd_fabric_op *op, int status) CONTD_NOEXCEPT;
 
 /* contd_event_continue() on this operation alone; the same context and errors. */
-static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callback *cb, void *data, struct contd_group *group)
+static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callback *cb, void *data,
+					struct contd_group *group)
 {
 	struct contd_event *event = &op->event;
 
 	return contd_event_continue(1, &event, cb, data, group, NULL);
 }
 
-/* ---------------------------------------------------------------------------------------------- many from one buffer --- */
+/* ----------------------------------------------------------------------------------------- many from one buffer --- */
 
 /*
  * A multi-receive buffer (FI_MULTI_RECV, fi_msg(3)): one operation, many completions, up to the one whose flags have
- * FI_MULTI_RECV, or whose status is an error other than -FI_ETRUNC. They wait here, at most `room`; while that is full contd
- * leaves the queue alone. If the queue is stopped, closed or out of order, or the buffer is withdrawn, the last entry has
- * FI_MULTI_RECV and that status, also where there is no room; messages that had no room by then are lost. Prepared by
- * contd_fabric_many_begin(); `op` is the context argument. In place, like an operation, until the last has been taken in a
- * continuation of contd_fabric_many_continue(), or contd_fabric_close() has returned.
+ * FI_MULTI_RECV, or whose status is an error other than -FI_ETRUNC. They wait here, at most `room`; while that is full
+ * contd leaves the queue alone. If the queue is stopped, closed or out of order, or the buffer is withdrawn, the last
+ * entry has FI_MULTI_RECV and that status, also where there is no room; messages that had no room by then are lost.
+ * Prepared by contd_fabric_many_begin(); `op` is the context argument. In place, like an operation, until the last has
+ * been taken in a continuation of contd_fabric_many_continue(), or contd_fabric_close() has returned.
  */
 struct contd_fabric_many {
 	struct contd_fabric_op op;
 	struct contd_fabric_entry *entry; /* room of them: the caller's memory */
 	uint32_t room;
-	uint32_t put, got;           /* contd's */
+	uint32_t put, got; /* contd's */
 	uint32_t armed;
 };
 
@@ -222,9 +230,9 @@ CONTD_API int contd_fabric_many_begin(struct contd_fabric *queue, struct contd_f
 				      struct contd_fabric_entry *entry, uint32_t room) CONTD_NOEXCEPT;
 
 /*
- * Run cb(0, data) once, as soon as there is something to take: now, perhaps. Register again after taking. One thread at a
- * time for each buffer. Context: any thread, in a callback. Errors: as contd_event_continue(), of which -EBUSY means that
- * a continuation is registered and has not run yet.
+ * Run cb(0, data) once, as soon as there is something to take: now, perhaps. Register again after taking. One thread at
+ * a time for each buffer. Context: any thread, in a callback. Errors: as contd_event_continue(), of which -EBUSY means
+ * that a continuation is registered and has not run yet.
  */
 CONTD_API int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *cb, void *data,
 					 struct contd_group *group) CONTD_NOEXCEPT;
@@ -232,11 +240,12 @@ CONTD_API int contd_fabric_many_continue(struct contd_fabric_many *many, contd_c
 /* Take the oldest. 1; 0: there is none now. One thread at a time for each buffer; any thread, in a callback. */
 CONTD_API int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_entry *entry) CONTD_NOEXCEPT;
 
-/* --------------------------------------------------------------------------------------------------------- counters --- */
+/* ----------------------------------------------------------------------------------------------------- counters --- */
 
 /*
- * Have contd look at a counter, fi_cntr(3). Of attr `wait`, `fabric`, `threading` and `mutex` matter, and are those of the counter. The counter stays the caller's.
- * Context: any thread, not in a handler; may block. Errors: as contd_fabric_adopt().
+ * Have contd look at a counter, fi_cntr(3). Of attr `wait`, `fabric`, `threading` and `mutex` matter, and are those of
+ * the counter. The counter stays the caller's. Context: any thread, not in a handler; may block. Errors: as
+ * contd_fabric_adopt().
  */
 CONTD_API int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_attr *attr,
 					 struct contd_fabric_counter **counterp) CONTD_NOEXCEPT;
@@ -245,8 +254,8 @@ CONTD_API int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct con
 CONTD_API int contd_fabric_counter_close(struct contd_fabric_counter *counter) CONTD_NOEXCEPT;
 
 /*
- * *op completes when the counter's value is `threshold` or more: with 0. When its error value goes up before that, but after
- * this call, with -FI_EIO, and op->data is that error value: which operation failed a completion queue tells.
+ * *op completes when the counter's value is `threshold` or more: with 0. When its error value goes up before that, but
+ * after this call, with -FI_EIO, and op->data is that error value: which operation failed a completion queue tells.
  * Context: any thread, in a callback, not in a handler outside regions. Errors: -EINVAL; -EPERM (there, contd is not
  * initialized, or contd_fini() was called after the counter was adopted); -ECHILD.
  */

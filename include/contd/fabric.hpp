@@ -4,9 +4,9 @@
  *
  *	contd::fabric_result r = co_await contd::fabric(queue, fi_recv, endpoint, buffer, size, desc, FI_ADDR_UNSPEC);
  *
- * Any function whose last parameter is the operation's context: the arguments are given without it. It returns 0 or a negative
- * FI_E*, as libfabric's do; anything else becomes FI_EOTHER. Where the provider says -FI_EAGAIN the call is made again, by whoever
- * looks at contd next, until it says something else. Link with contd-fabric.
+ * Any function whose last parameter is the operation's context: the arguments are given without it. It returns 0 or a
+ * negative FI_E*, as libfabric's do; anything else becomes FI_EOTHER. Where the provider says -FI_EAGAIN the call is
+ * made again, by whoever looks at contd next, until it says something else. Link with contd-fabric.
  */
 #ifndef CONTD_FABRIC_HPP
 #define CONTD_FABRIC_HPP
@@ -40,7 +40,8 @@ public:
 	/* Those below 256 are errno values. */
 	std::error_condition default_error_condition(int code) const noexcept override
 	{
-		return code < 256 ? std::error_condition(code, std::generic_category()) : std::error_condition(code, *this);
+		return code < 256 ? std::error_condition(code, std::generic_category())
+				  : std::error_condition(code, *this);
 	}
 };
 
@@ -82,7 +83,8 @@ class fabric_queue
 {
 public:
 	/* Without a fabric in attr it has no descriptor, and agent "block" looks in turns. */
-	explicit fabric_queue(fid_domain *domain, const fi_cq_attr *cq = nullptr, const contd_fabric_attr *attr = nullptr)
+	explicit fabric_queue(fid_domain *domain, const fi_cq_attr *cq = nullptr,
+			      const contd_fabric_attr *attr = nullptr)
 	{
 		detail::check(contd_fabric_open(domain, cq, attr, &queue_));
 	}
@@ -142,8 +144,8 @@ namespace detail
 {
 
 /*
- * The starter is through when libfabric has taken the operation, or it has been withdrawn: until then only the call that is
- * made again (retry) touches it, even where it has completed, which it can when the queue is closed.
+ * The starter is through when libfabric has taken the operation, or it has been withdrawn: until then only the call
+ * that is made again (retry) touches it, even where it has completed, which it can when the queue is closed.
  */
 class fabric_base : public operation
 {
@@ -294,7 +296,8 @@ class [[nodiscard]] fabric_operation : public detail::fabric_base,
 public:
 	template <class G, class... Values>
 	explicit fabric_operation(Mode mode, const fabric_queue &queue, G &&f, Values &&...values)
-	    : detail::fabric_base(queue.get(), issue), mode_(mode), f_(std::forward<G>(f)), args_(std::forward<Values>(values)...)
+	    : detail::fabric_base(queue.get(), issue), mode_(mode), f_(std::forward<G>(f)),
+	      args_(std::forward<Values>(values)...)
 	{
 		if constexpr (sizeof...(Args) > 0) {
 			using first = std::tuple_element_t<0, std::tuple<Args...>>;
@@ -322,8 +325,8 @@ public:
 		return in(g.get());
 	}
 	/*
-	 * fi_cancel() when a stop is requested, on the thread that requests it: on the endpoint that is the function's first argument, or
-	 * this one. Whether that has an effect is the provider's to say.
+	 * fi_cancel() when a stop is requested, on the thread that requests it: on the endpoint that is the function's
+	 * first argument, or this one. Whether that has an effect is the provider's to say.
 	 */
 	fabric_operation &stop(std::stop_token token) noexcept
 	{
@@ -380,7 +383,8 @@ private:
 
 template <class F, class... Args>
 	requires fabric_invocable<F, Args...>
-fabric_operation<detail::throws, std::decay_t<F>, std::decay_t<Args>...> fabric(const fabric_queue &queue, F &&f, Args &&...args)
+fabric_operation<detail::throws, std::decay_t<F>, std::decay_t<Args>...>
+fabric(const fabric_queue &queue, F &&f, Args &&...args)
 {
 	return fabric_operation<detail::throws, std::decay_t<F>, std::decay_t<Args>...>(
 		detail::throws{}, queue, std::forward<F>(f), std::forward<Args>(args)...);
@@ -388,8 +392,8 @@ fabric_operation<detail::throws, std::decay_t<F>, std::decay_t<Args>...> fabric(
 
 template <class F, class... Args>
 	requires fabric_invocable<F, Args...>
-fabric_operation<detail::returns, std::decay_t<F>, std::decay_t<Args>...> fabric(nothrow_t, const fabric_queue &queue, F &&f,
-										  Args &&...args)
+fabric_operation<detail::returns, std::decay_t<F>, std::decay_t<Args>...>
+fabric(nothrow_t, const fabric_queue &queue, F &&f, Args &&...args)
 {
 	return fabric_operation<detail::returns, std::decay_t<F>, std::decay_t<Args>...>(
 		detail::returns{}, queue, std::forward<F>(f), std::forward<Args>(args)...);
@@ -397,8 +401,8 @@ fabric_operation<detail::returns, std::decay_t<F>, std::decay_t<Args>...> fabric
 
 template <class F, class... Args>
 	requires fabric_invocable<F, Args...>
-fabric_operation<detail::assigns, std::decay_t<F>, std::decay_t<Args>...> fabric(std::error_code &code, const fabric_queue &queue,
-										  F &&f, Args &&...args)
+fabric_operation<detail::assigns, std::decay_t<F>, std::decay_t<Args>...>
+fabric(std::error_code &code, const fabric_queue &queue, F &&f, Args &&...args)
 {
 	return fabric_operation<detail::assigns, std::decay_t<F>, std::decay_t<Args>...>(
 		detail::assigns{&code}, queue, std::forward<F>(f), std::forward<Args>(args)...);

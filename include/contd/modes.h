@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The five ways in which a task can learn that its communication is done, for one request or several: yield-while, suspend and
- * resume, new task, continuation, and the MPIX interface. With each the call that issues the communication, and what is done
- * at its completion, happen inline or are transferred to an executor. docs/runtimes.md says when each makes sense.
+ * The five ways in which a task can learn that its communication is done, for one request or several: yield-while,
+ * suspend and resume, new task, continuation, and the MPIX interface. With each the call that issues the communication,
+ * and what is done at its completion, happen inline or are transferred to an executor. docs/runtimes.md says when each
+ * makes sense.
  */
 #ifndef CONTD_MODES_H
 #define CONTD_MODES_H
@@ -16,8 +17,8 @@ extern "C" {
 
 enum contd_mode {
 	/*
-	 * Test, yield, repeat. Inline requests: the caller tests MPI. Transferred requests: the caller looks at a word in memory, which
-	 * a continuation sets. contd_mpi_op_run() returns when the communication is done.
+	 * Test, yield, repeat. Inline requests: the caller tests MPI. Transferred requests: the caller looks at a word
+	 * in memory, which a continuation sets. contd_mpi_op_run() returns when the communication is done.
 	 */
 	CONTD_MODE_YIELD_WHILE,
 	/* The same, but after one early test the caller sleeps until it is woken, once. */
@@ -26,31 +27,35 @@ enum contd_mode {
 	CONTD_MODE_NEW_TASK,
 	/* done() is called by whoever finds the completion; transferred: as a task of the completions executor. */
 	CONTD_MODE_CONTINUATION,
-	/* As CONTD_MODE_CONTINUATION, but by MPIX_Continueall(), with `cont_req` or without: its flags and failure rules hold. */
+	/* As CONTD_MODE_CONTINUATION, but by MPIX_Continueall(), with `cont_req` or without: its flags and failure
+	 * rules hold. */
 	CONTD_MODE_MPIX
 };
 
 /* How: may be shared by any number of operations, and must outlive them. Zeros are defaults. */
 struct contd_mode_attr {
-	size_t size;                         /* sizeof(struct contd_mode_attr) */
-	int mode;                            /* enum contd_mode */
-	int priority;                        /* enum contd_priority, of all tasks that are made */
-	struct contd_executor *requests;     /* issue() is called by this one; NULL: inline, by the caller */
-	struct contd_executor *completions;  /* done() is called by this one; NULL: inline */
+	size_t size;                        /* sizeof(struct contd_mode_attr) */
+	int mode;                           /* enum contd_mode */
+	int priority;                       /* enum contd_priority, of all tasks that are made */
+	struct contd_executor *requests;    /* issue() is called by this one; NULL: inline, by the caller */
+	struct contd_executor *completions; /* done() is called by this one; NULL: inline */
 	/*
-	 * CONTD_MODE_YIELD_WHILE: let other tasks run. NULL: on a thread that is lent to an executor, some of its work, else
-	 * sched_yield(2); and where requests are transferred and nobody else makes progress, the thread does so itself.
-	 * CONTD_MODE_SUSPEND: for user-level tasks; NULL: the thread sleeps (futex(2)), or, where nobody else makes progress or it is
-	 * lent to an executor, does so itself and takes some of its work. suspend() is called by the task and
-	 * returns when resume() has been called with the same task: once, by whoever finds the completion, also contd's daemon, and
-	 * possibly before suspend() was called or while it is at work.
+	 * CONTD_MODE_YIELD_WHILE: let other tasks run. NULL: on a thread that is lent to an executor, some of its work,
+	 * else sched_yield(2); and where requests are transferred and nobody else makes progress, the thread does so
+	 * itself. CONTD_MODE_SUSPEND: for user-level tasks; NULL: the thread sleeps (futex(2)), or, where nobody else
+	 * makes progress or it is lent to an executor, does so itself and takes some of its work. suspend() is called
+	 * by the task and returns when resume() has been called with the same task: once, by whoever finds the
+	 * completion, also contd's daemon, and possibly before suspend() was called or while it is at work.
 	 */
 	void (*yield)(void *task);
 	void (*suspend)(void *task);
 	void (*resume)(void *task);
-	int flags;                           /* CONTD_MODE_MPIX: MPIX_CONT_* */
-	MPI_Request cont_req;                /* CONTD_MODE_MPIX, _CONTINUATION, _NEW_TASK: registered with this CR, from when it is issued; 0 or
-	                                      * MPI_REQUEST_NULL: with none */
+	int flags; /* CONTD_MODE_MPIX: MPIX_CONT_* */
+	/*
+	 * CONTD_MODE_MPIX, _CONTINUATION, _NEW_TASK: registered with this CR, from when it is issued; 0 or
+	 * MPI_REQUEST_NULL: with none.
+	 */
+	MPI_Request cont_req;
 };
 
 /*
@@ -66,8 +71,8 @@ typedef void contd_mpi_done(struct contd_mpi_op *op, int status);
 
 /*
  * One communication of one or several requests. The memory is the caller's to keep until done() begins; or, of a failed
- * one in CONTD_MODE_MPIX without MPIX_CONT_INVOKE_FAILED, until MPIX_Continue_get_failed() has named it, as `data`, or its
- * CR is gone.
+ * one in CONTD_MODE_MPIX without MPIX_CONT_INVOKE_FAILED, until MPIX_Continue_get_failed() has named it, as `data`, or
+ * its CR is gone.
  */
 struct contd_mpi_op {
 	int count;
@@ -76,7 +81,7 @@ struct contd_mpi_op {
 	contd_mpi_issue *issue; /* NULL: the requests are active already; not with transferred requests */
 	contd_mpi_done *done;   /* NULL: there is nothing to be done; for modes that return at completion */
 	void *data;
-	void *task;             /* for yield(), suspend(), resume() */
+	void *task; /* for yield(), suspend(), resume() */
 	/* contd's, what is used most first. */
 	const struct contd_mode_attr *how;
 	struct contd_carried carried;
@@ -89,18 +94,20 @@ struct contd_mpi_op {
 
 /*
  * Issue the communication and see to its completion, as `how` says.
- * CONTD_MODE_YIELD_WHILE and _SUSPEND: returns when it is complete, and done() has been called, or been transferred; the return
- * value is the status that done() gets. Others: returns MPI_SUCCESS when it is issued or transferred; done() may have run, and
- * gets the status also where issue() fails.
+ * CONTD_MODE_YIELD_WHILE and _SUSPEND: returns when it is complete, and done() has been called, or been transferred;
+ * the return value is the status that done() gets. Others: returns MPI_SUCCESS when it is issued or transferred; done()
+ * may have run, and gets the status also where issue() fails.
  * Failed operations: their error handlers are called as by MPI_Continueall.
- * Context: threads that may call MPI at the granted level where requests are inline; any thread otherwise; in a callback. Errors (nothing
- * has been issued, done() is not called): MPI_ERR_ARG (NULL, size, mode, count; CONTD_MODE_NEW_TASK without completions; no issue() where
- * requests are transferred; one of suspend and resume without the other), MPI_ERR_REQUEST (cont_req is no CR), MPI_ERR_OTHER (before
- * MPI_Init; the executor refuses), MPI_ERR_NO_MEM.
+ * Context: threads that may call MPI at the granted level where requests are inline; any thread otherwise; in a
+ * callback. Errors (nothing has been issued, done() is not called): MPI_ERR_ARG (NULL, size, mode, count;
+ * CONTD_MODE_NEW_TASK without completions; no issue() where requests are transferred; one of suspend and resume without
+ * the other), MPI_ERR_REQUEST (cont_req is no CR), MPI_ERR_OTHER (before MPI_Init; the executor refuses),
+ * MPI_ERR_NO_MEM.
  */
 CONTD_API int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how);
 
-/* MPI_Continue_cb_function and MPIX_Continue_cb_function whose data is a struct contd_task: as contd_task_continue(). */
+/* MPI_Continue_cb_function and MPIX_Continue_cb_function whose data is a struct contd_task: as
+ * contd_task_continue(). */
 CONTD_API void contd_mpi_task_continue(MPI_Status *statuses, void *task);
 CONTD_API int contd_mpi_task_continue_x(int rc, void *task);
 

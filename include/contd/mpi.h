@@ -33,10 +33,11 @@ typedef void(MPI_Continue_cb_function)(MPI_Status *array_of_statuses, void *user
 /*
  * Make a continuation request. Info keys (values are "true" and "false" unless said otherwise):
  *   mpi_continue_poll_only          run only in Test or Wait on this CR
- *   mpi_continue_enqueue_complete   never run inside the call that attaches; if also async_signal_safe, by a tick soon after it
- *   mpi_continue_max_poll           an integer >= -1: how many one Test, one MPI_Request_get_status* of the CR, one interruption
- *                                   or one look of another call runs at most, as max_poll of struct contd_group_attr
- *                                   (contd.h); -1: no limit; 0: as CONTD_MAX_POLL_NONE there
+ *   mpi_continue_enqueue_complete   never run inside the call that attaches; if also async_signal_safe, by a tick soon
+ *                                   after it
+ *   mpi_continue_max_poll           an integer >= -1: how many one Test, one MPI_Request_get_status* of the CR, one
+ *                                   interruption or one look of another call runs at most, as max_poll of struct
+ *                                   contd_group_attr (contd.h); -1: no limit; 0: as CONTD_MAX_POLL_NONE there
  *   mpi_continue_thread             "application" or "any" (also "all"): may contd's daemon thread run them
  *   mpi_continue_async_signal_safe  callbacks are async-signal-safe. Also attaches the calling thread
  *                                   (contd_thread_attach), and later each thread that attaches to the CR, tests or
@@ -48,8 +49,8 @@ typedef void(MPI_Continue_cb_function)(MPI_Status *array_of_statuses, void *user
  *   contd_overhead_percent, contd_tick_min_ns, contd_tick_max_ns, contd_scan_count, contd_scan_ns, contd_watchdog_ns,
  *   contd_daemon_name, contd_daemon_cpus, contd_daemon_sched
  *                                   settings of the process, as in struct contd_config, changed by contd_configure()
- * MPI ignores keys that it does not know. One that begins with contd_ or mpi_continue_ and is not in this list is ignored too,
- * but reported on standard error, once, with the nearest key of the list.
+ * MPI ignores keys that it does not know. One that begins with contd_ or mpi_continue_ and is not in this list is
+ * ignored too, but reported on standard error, once, with the nearest key of the list.
  * Errors: MPI_ERR_ARG (NULL; poll_only with max_poll 0), MPI_ERR_INFO_VALUE (malformed), MPI_ERR_OTHER (before
  * MPI_Init, after MPI_Finalize, contd_agent "tick" or "spin" without MPI_THREAD_MULTIPLE), MPI_ERR_NO_MEM.
  */
@@ -58,15 +59,15 @@ CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req);
 
 /*
  * Run cb(status, cb_data) when *op_request has completed. A handle that is not persistent is MPI_REQUEST_NULL on
- * return; a persistent one stays, and is inactive when the callback runs. If MPI_Request_free is called for it before that,
- * the operation goes on, the callback runs with its status, and then the request is freed. An inactive persistent request
- * counts as complete, by the rule of MPI_Test. A CR as *op_request stays too; the callback runs when everything registered
- * with it has run. If it is one of MPIX_Continue_init, it is inactive then, unless something was registered with it since;
- * if the callback runs in a handler outside compute regions, a later MPI call makes it so. status may be MPI_STATUS_IGNORE, else it must stay accessible until the
- * callback has run. Where an operation fails, the error handler that MPI itself would call for it is called first (of
- * its communicator, window or file; MPICH 4.0 calls MPI_COMM_WORLD's for most). If it returns, the callback runs, and
- * the statuses say what failed. Of an async-signal-safe callback that runs in a handler the error handler is called
- * afterwards, by the next MPI call.
+ * return; a persistent one stays, and is inactive when the callback runs. If MPI_Request_free is called for it before
+ * that, the operation goes on, the callback runs with its status, and then the request is freed. An inactive persistent
+ * request counts as complete, by the rule of MPI_Test. A CR as *op_request stays too; the callback runs when everything
+ * registered with it has run. If it is one of MPIX_Continue_init, it is inactive then, unless something was registered
+ * with it since; if the callback runs in a handler outside compute regions, a later MPI call makes it so. status may be
+ * MPI_STATUS_IGNORE, else it must stay accessible until the callback has run. Where an operation fails, the error
+ * handler that MPI itself would call for it is called first (of its communicator, window or file; MPICH 4.0 calls
+ * MPI_COMM_WORLD's for most). If it returns, the callback runs, and the statuses say what failed. Of an
+ * async-signal-safe callback that runs in a handler the error handler is called afterwards, by the next MPI call.
  * Errors: MPI_ERR_ARG (NULL), MPI_ERR_REQUEST (cont_req is no CR; the request has a continuation already, which the
  * portable backend knows of persistent ones only; op_request is cont_req, or a CR that waits for it), MPI_ERR_NO_MEM.
  */
@@ -79,22 +80,22 @@ CONTD_API int PMPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *c
  * The same for a set: cb runs once, when all have completed. The array of handles is not touched after the return.
  * Errors: as MPI_Continue; MPI_ERR_COUNT (negative count), MPI_ERR_REQUEST also for an active request named twice.
  */
-CONTD_API int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb, void *cb_data,
-			      MPI_Status *array_of_statuses, MPI_Request cont_req);
+CONTD_API int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb,
+			      void *cb_data, MPI_Status *array_of_statuses, MPI_Request cont_req);
 CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb,
 			       void *cb_data, MPI_Status *array_of_statuses, MPI_Request cont_req);
 
-/* -------------------------------------------------------------------------------------------------- status queries --- */
+/* ----------------------------------------------------------------------------------------------- status queries --- */
 
 /*
- * MPI 4.1's queries (3.7.6) of several requests at a time, which an older MPI does not have: by MPI's names and as MPIX_.
- * Nothing is completed or freed, no handle changes, and asked again they say the same. Each attempts progress, also beside
- * entries that are complete. All kinds of requests, CRs among them; MPI_REQUEST_NULL and inactive requests are
- * trivially complete, with the empty status. In statuses MPI_ERROR is set: MPI_SUCCESS, or how the operation failed, which is
- * told to no error handler here, but by the call that completes it (MPICH's own query, behind the portable backend,
- * tells its handler). A persistent operation whose continuation is outstanding is not complete.
- * Errors: MPI_ERR_COUNT (negative), MPI_ERR_ARG (NULL), MPI_ERR_REQUEST (a handle that is none), MPI_ERR_OTHER (before MPI_Init,
- * after MPI_Finalize), MPI_ERR_NO_MEM.
+ * MPI 4.1's queries (3.7.6) of several requests at a time, which an older MPI does not have: by MPI's names and as
+ * MPIX_. Nothing is completed or freed, no handle changes, and asked again they say the same. Each attempts progress,
+ * also beside entries that are complete. All kinds of requests, CRs among them; MPI_REQUEST_NULL and inactive requests
+ * are trivially complete, with the empty status. In statuses MPI_ERROR is set: MPI_SUCCESS, or how the operation
+ * failed, which is told to no error handler here, but by the call that completes it (MPICH's own query, behind the
+ * portable backend, tells its handler). A persistent operation whose continuation is outstanding is not complete.
+ * Errors: MPI_ERR_COUNT (negative), MPI_ERR_ARG (NULL), MPI_ERR_REQUEST (a handle that is none), MPI_ERR_OTHER (before
+ * MPI_Init, after MPI_Finalize), MPI_ERR_NO_MEM.
  *
  * Are all complete? *flag, and then all statuses.
  */
@@ -102,15 +103,16 @@ CONTD_API int MPIX_Request_get_status_all(int count, const MPI_Request requests[
 CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
 
 /*
- * Is one complete? *flag, its place in *index and its status; asked again it may be another one. If none is active *flag
- * is 1, *index MPI_UNDEFINED and the status empty.
+ * Is one complete? *flag, its place in *index and its status; asked again it may be another one. If none is active
+ * *flag is 1, *index MPI_UNDEFINED and the status empty.
  */
 CONTD_API int MPIX_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
 					  MPI_Status *status);
 CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
 					   MPI_Status *status);
 
-/* Which active ones are complete? *outcount of them, or MPI_UNDEFINED where none is active; their places, in order, and statuses. */
+/* Which active ones are complete? *outcount of them, or MPI_UNDEFINED where none is active; their places, in order, and
+ * statuses. */
 CONTD_API int MPIX_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
 					   MPI_Status statuses[]);
 CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
@@ -118,7 +120,8 @@ CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request reque
 
 /* The same by the names of MPI 4.1. */
 CONTD_API int MPI_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
-CONTD_API int MPI_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag, MPI_Status *status);
+CONTD_API int MPI_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
+					 MPI_Status *status);
 CONTD_API int MPI_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
 					  MPI_Status statuses[]);
 CONTD_API int PMPI_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
@@ -127,63 +130,65 @@ CONTD_API int PMPI_Request_get_status_any(int count, const MPI_Request requests[
 CONTD_API int PMPI_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
 					   MPI_Status statuses[]);
 
-/* -------------------------------------------------------------------------------- together with what else there is --- */
+/* ----------------------------------------------------------------------------- together with what else there is --- */
 
 /*
- * The operation completes *event, with status 0 or its MPI error class: so that one continuation, contd_event_continue(),
- * waits for MPI operations and others (events of the program's, fabric operations). *event is made pending here; *request
- * is treated as by MPI_Continue, and *status (MPI_STATUS_IGNORE is allowed) is set before the event completes. A
- * generalized request's free_fn is called after that, mostly before the event's continuation, but not where another thread
- * or a handler runs that at once: what it frees is not for the continuation, which must not rely on it either.
- * Context: as MPI_Continue. Errors: MPI error classes, as there; then *event may be pending and nobody completes it.
+ * The operation completes *event, with status 0 or its MPI error class: so that one continuation,
+ * contd_event_continue(), waits for MPI operations and others (events of the program's, fabric operations). *event is
+ * made pending here; *request is treated as by MPI_Continue, and *status (MPI_STATUS_IGNORE is allowed) is set before
+ * the event completes. A generalized request's free_fn is called after that, mostly before the event's continuation,
+ * but not where another thread or a handler runs that at once: what it frees is not for the continuation, which must
+ * not rely on it either. Context: as MPI_Continue. Errors: MPI error classes, as there; then *event may be pending and
+ * nobody completes it.
  */
 CONTD_API int contd_mpi_event(MPI_Request *request, MPI_Status *status, struct contd_event *event);
 
 /*
  * The group behind a continuation request: what is registered with it (events, memory words, fabric operations) is
- * outstanding for the request too, which completes when all is done. It lasts as long as the request; not to be destroyed.
- * NULL: it is no continuation request. Context: any thread, in a callback.
+ * outstanding for the request too, which completes when all is done. It lasts as long as the request; not to be
+ * destroyed. NULL: it is no continuation request. Context: any thread, in a callback.
  */
 CONTD_API struct contd_group *contd_mpi_group(MPI_Request cont_req);
 
-/* ------------------------------------------------------------------------------------------- generalized requests --- */
+/* ----------------------------------------------------------------------------------------- generalized requests --- */
 
 /*
- * As MPI_Grequest_complete, and also where MPI must not be called: in an async-signal-safe continuation that contd's handler
- * runs, or on a thread that the thread level keeps out of MPI. There the request is put on a list, without memory or lock,
- * and what completes it is whatever comes first of a thread that may call MPI: a call that makes progress, contd_poll(), a
- * compute region's handler, or the daemon with MPI_THREAD_MULTIPLE; query_fn may be called there. Elsewhere
- * MPI_Grequest_complete is called at once.
+ * As MPI_Grequest_complete, and also where MPI must not be called: in an async-signal-safe continuation that contd's
+ * handler runs, or on a thread that the thread level keeps out of MPI. There the request is put on a list, without
+ * memory or lock, and what completes it is whatever comes first of a thread that may call MPI: a call that makes
+ * progress, contd_poll(), a compute region's handler, or the daemon with MPI_THREAD_MULTIPLE; query_fn may be called
+ * there. Elsewhere MPI_Grequest_complete is called at once.
  * The request must have been started from C, by a call of MPI_Grequest_start that came to contd; of others
  * MPI_Grequest_complete is called where it may be.
- * Context: any thread, in any continuation. Not in signal handlers of the program's own, which contd cannot tell from the
- * thread: contd_event_complete() may be called there, and this function by that event's continuation.
+ * Context: any thread, in any continuation. Not in signal handlers of the program's own, which contd cannot tell from
+ * the thread: contd_event_complete() may be called there, and this function by that event's continuation.
  * Errors: MPI_ERR_REQUEST (no generalized request, or not known; or complete already), MPI_ERR_OTHER (in the child of a
  * fork). Where MPI must not be called they are returned, and no error handler is called.
  */
 CONTD_API int contd_mpi_grequest_complete(MPI_Request request);
 
-/* ------------------------------------------------------------------------------------------------------ doorbells --- */
+/* ---------------------------------------------------------------------------------------------------- doorbells --- */
 
 /*
  * The process of that rank of the communicator (the remote group of an intercommunicator) is to look, if it waits in a
- * compute region, or its daemon does: to be called after something was sent to it, by processes that are not linked with
- * the ring library, which does so after every call that sends. Nothing depends on it but the time that the peer takes to
- * react. Nanoseconds where the peer does not wait; the first call for a peer looks for it. Processes of another host, or
- * without contd, or of another user, are not rung: no error. Returns 1 if it was rung, else 0.
- * Context: threads that may call MPI at the thread level that was granted, in a callback (not in a handler outside regions).
+ * compute region, or its daemon does: to be called after something was sent to it, by processes that are not linked
+ * with the ring library, which does so after every call that sends. Nothing depends on it but the time that the peer
+ * takes to react. Nanoseconds where the peer does not wait; the first call for a peer looks for it. Processes of
+ * another host, or without contd, or of another user, are not rung: no error. Returns 1 if it was rung, else 0.
+ * Context: threads that may call MPI at the thread level that was granted, in a callback (not in a handler outside
+ * regions).
  */
 CONTD_API int contd_mpi_ring(int rank, MPI_Comm comm);
 
 /* The same for every member of the communicator; returns how many were rung. */
 CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
 
-/* --------------------------------------------------------------------------------- generalized request templates --- */
+/* -------------------------------------------------------------------------------- generalized request templates --- */
 
 /*
  * Nonblocking operations that MPI does not have: a template says how one begins, goes on and ends, and is started as
- * often as wanted, each time with an extra_state of its own (the proposal of 1996 for MPI-2's external interfaces). What
- * comes out is a request like any other, good for all Test and Wait calls, MPI_Request_get_status, MPI_Cancel,
+ * often as wanted, each time with an extra_state of its own (the proposal of 1996 for MPI-2's external interfaces).
+ * What comes out is a request like any other, good for all Test and Wait calls, MPI_Request_get_status, MPI_Cancel,
  * MPI_Request_free and continuations:
  *
  *   MPIX_Gr_begin           start_fn, once, inside the call
@@ -191,20 +196,21 @@ CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
  *   MPIX_Mark_request_complete   says that the operation is over; the request stays active
  *   Test or Wait            complete_fn, once, with the status, before they return and the handle is MPI_REQUEST_NULL
  *
- * Background is whatever else makes progress in contd: the program's MPI calls (with the portable backend not collective
- * ones that block), also a Wait for the request itself; contd_poll and contd_group_wait; compute regions of attached
- * threads, and contd_checkpoint there; the daemon thread, with MPI_THREAD_MULTIPLE. Of many requests each gets its turn.
- * In regions and on the daemon thread pushes come as often as the overhead budget allows (CONTD_OVERHEAD_PERCENT), however
- * little they find. Of a push 2 microseconds count as overhead, which is enough to look whether there is something to
- * do; what it takes beyond that is the operation's work, as callbacks are.
+ * Background is whatever else makes progress in contd: the program's MPI calls (with the portable backend not
+ * collective ones that block), also a Wait for the request itself; contd_poll and contd_group_wait; compute regions of
+ * attached threads, and contd_checkpoint there; the daemon thread, with MPI_THREAD_MULTIPLE. Of many requests each gets
+ * its turn. In regions and on the daemon thread pushes come as often as the overhead budget allows
+ * (CONTD_OVERHEAD_PERCENT), however little they find. Of a push 2 microseconds count as overhead, which is enough to
+ * look whether there is something to do; what it takes beyond that is the operation's work, as callbacks are.
  *
  * The functions return MPI_SUCCESS or an MPI error class or code. They may call MPI, but:
  *   start_fn     The handle is in *req already. An error: MPIX_Gr_begin fails with it, and there is no request. A
  *                continuation that start_fn has attached to it before runs, and its status holds that error.
- *   push_fn      Any thread that may call MPI, also in a handler that has interrupted a compute region; of one request on
- *                one thread at a time, never before start_fn has returned, and not inside any push_fn (a Test or Wait
- *                in there pushes nobody and runs no continuations but those of the CRs that it is given). So it must not
- *                wait for a request of a template. An error ends the operation: the request is marked, and fails with it.
+ *   push_fn      Any thread that may call MPI, also in a handler that has interrupted a compute region; of one request
+ *                on one thread at a time, never before start_fn has returned, and not inside any push_fn (a Test or
+ *                Wait in there pushes nobody and runs no continuations but those of the CRs that it is given). So it
+ *                must not wait for a request of a template. An error ends the operation: the request is marked, and
+ *                fails with it.
  *   complete_fn  Never at the same time as start_fn or push_fn of the request, and after them. In Test and Wait it runs
  *                inside MPI's own call, for MPI's generalized requests work that way: MPI_Status_set_elements,
  *                MPI_Status_set_cancelled, and calls that are not blocking. Its error is the request's, as one of a
@@ -221,12 +227,13 @@ CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
  *
  * Continuations: the callback first, complete_fn second, always. The status that the callback gets is the one before
  * complete_fn, with MPI_ERROR from push_fn; complete_fn is given a status of its own that nobody reads. It runs on the
- * thread that has run the callback. If that was in a signal handler, or on a thread that must not call MPI, it runs later, on
- * a thread that calls MPI. The CR is not complete before it has run, unless the continuation fails: the failure is reported at once.
+ * thread that has run the callback. If that was in a signal handler, or on a thread that must not call MPI, it runs
+ * later, on a thread that calls MPI. The CR is not complete before it has run, unless the continuation fails: the
+ * failure is reported at once.
  *
  * MPI_Request_free of an active one: it goes on until it is marked, by the handle that the program has copied before;
- * then complete_fn runs, with NULL, in the call that marks it (when push_fn has returned, where that runs; or in the call
- * that frees it, where it was marked already).
+ * then complete_fn runs, with NULL, in the call that marks it (when push_fn has returned, where that runs; or in the
+ * call that frees it, where it was marked already).
  *
  * MPI_Finalize with requests that were never marked: push_fn is not called any more, and complete_fn is not called.
  */
@@ -273,10 +280,10 @@ CONTD_API int PMPIX_Gr_free(MPIX_Gr *gr);
 
 /*
  * MPI_Cancel, but MPI_REQUEST_NULL is accepted and nothing happens: so that who cancels need not know whether a
- * continuation has completed the request meanwhile. The proposal of the templates wants that of MPI_Cancel itself. That call
- * stays as MPI has it: MPI 4.1 (3.8.4) cancels an operation that is pending, so both MPIs answer MPI_ERR_REQUEST to
- * MPI_REQUEST_NULL, and a program that relies on contd here would fail without it, and also where calls of MPI do not come
- * to contd (a plug-in, on the native backend). Errors: MPI_ERR_ARG (NULL), MPI_ERR_OTHER, and MPI_Cancel's.
+ * continuation has completed the request meanwhile. The proposal of the templates wants that of MPI_Cancel itself. That
+ * call stays as MPI has it: MPI 4.1 (3.8.4) cancels an operation that is pending, so both MPIs answer MPI_ERR_REQUEST
+ * to MPI_REQUEST_NULL, and a program that relies on contd here would fail without it, and also where calls of MPI do
+ * not come to contd (a plug-in, on the native backend). Errors: MPI_ERR_ARG (NULL), MPI_ERR_OTHER, and MPI_Cancel's.
  */
 CONTD_API int MPIX_Cancel(MPI_Request *request);
 CONTD_API int PMPIX_Cancel(MPI_Request *request);
@@ -289,8 +296,9 @@ CONTD_API int PMPIX_Cancel(MPI_Request *request);
 #define MPIX_CONT_POLL_ONLY (4)       /* init: run only in Test or Wait on this CR */
 #define MPIX_CONT_DEFER_COMPLETE (8)  /* attach: do not run inside the call if all is complete; init: for all calls */
 #define MPIX_CONT_INVOKE_FAILED (16)  /* attach: run the callback although an operation failed, with the error in rc */
-#define CONTD_CONT_THREAD_ANY (65536) /* attach, with MPI_REQUEST_NULL for the CR: may also run on contd's daemon thread */
-#define MPIX_CONT_IMMEDIATE (32)      /* attach: a hint, the callback is short (MPICH pull request 7164); ignored */
+/* attach, with MPI_REQUEST_NULL for the CR: may also run on contd's daemon thread */
+#define CONTD_CONT_THREAD_ANY (65536)
+#define MPIX_CONT_IMMEDIATE (32) /* attach: a hint, the callback is short (MPICH pull request 7164); ignored */
 
 /*
  * rc: MPI_SUCCESS, or with MPIX_CONT_INVOKE_FAILED the error class of the first operation that failed. Another return
@@ -322,8 +330,8 @@ CONTD_API int MPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *
 			    MPI_Status *status, MPI_Request cont_req);
 CONTD_API int PMPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags,
 			     MPI_Status *status, MPI_Request cont_req);
-CONTD_API int MPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb, void *cb_data,
-			       int flags, MPI_Status *array_of_statuses, MPI_Request cont_req);
+CONTD_API int MPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb,
+			       void *cb_data, int flags, MPI_Status *array_of_statuses, MPI_Request cont_req);
 CONTD_API int PMPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb,
 				void *cb_data, int flags, MPI_Status *array_of_statuses, MPI_Request cont_req);
 

@@ -4,9 +4,9 @@
  *
  *	MPI_Status status = co_await contd::mpi(MPI_Irecv, buffer, n, MPI_INT, source, tag, comm);
  *
- * Any MPI function whose last parameter is an MPI_Request *: sends, receives, collectives, RMA with requests, files; and
- * whatever else can be called in this way, such as a lambda. Arguments are copied (decayed) into the operation and live as
- * long as that; what pointers point to is the caller's to keep. Link with contd-mpi or contd-mpi-mpich.
+ * Any MPI function whose last parameter is an MPI_Request *: sends, receives, collectives, RMA with requests, files;
+ * and whatever else can be called in this way, such as a lambda. Arguments are copied (decayed) into the operation and
+ * live as long as that; what pointers point to is the caller's to keep. Link with contd-mpi or contd-mpi-mpich.
  *
  * Errors are seen where MPI's error handler returns: MPI_ERRORS_RETURN, on the communicator, the window or the file.
  */
@@ -106,10 +106,11 @@ namespace detail
 {
 
 /*
- * All that MPI operations have in common. One without a stop token is MPI's own, with a continuation. To one with a token
- * MPI_Cancel must be applied while its handle is valid, which nobody knows who has attached a continuation to it: so its
- * handle is kept here, and it is made part of a request of a template, whose function tests it, and cancels it where a
- * stop was requested. That function runs on threads that may call MPI, so that stops can be requested on any thread.
+ * All that MPI operations have in common. One without a stop token is MPI's own, with a continuation. To one with a
+ * token MPI_Cancel must be applied while its handle is valid, which nobody knows who has attached a continuation to it:
+ * so its handle is kept here, and it is made part of a request of a template, whose function tests it, and cancels it
+ * where a stop was requested. That function runs on threads that may call MPI, so that stops can be requested on any
+ * thread.
  */
 class mpi_base : public operation
 {
@@ -117,7 +118,8 @@ protected:
 	using issue_fn = int(mpi_base *);         /* calls MPI with &request_; may throw */
 	using stopped_fn = bool(const mpi_base *); /* is a stop requested? */
 
-	/* Not inline, all that each of a program's operations would have anew: that is a debugger's to read, many times. */
+	/* Not inline, all that each of a program's operations would have anew: that is a debugger's to read, many
+	 * times. */
 	[[gnu::noinline]] mpi_base(issue_fn *issue, stopped_fn *stopped) noexcept : issue_(issue), stopped_(stopped)
 	{
 	}
@@ -375,8 +377,9 @@ template <class F, class... Args> int mpi_call(F &f, Args &&...args)
 } // namespace detail
 
 template <class F, class... Args>
-concept mpi_invocable = std::is_invocable_v<std::decay_t<F> &, std::decay_t<Args> &..., MPI_Request *> &&
-			detail::mpi_result<std::invoke_result_t<std::decay_t<F> &, std::decay_t<Args> &..., MPI_Request *>>;
+concept mpi_invocable =
+	std::is_invocable_v<std::decay_t<F> &, std::decay_t<Args> &..., MPI_Request *> &&
+	detail::mpi_result<std::invoke_result_t<std::decay_t<F> &, std::decay_t<Args> &..., MPI_Request *>>;
 
 /* What contd::mpi() makes. Options are named before it is awaited. */
 template <class Mode, class F, class... Args>
@@ -385,7 +388,8 @@ class [[nodiscard]] mpi_operation : public detail::mpi_base, public detail::awai
 public:
 	template <class G, class... Values>
 	explicit mpi_operation(Mode mode, G &&f, Values &&...values)
-	    : detail::mpi_base(issue, stopped), mode_(mode), f_(std::forward<G>(f)), args_(std::forward<Values>(values)...)
+	    : detail::mpi_base(issue, stopped), mode_(mode), f_(std::forward<G>(f)),
+	      args_(std::forward<Values>(values)...)
 	{
 	}
 
@@ -410,8 +414,9 @@ public:
 		return *this;
 	}
 	/*
-	 * When a stop is requested (on any thread) MPI_Cancel is called, by whoever makes progress: for what MPI can cancel,
-	 * receives above all. Such an operation is tested by each look at MPI, while others cost nothing until they complete.
+	 * When a stop is requested (on any thread) MPI_Cancel is called, by whoever makes progress: for what MPI can
+	 * cancel, receives above all. Such an operation is tested by each look at MPI, while others cost nothing until
+	 * they complete.
 	 */
 	mpi_operation &stop(std::stop_token token) noexcept
 	{
@@ -464,16 +469,16 @@ template <class F, class... Args>
 	requires mpi_invocable<F, Args...>
 mpi_operation<detail::throws, std::decay_t<F>, std::decay_t<Args>...> mpi(F &&f, Args &&...args)
 {
-	return mpi_operation<detail::throws, std::decay_t<F>, std::decay_t<Args>...>(detail::throws{}, std::forward<F>(f),
-										      std::forward<Args>(args)...);
+	return mpi_operation<detail::throws, std::decay_t<F>, std::decay_t<Args>...>(
+		detail::throws{}, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 template <class F, class... Args>
 	requires mpi_invocable<F, Args...>
 mpi_operation<detail::returns, std::decay_t<F>, std::decay_t<Args>...> mpi(nothrow_t, F &&f, Args &&...args)
 {
-	return mpi_operation<detail::returns, std::decay_t<F>, std::decay_t<Args>...>(detail::returns{}, std::forward<F>(f),
-										       std::forward<Args>(args)...);
+	return mpi_operation<detail::returns, std::decay_t<F>, std::decay_t<Args>...>(
+		detail::returns{}, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 template <class F, class... Args>
@@ -515,7 +520,8 @@ template <class Env> bool stop_possible(const Env &env) noexcept
 		return ex::get_stop_token(env).stop_possible();
 }
 
-/* Does the thread that waits for this sleep, as in stdexec's sync_wait()? Then it offers to run tasks, and does not poll. */
+/* Does the thread that waits for this sleep, as in stdexec's sync_wait()? Then it offers to run tasks, and does not
+ * poll. */
 template <class Env>
 concept waited_for_asleep = requires(const Env &env) { env.query(ex::get_delegation_scheduler_t{}); };
 template <class Env> bool waiter_sleeps(const Env &env) noexcept
@@ -541,7 +547,8 @@ inline void serve_sleeper() noexcept
 	if (daemon_may_call_mpi())
 		need_daemon();
 	else if (!said.exchange(true))
-		std::fputs("contd: a thread sleeps in sync_wait() until an MPI operation completes, and below MPI_THREAD_MULTIPLE no "
+		std::fputs("contd: a thread sleeps in sync_wait() until an MPI operation completes, and below "
+			   "MPI_THREAD_MULTIPLE no "
 			   "other thread of contd's may look for it: call contd::sync_wait() instead, which does, or "
 			   "MPI_Init_thread() with MPI_THREAD_MULTIPLE, or contd_poll() on the thread that calls MPI\n",
 			   stderr);
@@ -580,9 +587,9 @@ private:
 };
 
 /*
- * What the operation states of one kind of values and environment have in common, and all that their predecessors' receivers see
- * of them. What depends on the rest of the chain is three functions of transform_state's: each has a name as long as the chain,
- * and what it inlines a debugger is told of once more.
+ * What the operation states of one kind of values and environment have in common, and all that their predecessors'
+ * receivers see of them. What depends on the rest of the chain is three functions of transform_state's: each has a name
+ * as long as the chain, and what it inlines a debugger is told of once more.
  */
 enum class transform_act { env, value, error, stopped };
 
@@ -743,7 +750,8 @@ private:
 			break;
 		case transform_act::error:
 			static_cast<Receiver &&>(self->receiver_)
-				.set_error(static_cast<std::exception_ptr &&>(*static_cast<std::exception_ptr *>(with)));
+				.set_error(
+					static_cast<std::exception_ptr &&>(*static_cast<std::exception_ptr *>(with)));
 			break;
 		case transform_act::stopped:
 			static_cast<Receiver &&>(self->receiver_).set_stopped();
@@ -763,7 +771,8 @@ private:
 		} else {
 			/* After another transform_mpi() f may do without that one's MPI_Status. */
 			static_assert(std::is_same_v<Values, std::tuple<MPI_Status>> && mpi_invocable<F>,
-				      "transform_mpi(f): f takes the values that the sender before it sends, and an MPI_Request *, "
+				      "transform_mpi(f): f takes the values that the sender before it sends, and an "
+				      "MPI_Request *, "
 				      "and returns an error code of MPI's or nothing");
 			return mpi_call(self->f_, &self->request_);
 		}
@@ -788,7 +797,8 @@ template <class Sender, class F> class [[nodiscard]] transform_sender
 public:
 	using sender_concept = ex::sender_t;
 	using completion_signatures =
-		ex::completion_signatures<ex::set_value_t(MPI_Status), ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>;
+		ex::completion_signatures<ex::set_value_t(MPI_Status), ex::set_error_t(std::exception_ptr),
+					  ex::set_stopped_t()>;
 
 	template <class S, class G>
 	transform_sender(S &&s, G &&f) : sender_(static_cast<S &&>(s)), f_(static_cast<G &&>(f))
@@ -801,8 +811,8 @@ public:
 		return {static_cast<Sender &&>(sender_), static_cast<F &&>(f_), static_cast<Receiver &&>(receiver)};
 	}
 	template <class Receiver>
-	auto connect(Receiver receiver) const & -> detail::transform_state<Sender, F, Receiver,
-									   detail::sent_by<Sender, ex::env_of_t<Receiver>>>
+	auto connect(Receiver receiver) const &
+		-> detail::transform_state<Sender, F, Receiver, detail::sent_by<Sender, ex::env_of_t<Receiver>>>
 	{
 		return {Sender(sender_), F(f_), static_cast<Receiver &&>(receiver)};
 	}
@@ -813,12 +823,13 @@ private:
 };
 
 /*
- * A sender that calls f(values sent by the sender before..., MPI_Request *), and sends the MPI_Status when that operation has
- * completed: just(buf, n, type, dest, tag, comm) | transform_mpi(MPI_Isend). Errors are sent as std::exception_ptr (of
- * mpi_error); a stop that the receiver's stop token requests as by mpi_operation::stop(). The operation state holds
- * everything. Completes where the continuation runs: as those of groups without flags do, and with MPI_THREAD_MULTIPLE on contd's
- * daemon too. If the receiver's environment has a delegation scheduler (stdexec's sync_wait(), which sleeps) the daemon is
- * started then; below MPI_THREAD_MULTIPLE it can't help, and that is said on stderr once: contd::sync_wait() polls.
+ * A sender that calls f(values sent by the sender before..., MPI_Request *), and sends the MPI_Status when that
+ * operation has completed: just(buf, n, type, dest, tag, comm) | transform_mpi(MPI_Isend). Errors are sent as
+ * std::exception_ptr (of mpi_error); a stop that the receiver's stop token requests as by mpi_operation::stop(). The
+ * operation state holds everything. Completes where the continuation runs: as those of groups without flags do, and
+ * with MPI_THREAD_MULTIPLE on contd's daemon too. If the receiver's environment has a delegation scheduler (stdexec's
+ * sync_wait(), which sleeps) the daemon is started then; below MPI_THREAD_MULTIPLE it can't help, and that is said on
+ * stderr once: contd::sync_wait() polls.
  */
 template <class Sender, class F>
 	requires sender<Sender>
@@ -997,20 +1008,22 @@ private:
 
 /*
  * A sender of MPI_Status without a trace of what it was made of: any chain that ends with transform_mpi(), followed by
- * | contd::erase(). Types of chains grow with their length, what a debugger has to know of them with its square: erasing cuts that
- * off, for two allocations, one where it is erased and one where it is connected. It is connected once.
+ * | contd::erase(). Types of chains grow with their length, what a debugger has to know of them with its square:
+ * erasing cuts that off, for two allocations, one where it is erased and one where it is connected. It is connected
+ * once.
  */
 class [[nodiscard]] erased_mpi_sender
 {
 public:
 	using sender_concept = ex::sender_t;
 	using completion_signatures =
-		ex::completion_signatures<ex::set_value_t(MPI_Status), ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>;
+		ex::completion_signatures<ex::set_value_t(MPI_Status), ex::set_error_t(std::exception_ptr),
+					  ex::set_stopped_t()>;
 
 	template <class Sender, class F>
 	explicit erased_mpi_sender(transform_sender<Sender, F> &&s)
-	    : source_(static_cast<detail::erased_source *>(
-		      new detail::erased_sender<transform_sender<Sender, F>>(static_cast<transform_sender<Sender, F> &&>(s))))
+	    : source_(static_cast<detail::erased_source *>(new detail::erased_sender<transform_sender<Sender, F>>(
+		      static_cast<transform_sender<Sender, F> &&>(s))))
 	{
 	}
 	[[gnu::noinline]] erased_mpi_sender(erased_mpi_sender &&from) noexcept : source_(std::move(from.source_))
@@ -1041,7 +1054,8 @@ template <class Sender, class F>
 {
 	return transform_sender<std::decay_t<Sender>, F>(static_cast<Sender &&>(s), static_cast<F &&>(closure.f));
 }
-template <class Sender, class F> [[gnu::noinline]] erased_mpi_sender operator|(transform_sender<Sender, F> &&s, erase_closure)
+template <class Sender, class F>
+[[gnu::noinline]] erased_mpi_sender operator|(transform_sender<Sender, F> &&s, erase_closure)
 {
 	return erased_mpi_sender(static_cast<transform_sender<Sender, F> &&>(s));
 }
@@ -1056,8 +1070,10 @@ namespace detail
 template <class F, class Values> struct then_call;
 template <class F, class... Values> struct then_call<F, std::tuple<Values...>> {
 	static constexpr bool takes = std::is_invocable_v<F, Values...>;
-	static constexpr bool does_without = std::is_same_v<std::tuple<Values...>, std::tuple<MPI_Status>> && std::is_invocable_v<F>;
-	static_assert(takes || does_without, "contd::then(f): f takes what the sender before it sends; an MPI_Status it may leave out");
+	static constexpr bool does_without =
+		std::is_same_v<std::tuple<Values...>, std::tuple<MPI_Status>> && std::is_invocable_v<F>;
+	static_assert(takes || does_without,
+		      "contd::then(f): f takes what the sender before it sends; an MPI_Status it may leave out");
 
 	static decltype(auto) call(F &&f, Values &&...values)
 	{
@@ -1128,8 +1144,9 @@ template <class Sender, class F> class [[nodiscard]] then_sender
 
 public:
 	using sender_concept = ex::sender_t;
-	using completion_signatures = ex::completion_signatures<typename then_sends<typename then_call<F, values>::result>::type,
-								ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>;
+	using completion_signatures =
+		ex::completion_signatures<typename then_sends<typename then_call<F, values>::result>::type,
+					  ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>;
 
 	then_sender(Sender &&s, F &&f) : sender_(std::move(s)), f_(std::move(f))
 	{
@@ -1155,7 +1172,8 @@ template <class Sender, class F>
 	requires sender<Sender>
 auto operator|(Sender &&s, then_closure<F> closure)
 {
-	return then_sender<std::decay_t<Sender>, F>(std::decay_t<Sender>(std::forward<Sender>(s)), std::move(closure.f));
+	return then_sender<std::decay_t<Sender>, F>(std::decay_t<Sender>(std::forward<Sender>(s)),
+						    std::move(closure.f));
 }
 
 template <class Values> struct waited;
@@ -1199,8 +1217,8 @@ private:
 } // namespace detail
 
 /*
- * As std::execution's then(), and after transform_mpi() f may leave the MPI_Status out, as P2300's then() does not allow:
- * just(buf, n, type, dest, tag, comm) | transform_mpi(MPI_Isend) | contd::then([buf] { release(buf); })
+ * As std::execution's then(), and after transform_mpi() f may leave the MPI_Status out, as P2300's then() does not
+ * allow: just(buf, n, type, dest, tag, comm) | transform_mpi(MPI_Isend) | contd::then([buf] { release(buf); })
  */
 template <class F> auto then(F &&f)
 {
@@ -1208,8 +1226,9 @@ template <class F> auto then(F &&f)
 }
 
 /*
- * Start a sender, and wait for its end: makes progress meanwhile, as sync_wait() of an operation does, at any thread level and without
- * a daemon. What it sends, as a tuple; nullopt: it was stopped. Throws what it ended with. Needs a dispatcher.
+ * Start a sender, and wait for its end: makes progress meanwhile, as sync_wait() of an operation does, at any thread
+ * level and without a daemon. What it sends, as a tuple; nullopt: it was stopped. Throws what it ended with. Needs a
+ * dispatcher.
  */
 template <class Sender>
 	requires(sender<Sender> && !startable<std::remove_reference_t<Sender>>)
@@ -1218,7 +1237,8 @@ auto sync_wait(Sender &&s)
 	using values = detail::sent_by<Sender, ex::empty_env>;
 
 	detail::waited<values> result;
-	auto state = detail::connect_to(std::decay_t<Sender>(std::forward<Sender>(s)), detail::waiting_receiver<values>(&result));
+	auto state = detail::connect_to(std::decay_t<Sender>(std::forward<Sender>(s)),
+					detail::waiting_receiver<values>(&result));
 
 	ex::start(state);
 	result.here.sleep();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * The words of std::execution (P2300R10) that contd's senders are made with. The standard library of C++20 has none of it: with
- * CONTD_STDEXEC defined they are stdexec's, else the few that stand here, of the same shape, which are enough for receivers
- * of the program's own. contd::ex is one or the other; a program is to define CONTD_STDEXEC in all its files or in none.
+ * The words of std::execution (P2300R10) that contd's senders are made with. The standard library of C++20 has none of
+ * it: with CONTD_STDEXEC defined they are stdexec's, else the few that stand here, of the same shape, which are enough
+ * for receivers of the program's own. contd::ex is one or the other; a program is to define CONTD_STDEXEC in all its
+ * files or in none.
  */
 #ifndef CONTD_SENDER_HPP
 #define CONTD_SENDER_HPP

@@ -29,8 +29,8 @@ int contd_cancel(struct contd_handle handle)
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_cancel: not in a signal handler");
 	contd__thread_ensure();
-	/* A group that it waits for is outstanding until the withdrawal; after it, it may complete and be given back, and must
-	 * still be there to be asked. */
+	/* A group that it waits for is outstanding until the withdrawal; after it, it may complete and be given back,
+	 * and must still be there to be asked. */
 	reader = contd__enter_sig();
 	rc = contd__slot_withdraw_sig(s, (uint32_t)handle.generation);
 	if (rc < 0) {

@@ -60,7 +60,7 @@ static void carried_over(struct contd_carried *c)
 	contd__store_release(&c->event.word, contd__event_done_word(c->status));
 }
 
-/* ------------------------------------------------------------------------------------------------------ with a slot --- */
+/* -------------------------------------------------------------------------------------------------- with a slot --- */
 
 static struct contd__slot *slot_for(struct contd_group *g)
 {
@@ -146,7 +146,7 @@ void contd__carried_release_all_sig(void)
 		make_all_ready(t->carried + next, count - next);
 }
 
-/* --------------------------------------------------------------------------------------------------- without a slot --- */
+/* ----------------------------------------------------------------------------------------------- without a slot --- */
 
 /* At once the whole of it: or what comes later would run before what came first. */
 static bool take(struct contd_carried *const c[], uint32_t n)
@@ -226,7 +226,8 @@ static uint32_t run_some(struct contd__taking *t, uint32_t most)
 	struct contd__frame f;
 	uint32_t ran = 0;
 
-	/* They keep it: each is counted until all have run, or another one has its place (contd__carried_begin_in_turn). */
+	/* They keep it: each is counted until all have run, or another one has its place
+	 * (contd__carried_begin_in_turn). */
 	t->group = g;
 	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)c->cb);
 	do {

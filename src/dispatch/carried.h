@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Continuations without a slot: the operation that one waits for carries it (struct contd_carried, contd.h), and counts as
- * outstanding. When the operation is complete the thread that found out runs it as soon as sources have been driven; where
- * that may not be (in regions' handlers, on the daemon, with groups whose tests are limited, with something else ready), it
- * gets a slot, READY, and is like any other.
+ * Continuations without a slot: the operation that one waits for carries it (struct contd_carried, contd.h), and counts
+ * as outstanding. When the operation is complete the thread that found out runs it as soon as sources have been driven;
+ * where that may not be (in regions' handlers, on the daemon, with groups whose tests are limited, with something else
+ * ready), it gets a slot, READY, and is like any other.
  *
- * What was taken nobody else can run until its turn comes. So callbacks that are carried wait for each other only in calls
- * of contd's, which look for continuations: and give these slots first.
+ * What was taken nobody else can run until its turn comes. So callbacks that are carried wait for each other only in
+ * calls of contd's, which look for continuations: and give these slots first.
  *
  *  operation                  thread  region's handler  progress
  *  contd__carried_begin         yes         yes         wait-free, but where the table must grow (blocks)
@@ -26,8 +26,8 @@
 #include "rcu/table.h"
 
 /*
- * What the sources that a thread drives have completed, and it runs afterwards, in order, but for what was complete when a
- * callback began it: that comes right behind the callback, whose memory is warm still. On the thread's stack.
+ * What the sources that a thread drives have completed, and it runs afterwards, in order, but for what was complete
+ * when a callback began it: that comes right behind the callback, whose memory is warm still. On the thread's stack.
  */
 #define TAKEN_MOST 256u
 struct contd__taking {
@@ -54,14 +54,14 @@ static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
 CONTD_INTERNAL_API uint32_t contd__taken_run(struct contd__taking *t, uint32_t most);
 
 /*
- * So many and the reserve must find slots when they are complete: then nobody can be told that memory is short. 0, -ENOMEM,
- * -ENOSPC, -EAGAIN (in a handler outside regions).
+ * So many and the reserve must find slots when they are complete: then nobody can be told that memory is short. 0,
+ * -ENOMEM, -ENOSPC, -EAGAIN (in a handler outside regions).
  */
 CONTD_INTERNAL_API int contd__carried_room(struct contd_group *g, uint32_t outstanding);
 
 /*
- * The same in a callback of g's that was carried: in place of one that ran before it, and need not be counted down then. false: there
- * is none.
+ * The same in a callback of g's that was carried: in place of one that ran before it, and need not be counted down
+ * then. false: there is none.
  */
 static inline bool contd__carried_begin_in_turn(struct contd_carried *c, contd_callback *cb, void *data,
 						struct contd_group *g)
@@ -102,15 +102,15 @@ static inline int contd__carried_begin(struct contd_carried *c, contd_callback *
 CONTD_INTERNAL_API void contd__carried_forget(struct contd_carried *c);
 
 /*
- * c is complete, with its status, in the call that began it: it runs before this one returns, where nothing else runs on the
- * thread, else after what runs. Ordinary threads, regions' handlers.
+ * c is complete, with its status, in the call that began it: it runs before this one returns, where nothing else runs
+ * on the thread, else after what runs. Ordinary threads, regions' handlers.
  */
 CONTD_INTERNAL_API void contd__carried_at_once(struct contd_carried *c);
 
 /*
- * The same with one event of one that sources which are driven on this thread have completed alone, while nothing else is ready:
- * contd__drive() runs it when they are through, without a bit being set and found again. At most one, for what is taken nobody
- * else can run, and callbacks may wait for each other. false: nothing was counted.
+ * The same with one event of one that sources which are driven on this thread have completed alone, while nothing else
+ * is ready: contd__drive() runs it when they are through, without a bit being set and found again. At most one, for
+ * what is taken nobody else can run, and callbacks may wait for each other. false: nothing was counted.
  */
 bool contd__word_take_rcu(uint64_t word);
 

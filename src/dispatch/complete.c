@@ -11,7 +11,7 @@
 #include "dispatch/wake.h"
 #include "rcu/table.h"
 
-/* ---------------------------------------------------------------------------------------------------- telling of it --- */
+/* ------------------------------------------------------------------------------------------------ telling of it --- */
 
 void contd__tell_executor_rcu(const struct contd_group *g, uint32_t n)
 {
@@ -33,11 +33,12 @@ void contd__announce_rcu(const struct contd_group *g)
 	contd__kick_sig(contd__whom_sig(flags));
 }
 
-/* ------------------------------------------------------------------------------------------------------ counting --- */
+/* ----------------------------------------------------------------------------------------------------- counting --- */
 
 /*
- * When it became ready. The caller has made it READY and not set its bit yet: until then the slot is the caller's. Before the exchange
- * it is not: another thread may make that one, and by now the slot may be free, and its link name the next free one.
+ * When it became ready. The caller has made it READY and not set its bit yet: until then the slot is the caller's.
+ * Before the exchange it is not: another thread may make that one, and by now the slot may be free, and its link name
+ * the next free one.
  */
 static void became_ready(struct contd__slot *s)
 {
@@ -45,8 +46,9 @@ static void became_ready(struct contd__slot *s)
 }
 
 /*
- * Count n events; the last ones take the slot from PENDING to `last`: then 1. A cancelled slot stays nobody else's until
- * all of its events are counted, so that no completer ever meets another continuation in it; the last one frees it.
+ * Count n events; the last ones take the slot from PENDING to `last`: then 1. A cancelled slot stays nobody else's
+ * until all of its events are counted, so that no completer ever meets another continuation in it; the last one frees
+ * it.
  */
 static int count_events(struct contd__slot *s, uint32_t generation, uint32_t n, enum contd__slot_state last)
 {
@@ -72,10 +74,10 @@ static int count_events(struct contd__slot *s, uint32_t generation, uint32_t n, 
 }
 
 /*
- * s was READY and is CANCELLED: whoever clears its bit frees it. Left to a scan, it would be outstanding until somebody comes
- * who may run the group's continuations. So the canceller tries to clear the bit. If there is none, either a scan was faster
- * and frees the slot, or the bit is not set yet: then whoever sets it calls this. Dekker: the state is CANCELLED, then the bit
- * is cleared; the bit is set, then the state is looked at.
+ * s was READY and is CANCELLED: whoever clears its bit frees it. Left to a scan, it would be outstanding until somebody
+ * comes who may run the group's continuations. So the canceller tries to clear the bit. If there is none, either a scan
+ * was faster and frees the slot, or the bit is not set yet: then whoever sets it calls this. Dekker: the state is
+ * CANCELLED, then the bit is cleared; the bit is set, then the state is looked at.
  */
 void contd__slot_withdrawn_rcu(struct contd_group *g, struct contd__slot *s)
 {
@@ -86,7 +88,8 @@ void contd__slot_withdrawn_rcu(struct contd_group *g, struct contd__slot *s)
 			contd__slot_finish_sig(g, s);
 			return;
 		}
-		/* A scan was faster, and the bit is that of the slot's next continuation, which may be cancelled by now, too. */
+		/* A scan was faster, and the bit is that of the slot's next continuation, which may be cancelled by
+		 * now, too. */
 		contd__table_mark_sig(&g->table, s->index);
 		contd__announce_rcu(g);
 		if (SLOT_STATE(contd__load_seq(&s->state)) != SLOT_CANCELLED)
@@ -152,7 +155,7 @@ uint32_t contd__word_holds_sig(struct contd__slot *s, uint32_t generation)
 	return kicks;
 }
 
-/* -------------------------------------------------------------------------------------------------- several at once --- */
+/* ---------------------------------------------------------------------------------------------- several at once --- */
 
 static void mark_all(struct contd__marks *m)
 {
@@ -216,7 +219,7 @@ void contd__words_done_rcu(const uint64_t word[], uint32_t n)
 	contd__marks_end_rcu(&m);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- the end --- */
+/* ------------------------------------------------------------------------------------------------------ the end --- */
 
 /* Whoever reacts looks at the count again: by now it may have gone up. */
 void contd__group_idle_sig(struct contd_group *g)
@@ -225,8 +228,8 @@ void contd__group_idle_sig(struct contd_group *g)
 
 	if (g->idle)
 		g->idle(g);
-	/* Who waits is read before the count: one that has been registered since, with the count up again, waits for the next
-	 * time that it comes to 0. */
+	/* Who waits is read before the count: one that has been registered since, with the count up again, waits for
+	 * the next time that it comes to 0. */
 	waiter = contd__load_seq(&g->waiter);
 	if (waiter && contd__group_outstanding_sig(g) == 0 && contd__cas(&g->waiter, &waiter, 0)) {
 		struct contd__slot *s = contd__word_slot(waiter);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From "complete" to "ready": count the event at the slot; the last one makes it READY, marks its bit, wakes who sleeps,
- * and interrupts who is busy elsewhere. No caller has to remember a step.
+ * From "complete" to "ready": count the event at the slot; the last one makes it READY, marks its bit, wakes who
+ * sleeps, and interrupts who is busy elsewhere. No caller has to remember a step.
  */
 #ifndef CONTD_DISPATCH_COMPLETE_H
 #define CONTD_DISPATCH_COMPLETE_H
@@ -29,8 +29,8 @@ int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint3
 void contd__words_done_rcu(const uint64_t word[], uint32_t n);
 
 /*
- * The same with the one event of a memory word's. Nobody is interrupted, for the caller is about to scan: what it leaves, and
- * what it may not run, it gives to contd__kick_sig() with what this returns.
+ * The same with the one event of a memory word's. Nobody is interrupted, for the caller is about to scan: what it
+ * leaves, and what it may not run, it gives to contd__kick_sig() with what this returns.
  */
 uint32_t contd__word_holds_sig(struct contd__slot *s, uint32_t generation);
 
@@ -46,18 +46,18 @@ struct contd__marks {
 		.flags = CONTD_POLL_ONLY \
 	}
 
-/* One more, between enter and leave. From its being ready to its bit nobody finds it; a group that something of is outstanding
- * lives. */
+/* One more, between enter and leave. From its being ready to its bit nobody finds it; a group that something of is
+ * outstanding lives. */
 void contd__marks_add_rcu(struct contd__marks *m, struct contd__slot *s);
 
 /* All of them are marked, and told of. */
 void contd__marks_end_rcu(struct contd__marks *m);
 
 /*
- * Something of g is ready: tell sleepers, the daemon, the file descriptor, and a thread that may be interrupted for it; or
- * its executor's threads. The one step that follows each mark. On an attached thread it may run continuations there and
- * then, but not in a read-side section, under a guard or in a handler: then at the end of that. Between enter and leave if g
- * may have an executor.
+ * Something of g is ready: tell sleepers, the daemon, the file descriptor, and a thread that may be interrupted for it;
+ * or its executor's threads. The one step that follows each mark. On an attached thread it may run continuations there
+ * and then, but not in a read-side section, under a guard or in a handler: then at the end of that. Between enter and
+ * leave if g may have an executor.
  */
 void contd__announce_rcu(const struct contd_group *g);
 
@@ -69,10 +69,12 @@ void contd__tell_executor_rcu(const struct contd_group *g, uint32_t n);
  */
 CONTD_INTERNAL_API int contd__slot_take_sig(struct contd__slot *s, uint32_t generation, uint32_t n);
 
-/* Free a slot that was READY when it was withdrawn, unless somebody else does. Between enter and leave, since before that. */
+/* Free a slot that was READY when it was withdrawn, unless somebody else does. Between enter and leave, since before
+ * that. */
 void contd__slot_withdrawn_rcu(struct contd_group *g, struct contd__slot *s);
 
-/* Mark a READY slot, or free it if it has been withdrawn since it became READY. Between enter and leave, or with a pin. */
+/* Mark a READY slot, or free it if it has been withdrawn since it became READY. Between enter and leave, or with a
+ * pin. */
 void contd__slot_mark_sig(struct contd_group *g, struct contd__slot *s);
 
 /* Frees a slot that nobody else will touch, and which keeps the group until then, and counts down. */

@@ -64,7 +64,7 @@ static struct {
 } daemon_state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 #define S daemon_state
 
-/* ----------------------------------------------------------------------------------------------------------- looking --- */
+/* ------------------------------------------------------------------------------------------------------ looking --- */
 
 /* Something that only looking can find, or that the daemon may run itself, or must tell a thread of. */
 static bool something_to_do(void)
@@ -110,15 +110,15 @@ static bool look(bool last)
 	return found;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- sleeping --- */
+/* ----------------------------------------------------------------------------------------------------- sleeping --- */
 
 static uint64_t kernel_ticks(void)
 {
 	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
 	uint64_t ns = ops ? ops->tick_cost_ns() : 0;
 
-	/* Being woken costs whoever runs on that processor about what a timer signal does: the interrupt and two switches,
-	 * which this thread's own time does not show. */
+	/* Being woken costs whoever runs on that processor about what a timer signal does: the interrupt and two
+	 * switches, which this thread's own time does not show. */
 	return (uint64_t)((double)(ns ? ns : KERNEL_ASSUMED_NS) * contd__clock.ticks_per_ns);
 }
 
@@ -167,7 +167,8 @@ static void arm(uint32_t how)
 	contd__store_seq(&contd__page->armed.by.daemon, how);
 }
 
-/* It does not sleep any more. Returns whether somebody has woken it; where nobody of this process has, it was a peer. */
+/* It does not sleep any more. Returns whether somebody has woken it; where nobody of this process has, it was a
+ * peer. */
 static bool disarm(void)
 {
 	if (contd__xchg(&contd__page->armed.by.daemon, DAEMON_AWAKE) != DAEMON_AWAKE)
@@ -210,7 +211,8 @@ static struct timespec timespec_of(uint64_t ns)
 	return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 }
 
-/* So long, but not longer than until bells and descriptors may wake it again; and only a change of the settings ends it. */
+/* So long, but not longer than until bells and descriptors may wake it again; and only a change of the settings ends
+ * it. */
 static void rest(void)
 {
 	uint64_t ns = interval_ns(), most = UINT64_MAX;
@@ -254,12 +256,12 @@ static void sleep_on(void)
 	contd__store_seq(&contd__wake.daemon_asleep, 0);
 }
 
-/* ------------------------------------------------------------------------------------------------------ agent "block" --- */
+/* ------------------------------------------------------------------------------------------------ agent "block" --- */
 
 /*
- * Descriptors of the sources that have something pending which the daemon, or a thread that is armed in a region, may look
- * at, and in *ns for how long to wait for them. -1: one has none, and must be looked at in turns; -EAGAIN: look first;
- * -EBUSY: the thread in a region is to look first; 0: nothing is pending any more.
+ * Descriptors of the sources that have something pending which the daemon, or a thread that is armed in a region, may
+ * look at, and in *ns for how long to wait for them. -1: one has none, and must be looked at in turns; -EAGAIN: look
+ * first; -EBUSY: the thread in a region is to look first; 0: nothing is pending any more.
  */
 static int descriptors(int *fds, uint64_t *ns)
 {
@@ -336,7 +338,7 @@ static bool block(bool looks)
 	return true;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ the thread --- */
+/* --------------------------------------------------------------------------------------------------- the thread --- */
 
 /* Between two looks. */
 static void pause_between(bool found, bool looks)
@@ -386,7 +388,7 @@ static void *daemon_main(void *arg)
 	return NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------------- its settings --- */
+/* ------------------------------------------------------------------------------------------------- its settings --- */
 
 /* "0,2-3": -EINVAL where it is not such a list. */
 static int read_cpus(const char *text, cpu_set_t *set)
@@ -507,7 +509,7 @@ static int apply_locked(void)
 	return 0;
 }
 
-/* -------------------------------------------------------------------------------------------------------- its life --- */
+/* ----------------------------------------------------------------------------------------------------- its life --- */
 
 /* The thread is to look at what has changed, whatever it is doing. */
 static void rouse(void)

@@ -7,8 +7,8 @@
  *   slot | 2 | 20 bits of its generation     pending, a continuation attached
  *   4                                        pending, of an operation that carries its continuation (carried.c)
  *   status << 32 | 1                         complete
- * Completing is one exchange on that word, after which the event is not touched again: the continuation may use it anew.
- * Until it has counted it at the slot, the slot stays this continuation's, cancelled or not.
+ * Completing is one exchange on that word, after which the event is not touched again: the continuation may use it
+ * anew. Until it has counted it at the slot, the slot stays this continuation's, cancelled or not.
  */
 #include <errno.h>
 
@@ -101,8 +101,8 @@ static int back_out(struct contd__slot *s, uint32_t generation, uint32_t never)
 }
 
 /*
- * One event, and no handle to be given: no hold is needed while others are attached, and once the event knows of the slot,
- * 0, that is out of this call's hands. 1: it was complete already. -EBUSY.
+ * One event, and no handle to be given: no hold is needed while others are attached, and once the event knows of the
+ * slot, 0, that is out of this call's hands. 1: it was complete already. -EBUSY.
  */
 static int attach_alone(struct contd_event *e, struct contd__slot *s, uint32_t *generationp)
 {
@@ -120,8 +120,8 @@ static int attach_alone(struct contd_event *e, struct contd__slot *s, uint32_t *
 	return 1;
 }
 
-/* All of them, and this call's own hold, so that it becomes ready at the end of it at the earliest. How many are to be counted
- * then: the hold, and those that were complete already; or -EBUSY. */
+/* All of them, and this call's own hold, so that it becomes ready at the end of it at the earliest. How many are to be
+ * counted then: the hold, and those that were complete already; or -EBUSY. */
 static int attach_all(size_t n, struct contd_event *const events[], struct contd__slot *s, uint32_t *generationp)
 {
 	uint32_t done = 1;
@@ -179,7 +179,8 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 	return 0;
 }
 
-/* 1: *wp is what waited for it, whose event is to be counted; 0: nothing; -EALREADY; -EBUSY. Between enter and leave. */
+/* 1: *wp is what waited for it, whose event is to be counted; 0: nothing; -EALREADY; -EBUSY. Between enter and
+ * leave. */
 static int end_event(struct contd_event *event, int status, uint64_t *wp)
 {
 	uint64_t w = contd__load_acquire(&event->word);

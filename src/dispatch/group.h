@@ -56,8 +56,8 @@ struct contd_group {
 };
 
 /*
- * With an executor. PUSH: whoever finds a continuation hands it over, the daemon too, so that it has CONTD_THREAD_ANY; ONLY_PROGRAM:
- * which the program has not given. PULL: it is in the executor's own root, where nobody else finds it.
+ * With an executor. PUSH: whoever finds a continuation hands it over, the daemon too, so that it has CONTD_THREAD_ANY;
+ * ONLY_PROGRAM: which the program has not given. PULL: it is in the executor's own root, where nobody else finds it.
  */
 #define GROUP_PUSH 0x80000000u
 #define GROUP_PULL 0x40000000u

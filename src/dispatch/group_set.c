@@ -19,7 +19,7 @@
 
 #define REAP_BATCH 32u /* dead groups that are worth a grace period */
 
-/* --------------------------------------------------------------------------------------------------------- groups --- */
+/* ------------------------------------------------------------------------------------------------------- groups --- */
 
 static int root_enter_locked(struct contd_group *g)
 {
@@ -195,7 +195,8 @@ static void group_free(struct contd_group *g)
 void contd__grace_over(void)
 {
 	contd__grace_period();
-	/* Completers that RCU does not know are few and short (signal handlers of the program's, on strange threads). */
+	/* Completers that RCU does not know are few and short (signal handlers of the program's, on strange
+	 * threads). */
 	while (contd__load_seq(&contd__groups.strangers))
 		sched_yield();
 }
@@ -241,10 +242,10 @@ uint32_t contd__groups_fini(void)
 	return outstanding;
 }
 
-/* ------------------------------------------------------------------------------------------------------- executors --- */
+/* ---------------------------------------------------------------------------------------------------- executors --- */
 
-/* Where it is found, and by whom, is another matter from now on; nothing of it is outstanding. What was in force stays where there is no
- * place for it: -EAGAIN. */
+/* Where it is found, and by whom, is another matter from now on; nothing of it is outstanding. What was in force stays
+ * where there is no place for it: -EAGAIN. */
 static int switch_locked(struct contd_group *g, struct contd__outlet *outlet)
 {
 	struct contd__outlet *before = g->outlet;

@@ -20,8 +20,9 @@ uint32_t contd__whom_sig(uint32_t flags)
 }
 
 /*
- * In a look of this thread's (react.c): it may have been past the group already, as where a signal handler of the program's completes
- * this. It looks again for the note. What a callback completes it finds without: it goes through a class once more when one has run.
+ * In a look of this thread's (react.c): it may have been past the group already, as where a signal handler of the
+ * program's completes this. It looks again for the note. What a callback completes it finds without: it goes through a
+ * class once more when one has run.
  */
 static void noted_by_look(void)
 {
@@ -30,8 +31,8 @@ static void noted_by_look(void)
 }
 
 /*
- * A thread that computes in a region runs it here and now, or at the end of what keeps it. Else another one is interrupted. If
- * there is none, whoever begins a region next looks (contd__region_rearm()).
+ * A thread that computes in a region runs it here and now, or at the end of what keeps it. Else another one is
+ * interrupted. If there is none, whoever begins a region next looks (contd__region_rearm()).
  */
 static void kick_region(void)
 {
@@ -47,7 +48,8 @@ static void kick_region(void)
 		contd__guard_pickup();
 		return;
 	}
-	/* Dekker: the bit was set, then this is loaded. Partner: contd__region_rearm(), which stores this, then looks. */
+	/* Dekker: the bit was set, then this is loaded. Partner: contd__region_rearm(), which stores this, then
+	 * looks. */
 	if (!contd__load_seq(&contd__interrupt.regions))
 		return;
 	ops = contd__load_acquire(&contd__interrupt.ops);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Interrupting threads that are busy elsewhere, for something ready or pending. The signal room (src/signal) does it. */
+/* Interrupting threads that are busy elsewhere, for something ready or pending. The signal room (src/signal) does
+ * it. */
 #ifndef CONTD_DISPATCH_INTERRUPT_H
 #define CONTD_DISPATCH_INTERRUPT_H
 
@@ -18,7 +19,8 @@ struct contd__signal_ops {
 	bool (*listens)(void);          /* can peers ring this process */
 	void (*drain)(void);            /* of peers that have asked who listens, now and then; any context */
 	bool (*computing)(int32_t tid); /* does that thread compute in a region */
-	/* The same for one that computes in a region; 1 if there is one. If not, whoever begins a region next looks; any context. */
+	/* The same for one that computes in a region; 1 if there is one. If not, whoever begins a region next looks;
+	 * any context. */
 	int (*notify_region)(void);
 	void (*ring)(int32_t tid); /* interrupt that one, on the sources' behalf */
 	void (*again)(bool ran);   /* after a scan by interruption that left something; ran: not everything */
@@ -41,9 +43,9 @@ struct contd__interrupt {
 CONTD_INTERNAL_API extern struct contd__interrupt contd__interrupt;
 
 /*
- * Who is interrupted for something ready. Of async-signal-safe groups: an attached thread, wherever it is. Of others: one that
- * computes in a region; with CONTD_THREAD_ANY the daemon does it where there is one. Nobody for a poll-only group, or one
- * whose executor's threads take it themselves.
+ * Who is interrupted for something ready. Of async-signal-safe groups: an attached thread, wherever it is. Of others:
+ * one that computes in a region; with CONTD_THREAD_ANY the daemon does it where there is one. Nobody for a poll-only
+ * group, or one whose executor's threads take it themselves.
  */
 #define KICK_SIGNAL 1u
 #define KICK_REGION 2u
@@ -54,9 +56,9 @@ uint32_t contd__whom_sig(uint32_t flags);
 void contd__kick_sig(uint32_t kicks);
 
 /*
- * Around what a call does that registers with a group of these flags. An async-signal-safe continuation that is ready already,
- * and must not run inside the call (CONTD_ENQUEUE_COMPLETE), is not picked up by this thread in between: a tick comes soon
- * after it. Any context.
+ * Around what a call does that registers with a group of these flags. An async-signal-safe continuation that is ready
+ * already, and must not run inside the call (CONTD_ENQUEUE_COMPLETE), is not picked up by this thread in between: a
+ * tick comes soon after it. Any context.
  */
 static inline bool contd__defer_begin_sig(uint32_t flags)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What took too long: noted where it ends, in any context, and reported by the watchdog's thread (watchdog.c). Nothing is
- * measured unless a bound is set.
+ * What took too long: noted where it ends, in any context, and reported by the watchdog's thread (watchdog.c). Nothing
+ * is measured unless a bound is set.
  *
  *  operation            thread  handler  progress
  *  contd__late_note_sig   yes     yes    wait-free

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The settings in force, and what follows from them as handlers read it, which contd_configure() stores one by one (life/life.c). */
+/* The settings in force, and what follows from them as handlers read it, which contd_configure() stores one by one
+ * (life/life.c). */
 #ifndef CONTD_DISPATCH_LIMITS_H
 #define CONTD_DISPATCH_LIMITS_H
 

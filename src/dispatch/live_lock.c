@@ -10,8 +10,8 @@ static pthread_mutex_t live_lock =
 	PTHREAD_MUTEX_INITIALIZER; /* init, fini and settings; other locks are taken inside */
 
 /*
- * Its holder may wait for the daemon's thread to end, or for handlers of other threads. So a callback that runs there does not
- * wait for it.
+ * Its holder may wait for the daemon's thread to end, or for handlers of other threads. So a callback that runs there
+ * does not wait for it.
  */
 int contd__live_lock(void)
 {

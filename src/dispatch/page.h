@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The page by which this process may be rung: by its own threads, and, once it listens (signal/peers.c), by peers, which
- * map it. There is one from the beginning, if only a private one.
+ * The page by which this process may be rung: by its own threads, and, once it listens (signal/peers.c), by peers,
+ * which map it. There is one from the beginning, if only a private one.
  *
  * Protocol, for each of the two words in `armed` alike: who waits stores a word that is not 0, full barrier, and looks
  * again at what it waits for; who has made something visible does a full barrier, loads, and if the word is not 0
- * exchanges it with 0: who gets it wakes the waiter, once. So one of the two sees the other (Dekker), and nobody waits for
- * anybody: a peer that died between its exchange and its signal has lost that one wake-up, which ticks make up for.
+ * exchanges it with 0: who gets it wakes the waiter, once. So one of the two sees the other (Dekker), and nobody waits
+ * for anybody: a peer that died between its exchange and its signal has lost that one wake-up, which ticks make up for.
  *
  *  operation        thread  handler  peer process  progress
  *  arm, disarm        yes     yes        no        wait-free

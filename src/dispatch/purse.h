@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a thread may still spend on being interrupted, and the pace of its looks. The overhead budget flows in, nine tenths of it continuously, up to
- * one tenth of a second's worth saved; so over any second no more than the budget is spent, while a burst after a quiet
- * time is paid for. Everything in clock ticks. A purse is its thread's own, and of the handler that interrupts it
- * with the signal blocked; others read `enough_at` only.
+ * What a thread may still spend on being interrupted, and the pace of its looks. The overhead budget flows in, nine
+ * tenths of it continuously, up to one tenth of a second's worth saved; so over any second no more than the budget is
+ * spent, while a burst after a quiet time is paid for. Everything in clock ticks. A purse is its thread's own, and of
+ * the handler that interrupts it with the signal blocked; others read `enough_at` only.
  */
 #ifndef CONTD_DISPATCH_PURSE_H
 #define CONTD_DISPATCH_PURSE_H
@@ -37,8 +37,9 @@ static inline int64_t contd__purse_most(void)
 
 /*
  * Time that was too short for anything to flow in is counted the next time: or a purse that is looked at often would
- * never fill. A clock that has gone back by a little (another processor's) counts nothing; by more than a second (a virtual
- * machine that was moved or stopped) time begins anew: or the purse would not fill until the clock is where it was.
+ * never fill. A clock that has gone back by a little (another processor's) counts nothing; by more than a second (a
+ * virtual machine that was moved or stopped) time begins anew: or the purse would not fill until the clock is where it
+ * was.
  */
 static inline void contd__purse_fill_sig(struct contd__purse *p, uint64_t now)
 {
@@ -96,8 +97,8 @@ static inline uint64_t contd__purse_half_full_in(struct contd__purse *p, uint64_
 }
 
 /*
- * May something be waited for that comes as often as others like (rings, completions)? Once it has used up the purse, only
- * when a burst can be paid for again: until then what is due comes by ticks, which cost less in a stream.
+ * May something be waited for that comes as often as others like (rings, completions)? Once it has used up the purse,
+ * only when a burst can be paid for again: until then what is due comes by ticks, which cost less in a stream.
  */
 static inline bool contd__purse_bears_sig(struct contd__purse *p, uint64_t now)
 {
@@ -132,8 +133,8 @@ static inline uint64_t contd__quiet_interval(uint32_t quiet, uint64_t ns, uint64
 }
 
 /*
- * Where peers ring, what looks find they would have told: as if so many had found nothing. (The looks that remain are for
- * peers that do not ring.)
+ * Where peers ring, what looks find they would have told: as if so many had found nothing. (The looks that remain are
+ * for peers that do not ring.)
  */
 #define QUIET_WHERE_RUNG (3u * QUIET_LOOKS)
 

@@ -44,8 +44,8 @@ uint32_t contd__react_sig(enum contd__looking how)
 	}
 	budget.deadline = contd__ticks() + contd__load(&contd__limits.scan_ticks);
 	ran = contd__scan_through_sig(classes, &budget);
-	/* This scan has set a hint again (tell_again). Others who were told before have found nothing: nobody else comes for it. Under a
-	 * guard the end of the guard does this. */
+	/* This scan has set a hint again (tell_again). Others who were told before have found nothing: nobody else
+	 * comes for it. Under a guard the end of the guard does this. */
 	while (contd__tls.guard == 0 && !contd__spent_sig(&budget) && contd__marked_sig(classes) &&
 	       contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) {
 		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
@@ -53,7 +53,8 @@ uint32_t contd__react_sig(enum contd__looking how)
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__store(&contd__self.context, before);
-	/* The same, with the budget spent. Where a guard is around this its end acts on the note; in the handler nobody else would. */
+	/* The same, with the budget spent. Where a guard is around this its end acts on the note; in the handler nobody
+	 * else would. */
 	if (contd__tls.guard == 0 && contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) {
 		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
 		again = true;
@@ -61,13 +62,14 @@ uint32_t contd__react_sig(enum contd__looking how)
 	ops = contd__load_acquire(&contd__interrupt.ops);
 	if (!ops)
 		return ran;
-	/* Left by the budget or by a max_poll, or made ready behind the scan by a callback of it: no other signal need come for
-	 * that. */
+	/* Left by the budget or by a max_poll, or made ready behind the scan by a callback of it: no other signal need
+	 * come for that. */
 	if (budget.left)
 		ops->later();
 	else if (contd__marked_sig(classes))
 		ops->again(ran != 0 || again);
-	/* The thread has left the region for which the signal came; or a guard's end comes after that. Others may compute. */
+	/* The thread has left the region for which the signal came; or a guard's end comes after that. Others may
+	 * compute. */
 	if (!region && contd__marked_sig(CLASSES_ALL & ~CLASSES_SIGNAL) && contd__load_seq(&contd__interrupt.regions))
 		ops->notify_region();
 	return ran;

@@ -30,8 +30,8 @@ static inline bool contd__may_run_inline(const struct contd_group *g)
 CONTD_INTERNAL_API int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t n);
 
 /*
- * The two halves of that, for who finds an event in the midst of something: take it (1: it is the caller's, RUNNING), and
- * run it, soon and on this thread.
+ * The two halves of that, for who finds an event in the midst of something: take it (1: it is the caller's, RUNNING),
+ * and run it, soon and on this thread.
  */
 CONTD_INTERNAL_API void contd__slot_run_taken(struct contd__slot *s);
 
@@ -91,17 +91,20 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
 }
 
 /*
- * A signal that comes while a continuation runs, or a completion in it, leaves CONTD__TLS_MISSED. Whoever runs continuations on a thread
- * calls this when the last of them has ended, and before the thread sleeps or goes back to the program:
+ * A signal that comes while a continuation runs, or a completion in it, leaves CONTD__TLS_MISSED. Whoever runs
+ * continuations on a thread calls this when the last of them has ended, and before the thread sleeps or goes back to
+ * the program:
  *
  *   contd__drive (wait.c)             what test, wait and poll run, and a drain
  *   run_work, contd_work_run (executor.c)
- *   contd__slot_run_inline (run.c), contd__carried_at_once (carried.c), run_now (mpi/attach.c): in the call that registers it
- *   test_waking (mpi/modes.c)
- *   contd__run_ready, cr_progress, testing_end (mpi/calls.c): before the end of the test that they belong to, whose max_poll
+ *   contd__slot_run_inline (run.c), contd__carried_at_once (carried.c), run_now (mpi/attach.c): in the call that
+ *   registers it test_waking (mpi/modes.c)
+ *   contd__run_ready, cr_progress, testing_end (mpi/calls.c): before the end of the test that they belong to, whose
+ *   max_poll
  *                                     holds for what is picked up, too
  *
- * In a handler, and under a guard, it does nothing: contd__react_sig() scans until nothing is left, or has another signal sent.
+ * In a handler, and under a guard, it does nothing: contd__react_sig() scans until nothing is left, or has another
+ * signal sent.
  */
 static inline void contd__pickup(void)
 {

@@ -15,14 +15,14 @@
 #include "rcu/reader.h"
 #include "rcu/table.h"
 
-/* Whose turn it is, for each kind of scan (kind_of()): how many classes of a priority the next one leaves for later, from the highest;
- * scans in a row that left lower priorities without a turn. */
+/* Whose turn it is, for each kind of scan (kind_of()): how many classes of a priority the next one leaves for later,
+ * from the highest; scans in a row that left lower priorities without a turn. */
 #define SCANS 3u /* kinds: of all, of those with bit 0, of those with bit 1 */
 static uint32_t class_skip[SCANS][PRIORITIES], short_scans[SCANS];
 
 /*
- * A hint that this scan had cleared was set again. Whoever looked in between has found nothing, and was told before that:
- * sleepers, the daemon, and handlers.
+ * A hint that this scan had cleared was set again. Whoever looked in between has found nothing, and was told before
+ * that: sleepers, the daemon, and handlers.
  */
 static void tell_again(uint32_t flags, struct contd__outlet *outlet)
 {
@@ -64,8 +64,8 @@ static void count_latency(const struct contd__slot *s)
 }
 
 /*
- * May a scan of this root (NULL: of the group by its handle) run what it has claimed of g? Since it came to g the group may have been given
- * to another executor. With something claimed it can't be, so this stays as it is.
+ * May a scan of this root (NULL: of the group by its handle) run what it has claimed of g? Since it came to g the group
+ * may have been given to another executor. With something claimed it can't be, so this stays as it is.
  */
 static bool is_ours(const struct contd_group *g, const struct contd__root *root)
 {
@@ -84,8 +84,8 @@ static void put_back(struct contd_group *g, struct contd__slot *s)
 	contd__leave_sig(reader);
 }
 
-/* A slot whose bit the caller has cleared. Returns 1 if it ran, or an executor has it; 0 if it had been cancelled; -1 if it is
- * ready again, for the executor does not want it, or this scan may not run it. */
+/* A slot whose bit the caller has cleared. Returns 1 if it ran, or an executor has it; 0 if it had been cancelled; -1
+ * if it is ready again, for the executor does not want it, or this scan may not run it. */
 static int run_claimed(struct contd_group *g, const struct contd__root *root, struct contd__slot *s)
 {
 	/* Acquire: pairs with the release in contd__slot_publish_sig, through the completer's exchange. */
@@ -135,8 +135,8 @@ bool contd__spent_sig(const struct contd__budget *b)
 }
 
 /*
- * How many of g's continuations may this scan run? The only place that knows what max_poll means to a scan (contd.h says it to
- * programs). *testingp: the test of g that this thread is in, which is charged, or NULL.
+ * How many of g's continuations may this scan run? The only place that knows what max_poll means to a scan (contd.h
+ * says it to programs). *testingp: the test of g that this thread is in, which is charged, or NULL.
  */
 static uint32_t allowance(const struct contd_group *g, const struct contd__budget *b, struct contd__testing **testingp)
 {
@@ -220,9 +220,9 @@ static uint32_t class_flags(const struct contd__root *root)
 }
 
 /*
- * Clear the bit of g's place if nothing of its table (NULL: it is dead) is marked. But g may have left the place meanwhile, or leave it
- * now: another group that takes it, and is marked before the bit is cleared, is to be found. Something keeps g's address
- * from becoming that group's.
+ * Clear the bit of g's place if nothing of its table (NULL: it is dead) is marked. But g may have left the place
+ * meanwhile, or leave it now: another group that takes it, and is marked before the bit is cleared, is to be found.
+ * Something keeps g's address from becoming that group's.
  */
 static void settle_place(struct contd__root *root, uint32_t at, const struct contd_group *g, struct contd__table *t)
 {
@@ -244,7 +244,8 @@ uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *bu
 	bool wrapped;
 
 	if (contd__load_seq(&root->top) == 0) {
-		/* A marker that was overtaken by the scan that ran its continuation has set the class's bit for nothing. */
+		/* A marker that was overtaken by the scan that ran its continuation has set the class's bit for
+		 * nothing. */
 		if (contd__class_settle_sig(root))
 			tell_again(class_flags(root), root->outlet);
 		return 0;
@@ -326,8 +327,8 @@ static uint32_t classes_below(unsigned priority)
 
 uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
 {
-	/* High priority first. But when scans have ended before lower ones had their turn, every fourth begins with those:
-	 * with the lowest every other time. */
+	/* High priority first. But when scans have ended before lower ones had their turn, every fourth begins with
+	 * those: with the lowest every other time. */
 	static const uint8_t orders[PRIORITIES][PRIORITIES] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
 	uint32_t *turn_at = &short_scans[kind_of(classes)], turn = contd__load(turn_at), ran = 0;
 	unsigned first = turn % 8 == 7 ? 0 : turn % 4 == 3 ? PRIORITIES - 2 : PRIORITIES - 1;

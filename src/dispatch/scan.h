@@ -13,7 +13,8 @@
 #include "dispatch/thread.h"
 #include "rcu/table.h"
 
-/* May this thread run what is ready of a group that it has the handle of? Of a pull executor's group its own threads may. */
+/* May this thread run what is ready of a group that it has the handle of? Of a pull executor's group its own threads
+ * may. */
 static inline bool contd__may_scan_sig(const struct contd_group *g)
 {
 	uint32_t flags = contd__load(&g->flags);
@@ -38,8 +39,8 @@ struct contd__budget {
 bool contd__spent_sig(const struct contd__budget *b);
 
 /*
- * Run ready continuations of one group, which this root's scan has found, or (NULL) the caller has the handle of and may scan; the caller
- * holds a pin. Returns how many ran.
+ * Run ready continuations of one group, which this root's scan has found, or (NULL) the caller has the handle of and
+ * may scan; the caller holds a pin. Returns how many ran.
  */
 CONTD_INTERNAL_API uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *root,
 						  struct contd__budget *budget);

@@ -76,7 +76,7 @@ static void *field_of(const struct setting *s, struct contd_config *c)
 	return (char *)c + s->offset;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- text --- */
+/* --------------------------------------------------------------------------------------------------------- text --- */
 
 /* A whole number, nothing around it. */
 static bool read_number(const char *text, uint64_t *valuep)
@@ -88,7 +88,8 @@ static bool read_number(const char *text, uint64_t *valuep)
 	return *text >= '0' && *text <= '9' && !*end && !errno;
 }
 
-/* 2 or 0.25. Not strtod(3): that takes blanks, hexadecimals and infinities, and the locale's decimal point for a point. */
+/* 2 or 0.25. Not strtod(3): that takes blanks, hexadecimals and infinities, and the locale's decimal point for a
+ * point. */
 static bool read_real(const char *text, double *valuep)
 {
 	double value = 0, scale = 1;
@@ -164,7 +165,7 @@ int contd__setting_read(const char *key, const char *text, struct contd_config *
 	return contd__fail(-EINVAL, "no such setting");
 }
 
-/* --------------------------------------------------------------------------------------------------------- fields --- */
+/* ------------------------------------------------------------------------------------------------------- fields --- */
 
 static bool is_given(const struct setting *s, struct contd_config *c)
 {

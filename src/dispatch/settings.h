@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings: fields of struct contd_config, CONTD_* variables, info keys of CRs; one table for all three (settings.c). */
+/* Settings: fields of struct contd_config, CONTD_* variables, info keys of CRs; one table for all three
+ * (settings.c). */
 #ifndef CONTD_DISPATCH_SETTINGS_H
 #define CONTD_DISPATCH_SETTINGS_H
 

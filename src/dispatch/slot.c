@@ -64,8 +64,8 @@ int contd__slot_withdraw_sig(struct contd__slot *s, uint32_t generation)
 	uint64_t w = contd__load_acquire(&s->state);
 
 	while (SLOT_GENERATION(w) == generation && (SLOT_STATE(w) == SLOT_PENDING || SLOT_STATE(w) == SLOT_READY)) {
-		/* The canceller's own hold: while it looks at what the slot waited for, completers may count the rest, and
-		 * the slot must not become another continuation's. */
+		/* The canceller's own hold: while it looks at what the slot waited for, completers may count the rest,
+		 * and the slot must not become another continuation's. */
 		uint32_t hold = SLOT_STATE(w) == SLOT_PENDING;
 
 		if (contd__cas(&s->state, &w, SLOT_WORD(generation, SLOT_REMAINING(w) + hold, SLOT_CANCELLED)))

@@ -15,7 +15,8 @@ CONTD_INTERNAL_API struct contd__slot *contd__slot_get(struct contd_group *g, in
 /* Count it as outstanding and make it PENDING on n events; returns its generation. */
 CONTD_INTERNAL_API uint32_t contd__slot_publish_sig(struct contd__slot *s, uint32_t n);
 
-/* A slot and its generation's low 20 bits in one word, bits 0 and 1 free: slots are cache lines, addresses have 48 bits. */
+/* A slot and its generation's low 20 bits in one word, bits 0 and 1 free: slots are cache lines, addresses have 48
+ * bits. */
 static inline uint64_t contd__slot_word(const struct contd__slot *s, uint32_t generation)
 {
 	return (uint64_t)(uintptr_t)s | (uint64_t)(generation & 0xffff) << 48 | (uint64_t)(generation >> 16 & 0xf) << 2;

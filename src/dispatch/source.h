@@ -20,8 +20,8 @@
 enum contd__where { WHERE_THREAD = 1, WHERE_REGION = 2, WHERE_DAEMON = 4 };
 
 /*
- * A source that must be driven. It decides itself whether the calling thread may drive it (thread levels). Registered once; it
- * stays in place, and lives until contd_fini() has returned.
+ * A source that must be driven. It decides itself whether the calling thread may drive it (thread levels). Registered
+ * once; it stays in place, and lives until contd_fini() has returned.
  */
 struct contd__source {
 	const char *name;
@@ -32,13 +32,14 @@ struct contd__source {
 	/* May it be driven on the calling thread, as far as the thread is concerned? Any context. NULL: anywhere. */
 	bool (*here)(void);
 	/*
-	 * The daemon wants to sleep: file descriptors that become readable when there is something to look at, after all has
-	 * been looked at once more, and in *ns after how long they do not say enough any more. Returns how many it has put down,
-	 * 0 where it has none and must be looked at in turns, -EAGAIN where something is there already. NULL: none. The daemon
-	 * thread only.
+	 * The daemon wants to sleep: file descriptors that become readable when there is something to look at, after
+	 * all has been looked at once more, and in *ns after how long they do not say enough any more. Returns how many
+	 * it has put down, 0 where it has none and must be looked at in turns, -EAGAIN where something is there
+	 * already. NULL: none. The daemon thread only.
 	 */
 	int (*sleep_on)(int *fds, int room, uint64_t *ns);
-	bool steady; /* looks are what it advances by: they come at the pace of the budget while it has something pending */
+	/* looks are what it advances by: they come at the pace of the budget while it has something pending */
+	bool steady;
 	bool tells;        /* the descriptors tell of everything: threads that wait may leave it to the daemon */
 	uint32_t slept_on; /* the daemon has got descriptors, the last time that it asked */
 };

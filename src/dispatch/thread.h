@@ -40,8 +40,8 @@ struct contd__frame {
 };
 
 /*
- * A test of a group with a finite max_poll that is under way on this thread: what is left of it. Or a wait for the group,
- * which has no limit: a test of it around the wait does not count meanwhile.
+ * A test of a group with a finite max_poll that is under way on this thread: what is left of it. Or a wait for the
+ * group, which has no limit: a test of it around the wait does not count meanwhile.
  */
 struct contd__testing {
 	const struct contd_group *group;
@@ -153,7 +153,8 @@ extern void (*contd__thread_end)(void);
 void contd__threads_enter(void);
 void contd__threads_leave(void);
 
-/* Continuations that run now, where the watchdog is on; at most `room`. Returns how many. Ordinary threads; may block. */
+/* Continuations that run now, where the watchdog is on; at most `room`. Returns how many. Ordinary threads; may
+ * block. */
 struct contd__running {
 	const void *site;
 	uint64_t since; /* in clock ticks */

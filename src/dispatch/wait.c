@@ -188,8 +188,8 @@ void contd__idle(struct contd__idling *idling, bool (*still)(const void *), cons
 		early = contd__ticks() - idling->since < (uint64_t)(SPIN_NS * contd__clock.ticks_per_ns);
 	}
 	/*
-	 * A source that nobody else drives cannot wake it. Where other programs want the processor, too, a thread that gives it
-	 * away comes back milliseconds later.
+	 * A source that nobody else drives cannot wake it. Where other programs want the processor, too, a thread that
+	 * gives it away comes back milliseconds later.
 	 */
 	if (looks && early && !idling->gives_way) {
 		CONTD_RELAX();
@@ -254,12 +254,12 @@ int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
 	return rc;
 }
 
-/* ----------------------------------------------------------------------------------------------- poll and its fd --- */
+/* ---------------------------------------------------------------------------------------------- poll and its fd --- */
 
 /*
  * The descriptor is armed, or it is readable, or is about to be: whoever takes the arming away writes. So it is read, a
- * system call, only where it is not armed; and armed only by who has read what was written: a write that comes later leaves it
- * readable for the next poll. Then look: what becomes ready after that takes the arming away again.
+ * system call, only where it is not armed; and armed only by who has read what was written: a write that comes later
+ * leaves it readable for the next poll. Then look: what becomes ready after that takes the arming away again.
  */
 static void fd_clear(int fd)
 {

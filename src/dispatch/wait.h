@@ -26,8 +26,8 @@ struct contd__idling {
 CONTD_INTERNAL_API void contd__idle_over(struct contd__idling *idling);
 
 /*
- * A look has found nothing: until the next one, `left` ns at most (< 0: no limit). It ends at once where still(what) does not
- * hold any more: asked after the thread has said that it sleeps.
+ * A look has found nothing: until the next one, `left` ns at most (< 0: no limit). It ends at once where still(what)
+ * does not hold any more: asked after the thread has said that it sleeps.
  */
 CONTD_INTERNAL_API void contd__idle(struct contd__idling *idling, bool (*still)(const void *what), const void *what,
 				    int64_t left);
@@ -42,8 +42,9 @@ CONTD_INTERNAL_API uint32_t contd__drive(struct contd_group *g, uint32_t most, b
 struct contd__taking;
 
 /*
- * All that was taken runs, but now and then drive(t) comes in between, which may take more: callbacks send, and who waits for that should not
- * have to wait for all of a sweep; nor do queues overflow that are shorter than a sweep is long. Ordinary threads.
+ * All that was taken runs, but now and then drive(t) comes in between, which may take more: callbacks send, and who
+ * waits for that should not have to wait for all of a sweep; nor do queues overflow that are shorter than a sweep is
+ * long. Ordinary threads.
  */
 CONTD_INTERNAL_API uint32_t contd__taken_run_driving(struct contd__taking *t, void (*drive)(struct contd__taking *t));
 

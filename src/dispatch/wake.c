@@ -17,8 +17,8 @@ struct contd__wake contd__wake = {.fd = -1, .daemon_fd = -1};
 #define W contd__wake
 
 /*
- * Make an eventfd(2) readable. Fails only when its counter is full, and then it is readable as it is. Not by write(3), a
- * cancellation point: a thread that is to be cancelled would be, in the middle of a handler.
+ * Make an eventfd(2) readable. Fails only when its counter is full, and then it is readable as it is. Not by write(3),
+ * a cancellation point: a thread that is to be cancelled would be, in the middle of a handler.
  */
 void contd__poke_sig(int fd)
 {
@@ -69,8 +69,8 @@ void contd__wake_sleepers_sig(void)
 /* Something of a group with these flags is ready. */
 void contd__wake_for_ready_sig(uint32_t flags)
 {
-	/* These pairs are Dekker's: the bit or count before was set with sequential consistency, and the other side says
-	 * that it sleeps (is armed) before it looks for the last time. */
+	/* These pairs are Dekker's: the bit or count before was set with sequential consistency, and the other side
+	 * says that it sleeps (is armed) before it looks for the last time. */
 	contd__wake_sleepers_sig();
 	if (flags & CONTD_THREAD_ANY && !(flags & CONTD_POLL_ONLY))
 		contd__wake_daemon_sig(true);

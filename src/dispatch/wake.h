@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waking who sleeps: threads in a wait, the daemon, and who polls contd_fd(). Each of them says that it sleeps before it looks
- * for the last time; who makes something ready, or pending, sets that first and then calls one of these (Dekker).
+ * Waking who sleeps: threads in a wait, the daemon, and who polls contd_fd(). Each of them says that it sleeps before
+ * it looks for the last time; who makes something ready, or pending, sets that first and then calls one of these
+ * (Dekker).
  *
- * Descriptors. Who writes to one of contd's (contd__poke_sig) loads its number first, in any thread or handler, and may be
- * held up before it writes; the number of a descriptor that was closed meanwhile may be that of a file of the program's. So
- * a descriptor that is written to is made once, when it is first needed, and closed by contd_fini() alone, when no handler of
- * contd's runs any more and calls of other threads have returned. Descriptors that others close (MPI's and libfabric's, for
- * agent "block") are asked and polled, never read or written. Those of a bell are its owner's, who closes it when nobody
- * rings any more (contd_bell_close).
+ * Descriptors. Who writes to one of contd's (contd__poke_sig) loads its number first, in any thread or handler, and may
+ * be held up before it writes; the number of a descriptor that was closed meanwhile may be that of a file of the
+ * program's. So a descriptor that is written to is made once, when it is first needed, and closed by contd_fini()
+ * alone, when no handler of contd's runs any more and calls of other threads have returned. Descriptors that others
+ * close (MPI's and libfabric's, for agent "block") are asked and polled, never read or written. Those of a bell are its
+ * owner's, who closes it when nobody rings any more (contd_bell_close).
  *
  *  operation                 thread  handler  progress
  *  all of them                 yes     yes    wait-free, but for one system call

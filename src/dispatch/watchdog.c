@@ -30,8 +30,8 @@ static struct {
 	bool runs;
 	uint32_t stop; /* futex word */
 
-	pthread_mutex_t
-		lock; /* who is told, as contd_configure() may change it meanwhile: function and data together */
+	/* Who is told, as contd_configure() may change it meanwhile: function and data together. */
+	pthread_mutex_t lock;
 	contd_watchdog *tell;
 	void *data;
 	uint64_t bound_ns;
@@ -141,7 +141,8 @@ int contd__watchdog_start(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc)
 		return contd__fail(-rc, "no thread to be had for the watchdog; raise RLIMIT_NPROC");
-	pthread_setname_np(watchdog.thread, "contd-watchdog"); /* here: it has its name when the caller's call returns */
+	/* Here: it has its name when the caller's call returns. */
+	pthread_setname_np(watchdog.thread, "contd-watchdog");
 	watchdog.runs = true;
 	return 0;
 }

@@ -108,8 +108,8 @@ uint32_t contd__word_remove(struct contd__slot *s)
 		if (contd__and(&b->live, ~mine) & mine) {
 			contd__sub(&contd__words.pending, 1);
 			taken = 1;
-			/* Somebody may be looking at it: the entry and the word stay until that look is over. It is another
-			 * thread's look, since this is no handler. */
+			/* Somebody may be looking at it: the entry and the word stay until that look is over. It is
+			 * another thread's look, since this is no handler. */
 			while (contd__load_acquire(&contd__words.busy))
 				sched_yield();
 			contd__and(&b->used, ~mine);

@@ -4,7 +4,8 @@
  * bits. One thread at a time looks (`busy`, taken by try, never waited for), a bounded number at a time, from a cursor.
  *
  *  operation                thread  handler  progress
- *  contd__words_look_sig      yes     yes    wait-free in the count, of entries and blocks; skips when somebody is looking
+ *  contd__words_look_sig      yes     yes    wait-free in the count, of entries and blocks; skips when somebody is
+ *                                            looking
  *  contd__word_add            yes     no     blocking
  *  contd__word_remove         yes     no     blocking (waits for a look of another thread to end)
  */

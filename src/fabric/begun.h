@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The operations of a queue that are under way, by address: whose completion this is, is found out without touching what
- * the context points to, which may be somebody else's; and who takes an operation out is the one that completes it.
- * Each address has four cache lines of eight places where it may stand; a quarter of the places are used at most. The first
- * line is found by a hash that is cheap, and for operations at some distances bad.
+ * The operations of a queue that are under way, by address: whose completion this is, is found out without touching
+ * what the context points to, which may be somebody else's; and who takes an operation out is the one that completes
+ * it. Each address has four cache lines of eight places where it may stand; a quarter of the places are used at most.
+ * The first line is found by a hash that is cheap, and for operations at some distances bad.
  *
  *  operation                 thread  handler  progress
  *  contd__begun_add            yes     yes    wait-free
@@ -91,7 +91,8 @@ static __attribute__((noinline, unused)) bool contd__begun_add_elsewhere(struct 
 	return false;
 }
 
-static __attribute__((noinline, unused)) uintptr_t *contd__begun_find_elsewhere(const struct contd__begun *b, uintptr_t key)
+static __attribute__((noinline, unused)) uintptr_t *contd__begun_find_elsewhere(const struct contd__begun *b,
+										uintptr_t key)
 {
 	uintptr_t *at = NULL;
 

@@ -44,7 +44,8 @@ static void complete(struct contd_fabric_counter *c, struct contd_fabric_op *op,
 		contd_event_complete(&op->event, status);
 }
 
-/* Taken out: the first whose value has come; or that there are new errors for; where `errors` is 0 nobody asks for those. */
+/* Taken out: the first whose value has come; or that there are new errors for; where `errors` is 0 nobody asks for
+ * those. */
 static struct contd_fabric_op *take(struct contd_fabric_counter *c, uint64_t value, uint64_t errors)
 {
 	struct contd_fabric_op **at = &c->first, *op;
@@ -150,8 +151,10 @@ int contd_fabric_counter_begin(struct contd_fabric_counter *counter, uint64_t th
 	if (contd__in_handler()) /* it takes a lock */
 		return contd__fail(-EPERM, "contd_fabric_counter_begin: not in a signal handler");
 	if (contd__fabric_outlived(&counter->object))
-		return contd__fail(-EPERM, "contd_fabric_counter_begin: contd_fini() was called after the counter was adopted: close it "
-					   "and adopt it again");
+		return contd__fail(
+			-EPERM,
+			"contd_fabric_counter_begin: contd_fini() was called after the counter was adopted: close it "
+			"and adopt it again");
 	op->carried.group = NULL;
 	contd_event_init(&op->event);
 	op->queue = NULL;
@@ -180,8 +183,9 @@ int contd__fabric_counter_withdraw(struct contd_fabric_op *op, int status)
 	bool there;
 
 	if (contd__in_handler())
-		return contd__fail(-EPERM, "contd_fabric_withdraw: an operation that waits for a counter is not withdrawn in a "
-					   "signal handler");
+		return contd__fail(-EPERM,
+				   "contd_fabric_withdraw: an operation that waits for a counter is not withdrawn in a "
+				   "signal handler");
 	pthread_mutex_lock(&c->lock);
 	there = unlink_locked(c, op);
 	pthread_mutex_unlock(&c->lock);

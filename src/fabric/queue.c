@@ -24,9 +24,9 @@ _Static_assert(BATCH <= EVENTS_TOGETHER, "completed together");
 struct contd_fabric {
 	struct contd__fabric_object object; /* first */
 	struct fid_cq *cq;
-	bool own, from; /* contd opened it; it is read with fi_cq_readfrom */
-	uint32_t always;    /* 1 with CONTD_FABRIC_ALWAYS: what `pending` has besides */
-	uint32_t most;      /* pending */
+	bool own, from;  /* contd opened it; it is read with fi_cq_readfrom */
+	uint32_t always; /* 1 with CONTD_FABRIC_ALWAYS: what `pending` has besides */
+	uint32_t most;   /* pending */
 	uint32_t format_bytes;
 	int32_t failed; /* the queue is out of order: -FI_E* */
 	uint32_t stopped;
@@ -46,12 +46,12 @@ struct contd_fabric {
 #define OVER 2u
 
 /* struct contd_fabric_many, `armed` */
-#define WAITS 1u /* somebody wants to be told */
-#define FULL 2u  /* an entry is kept back */
+#define WAITS 1u   /* somebody wants to be told */
+#define FULL 2u    /* an entry is kept back */
 #define PUTTING 4u /* who takes the newest entry out waits for this to go: until then the buffer is in use here */
 #define ENDED 8u   /* after what is there its end is to be taken, which needs no room: op.status */
 
-/* ----------------------------------------------------------------------------------------------------- errors' texts --- */
+/* ------------------------------------------------------------------------------------------------ errors' texts --- */
 
 /* Texts are few, and stay: operations refer to them when their queue has gone. */
 static const char *text_of(const char *text)
@@ -76,7 +76,7 @@ static const char *text_of(const char *text)
 	return found;
 }
 
-/* ------------------------------------------------------------------------------------------------------- completing --- */
+/* --------------------------------------------------------------------------------------------------- completing --- */
 
 /* It is not among those that are begun any more. */
 static void complete(struct contd_fabric *q, struct contd_fabric_op *op)
@@ -109,8 +109,8 @@ static void tell(struct contd_fabric_many *m)
 
 /*
  * There is room, which only this thread fills; PUTTING is set. Dekker: put, then look whether somebody waits;
- * contd_fabric_many_continue() says that it waits, then looks. That look is the last access, for who takes the entry may
- * free the buffer: but not while a continuation waits for it.
+ * contd_fabric_many_continue() says that it waits, then looks. That look is the last access, for who takes the entry
+ * may free the buffer: but not while a continuation waits for it.
  */
 static void put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
 {
@@ -123,8 +123,8 @@ static void put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
 }
 
 /*
- * Its queue will not tell of it any more. The end is taken like an entry, after all of them; OVER is the caller's to say, with
- * PUTTING before it.
+ * Its queue will not tell of it any more. The end is taken like an entry, after all of them; OVER is the caller's to
+ * say, with PUTTING before it.
  */
 static void end_many(struct contd_fabric *q, struct contd_fabric_many *m, int32_t status, const char *text)
 {
@@ -155,7 +155,8 @@ static bool deliver_many(struct contd_fabric *q, const struct contd_fabric_entry
 	bool over = e->flags & FI_MULTI_RECV || (e->status && e->status != -FI_ETRUNC);
 
 	if (!has_room(m)) {
-		/* Dekker: say that it is full, then look again; contd_fabric_many_take() makes room, then looks who waits for it. */
+		/* Dekker: say that it is full, then look again; contd_fabric_many_take() makes room, then looks who
+		 * waits for it. */
 		contd__or(&m->armed, FULL);
 		if (!has_room(m))
 			return false;
@@ -213,7 +214,7 @@ static bool deliver_held(struct contd_fabric *q)
 	return true;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- reading --- */
+/* ------------------------------------------------------------------------------------------------------ reading --- */
 
 /* The first fields of struct fi_cq_tagged_entry are those of the shorter ones: fi_cq(3). */
 static inline struct fi_cq_tagged_entry whole(const char *raw, uint32_t bytes)
@@ -360,9 +361,10 @@ static void finish(struct contd_fabric *q, struct finished *f)
 	f->carriers = f->events = 0;
 }
 
-/* What was read without error. An operation is filled from its entry right away, without a contd_fabric_entry in between. */
-static inline __attribute__((always_inline)) void deliver_format(struct contd_fabric *q, const char *raw, uint32_t bytes,
-								 const fi_addr_t *from, uint32_t n)
+/* What was read without error. An operation is filled from its entry right away, without a contd_fabric_entry in
+ * between. */
+static inline __attribute__((always_inline)) void deliver_format(struct contd_fabric *q, const char *raw,
+								 uint32_t bytes, const fi_addr_t *from, uint32_t n)
 {
 	struct finished f;
 
@@ -446,8 +448,8 @@ static void look(struct contd__fabric_object *o, bool last)
 		fail_all(q, contd__load(&q->failed), "the completion queue is out of order");
 		return;
 	}
-	/* A batch that is not full was the end of the queue, which the provider makes longer again at its next reading: a price
-	 * to be paid where nobody looks after this, and not else. */
+	/* A batch that is not full was the end of the queue, which the provider makes longer again at its next reading:
+	 * a price to be paid where nobody looks after this, and not else. */
 	for (uint32_t i = 0; last || i < BATCHES; i++) {
 		if (!deliver_held(q)) {
 			CONTD_TESTPOINT("look_full");
@@ -458,7 +460,7 @@ static void look(struct contd__fabric_object *o, bool last)
 	}
 }
 
-/* ----------------------------------------------------------------------------------------------------- opening, closing --- */
+/* --------------------------------------------------------------------------------------------- opening, closing --- */
 
 static uint32_t format_bytes(enum fi_cq_format format)
 {
@@ -495,7 +497,8 @@ int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, 
 	if (attr->size != sizeof(*attr))
 		return contd__fail(-EINVAL, "contd_fabric: set attr->size to sizeof(struct contd_fabric_attr)");
 	if (!format_bytes(attr->format))
-		return contd__fail(-EINVAL, "contd_fabric: set attr->format to that of the queue, context, msg, data or tagged");
+		return contd__fail(-EINVAL,
+				   "contd_fabric: set attr->format to that of the queue, context, msg, data or tagged");
 	if (attr->operations > 1u << 20)
 		return contd__fail(-EINVAL, "contd_fabric: attr->operations must be at most 2^20");
 	if (attr->flags & ~(uint32_t)(CONTD_FABRIC_SOURCE | CONTD_FABRIC_ALWAYS))
@@ -508,7 +511,8 @@ int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, 
 	operations = attr->operations ? attr->operations : 4096;
 	if (!contd__begun_make(&q->begun, operations)) {
 		free(q);
-		return contd__fail(-ENOMEM, "contd_fabric: out of memory for the operations; attr->operations is how many");
+		return contd__fail(-ENOMEM,
+				   "contd_fabric: out of memory for the operations; attr->operations is how many");
 	}
 	q->object.look = look;
 	q->cq = cq;
@@ -529,8 +533,10 @@ int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, 
 int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, const struct contd_fabric_attr *attr,
 		      struct contd_fabric **queuep)
 {
-	struct fi_cq_attr wanted = cq ? *cq : (struct fi_cq_attr){.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC};
-	struct contd_fabric_attr a = attr ? *attr : (struct contd_fabric_attr){.size = sizeof(a), .threading = FI_THREAD_SAFE};
+	struct fi_cq_attr wanted =
+		cq ? *cq : (struct fi_cq_attr){.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC};
+	struct contd_fabric_attr a =
+		attr ? *attr : (struct contd_fabric_attr){.size = sizeof(a), .threading = FI_THREAD_SAFE};
 	bool any = wanted.wait_obj == FI_WAIT_UNSPEC;
 	struct fid_cq *made;
 	int rc = contd__fabric_here();
@@ -544,7 +550,9 @@ int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, co
 	if (any)
 		wanted.wait_obj = a.fabric ? FI_WAIT_FD : FI_WAIT_NONE;
 	if (any && !a.fabric)
-		contd__fail(0, "contd_fabric_open: no descriptor, because attr->fabric is not set, which fi_trywait(3) needs");
+		contd__fail(
+			0,
+			"contd_fabric_open: no descriptor, because attr->fabric is not set, which fi_trywait(3) needs");
 	a.format = wanted.format;
 	for (;;) {
 		rc = fi_cq_open(domain, &wanted, &made, NULL);
@@ -613,7 +621,7 @@ uint32_t contd_fabric_pending(const struct contd_fabric *queue)
 	return queue ? contd__load(queue->object.pending) - queue->always : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------- operations --- */
+/* --------------------------------------------------------------------------------------------------- operations --- */
 
 /* But for its event. */
 static void prepare(struct contd_fabric *q, struct contd_fabric_op *op)
@@ -635,8 +643,10 @@ static void prepare_event(struct contd_fabric_op *op)
 
 static int refuse_stopped(void)
 {
-	return contd__fail(-EPERM, "contd_fabric_begin: contd_fabric_stop() was called for the queue, or contd_fini() after it was "
-				   "opened: close it and open another one");
+	return contd__fail(
+		-EPERM,
+		"contd_fabric_begin: contd_fabric_stop() was called for the queue, or contd_fini() after it was "
+		"opened: close it and open another one");
 }
 
 static inline __attribute__((always_inline)) int begin(struct contd_fabric *q, uintptr_t key)
@@ -650,7 +660,8 @@ static inline __attribute__((always_inline)) int begin(struct contd_fabric *q, u
 
 		if (__builtin_expect(contd__begun_add(&q->begun, key), 1)) {
 			CONTD_TESTPOINT("begin_added");
-			/* Dekker: added, then looked; contd_fabric_stop() says so first, and then ends what is there. */
+			/* Dekker: added, then looked; contd_fabric_stop() says so first, and then ends what is
+			 * there. */
 			if (__builtin_expect(contd__load_seq(&q->stopped), 0) && contd__begun_take(&q->begun, key)) {
 				contd__fabric_ended(&q->object, 1);
 				return refuse_stopped();
@@ -662,7 +673,8 @@ static inline __attribute__((always_inline)) int begin(struct contd_fabric *q, u
 		}
 		contd__fabric_ended(&q->object, 1);
 	}
-	return contd__fail(-ENOSPC, "contd_fabric_begin: too many operations under way; attr->operations says how many");
+	return contd__fail(-ENOSPC,
+			   "contd_fabric_begin: too many operations under way; attr->operations says how many");
 }
 
 int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op)
@@ -710,9 +722,10 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 		return contd__fail(-EINVAL, "contd_fabric_withdraw: op must not be NULL, status 0 or negative");
 	if (!op->queue && !op->counter)
 		return contd__fail(-EINVAL, "contd_fabric_withdraw: the operation was never begun");
-	/* Before its queue or counter is touched, which may have gone. The event of a multi-receive buffer says nothing. */
-	if (op->counter || !contd__load(&op->threshold) ? contd_event_is_complete(&op->event) :
-							  contd__load(&op->threshold) == OVER) {
+	/* Before its queue or counter is touched, which may have gone. The event of a multi-receive buffer says
+	 * nothing. */
+	if (op->counter || !contd__load(&op->threshold) ? contd_event_is_complete(&op->event)
+							: contd__load(&op->threshold) == OVER) {
 		if (!op->counter && contd__load(&op->threshold))
 			await_put((struct contd_fabric_many *)op);
 		return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
@@ -721,7 +734,8 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 		return contd__fabric_counter_withdraw(op, status);
 	q = op->queue;
 	if (contd__begun_take(&q->begun, (uintptr_t)op)) {
-		contd__fabric_fill(op, &(struct contd_fabric_entry){.source = FI_ADDR_NOTAVAIL, .status = status}, "withdrawn");
+		contd__fabric_fill(op, &(struct contd_fabric_entry){.source = FI_ADDR_NOTAVAIL, .status = status},
+				   "withdrawn");
 		complete(q, op);
 		return 0;
 	}
@@ -739,17 +753,18 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 	return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
 }
 
-/* ------------------------------------------------------------------------------------------- multi-receive buffers --- */
+/* ---------------------------------------------------------------------------------------- multi-receive buffers --- */
 
-int contd_fabric_many_begin(struct contd_fabric *queue, struct contd_fabric_many *many, struct contd_fabric_entry *entry,
-			    uint32_t room)
+int contd_fabric_many_begin(struct contd_fabric *queue, struct contd_fabric_many *many,
+			    struct contd_fabric_entry *entry, uint32_t room)
 {
 	int rc = contd__check_live();
 
 	if (rc)
 		return rc;
 	if (!queue || !many || !entry || !room)
-		return contd__fail(-EINVAL, "contd_fabric_many_begin: queue, many and entry must not be NULL, room not 0");
+		return contd__fail(-EINVAL,
+				   "contd_fabric_many_begin: queue, many and entry must not be NULL, room not 0");
 	prepare(queue, &many->op);
 	prepare_event(&many->op);
 	many->op.threshold = UNDER_WAY;
@@ -760,7 +775,8 @@ int contd_fabric_many_begin(struct contd_fabric *queue, struct contd_fabric_many
 	return begin(queue, (uintptr_t)many | MANY);
 }
 
-int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *cb, void *data, struct contd_group *group)
+int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *cb, void *data,
+			       struct contd_group *group)
 {
 	int rc;
 
@@ -784,10 +800,8 @@ int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *c
 static int take_end(struct contd_fabric_many *many, struct contd_fabric_entry *entry)
 {
 	contd__and(&many->armed, ~ENDED);
-	*entry = (struct contd_fabric_entry){.context = many,
-					     .flags = FI_MULTI_RECV,
-					     .source = FI_ADDR_NOTAVAIL,
-					     .status = many->op.status};
+	*entry = (struct contd_fabric_entry){
+		.context = many, .flags = FI_MULTI_RECV, .source = FI_ADDR_NOTAVAIL, .status = many->op.status};
 	if (entry->status)
 		snprintf(entry->text, sizeof(entry->text), "%s", many->op.text);
 	await_put(many);
@@ -812,7 +826,8 @@ int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_e
 	/* Now there is room for what was kept back, and no descriptor tells of that. Partner: deliver_many(). */
 	if (contd__load_seq(&many->armed) & FULL && contd__and(&many->armed, ~FULL) & FULL)
 		contd__pending_sig();
-	/* Empty now: who registers next is not to be told of what was taken, and after its last entry the buffer may be freed. */
+	/* Empty now: who registers next is not to be told of what was taken, and after its last entry the buffer may be
+	 * freed. */
 	if (contd__load_seq(&many->put) == at + 1)
 		await_put(many);
 	return 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What contd reads of libfabric's: completion queues, and counters. Both are `objects` of one of two sources: those that any
- * thread may read, and those that only their own thread may (threading models below FI_THREAD_SAFE without a mutex).
+ * What contd reads of libfabric's: completion queues, and counters. Both are `objects` of one of two sources: those
+ * that any thread may read, and those that only their own thread may (threading models below FI_THREAD_SAFE without a
+ * mutex).
  */
 #ifndef CONTD_FABRIC_QUEUE_H
 #define CONTD_FABRIC_QUEUE_H
@@ -33,8 +34,8 @@ struct contd__fabric_object {
 	uint32_t skipped;                /* another one wanted to, meanwhile */
 	uint32_t users;                  /* who else holds a pointer */
 	const struct contd__self *looker;
-	uint32_t looks;                  /* that are over */
-	uint32_t life;                   /* contd__live.lives when it was opened */
+	uint32_t looks; /* that are over */
+	uint32_t life;  /* contd__live.lives when it was opened */
 };
 
 /* Before memory or libfabric is asked for anything: 0, -EPERM (contd is not initialized, or in a handler), -ECHILD. */
@@ -44,13 +45,15 @@ int contd__fabric_here(void);
 int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, const struct contd_fabric_attr *attr,
 			      uint32_t pending);
 
-/* contd_fini() was called since it was opened: the continuations of its operations have gone, and nobody looks at it. */
+/* contd_fini() was called since it was opened: the continuations of its operations have gone, and nobody looks at
+ * it. */
 static inline bool contd__fabric_outlived(const struct contd__fabric_object *o)
 {
 	return o->life != contd__load(&contd__live.lives) || !contd__load(&contd__live.users);
 }
 
-/* Nobody looks at it any more when this returns. 0, -EPERM (in a handler), -ECHILD, -EDEADLK (in its own look), -EAGAIN. */
+/* Nobody looks at it any more when this returns. 0, -EPERM (in a handler), -ECHILD, -EDEADLK (in its own look),
+ * -EAGAIN. */
 int contd__fabric_object_close(struct contd__fabric_object *o);
 
 /* After that, when what was under way has ended: its place is free. */

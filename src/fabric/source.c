@@ -22,9 +22,9 @@ struct set {
 };
 
 static struct set sets[SOURCES];
-static uint32_t nothing; /* what is under way with the following */
+static uint32_t nothing;                                                 /* what is under way with the following */
 static struct contd__fabric_object closing[1] = {{.pending = &nothing}}; /* its place is not free yet */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* places; never waited for in a look */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;                 /* places; never waited for in a look */
 
 /* The object, if there is something to look at; with `looking` it is kept for this thread's look, else in `users`. */
 static struct contd__fabric_object *object_get(struct set *set, uint32_t i, bool looking)
@@ -178,7 +178,8 @@ int contd__fabric_here(void)
 static int check(const struct contd_fabric_attr *attr)
 {
 	if (attr->wait == FI_WAIT_FD && !attr->fabric)
-		return contd__fail(-EINVAL, "contd_fabric: with FI_WAIT_FD set attr->fabric, which fi_trywait(3) needs");
+		return contd__fail(-EINVAL,
+				   "contd_fabric: with FI_WAIT_FD set attr->fabric, which fi_trywait(3) needs");
 	return 0;
 }
 
@@ -222,8 +223,9 @@ int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, c
 	if (attr->wait == FI_WAIT_FD) {
 		rc = fi_control(fid, FI_GETWAIT, &o->fd);
 		if (rc)
-			return contd__fail(rc, "contd_fabric: no descriptor to be had (FI_GETWAIT, fi_cq(3)): was it opened with "
-					       "FI_WAIT_FD?");
+			return contd__fail(
+				rc, "contd_fabric: no descriptor to be had (FI_GETWAIT, fi_cq(3)): was it opened with "
+				    "FI_WAIT_FD?");
 	}
 	pthread_mutex_lock(&lock);
 	rc = place_locked(o, pending);

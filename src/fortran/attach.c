@@ -147,7 +147,7 @@ static int attach(const struct given *g)
 	return rc;
 }
 
-/* --------------------------------------------------------------------------------------------- the draft interface --- */
+/* ------------------------------------------------------------------------------------------ the draft interface --- */
 
 F_CALL(_continue_init, const MPI_Fint *info, MPI_Fint *cont_req, MPI_Fint *ierror)
 {
@@ -190,7 +190,7 @@ F_CALL(_continueall, const MPI_Fint *count, MPI_Fint array_of_op_requests[], con
 	contd__f_report(ierror, attach(&g));
 }
 
-/* ------------------------------------------------------------------------------------------- the revised interface --- */
+/* ---------------------------------------------------------------------------------------- the revised interface --- */
 
 F_CALL(x_continue_init, const MPI_Fint *flags, const MPI_Fint *max_poll, const MPI_Fint *info, MPI_Fint *cont_req,
        MPI_Fint *ierror)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The Fortran bindings: attach.c, template.c and status.c have the entry points, callback.c has what runs when a
- * continuation does. They call the C interface by its PMPI names, so that a tool that wraps C and Fortran calls sees each
- * call once; and mpi/binding.h where a callback needs more than the C interface gives.
+ * continuation does. They call the C interface by its PMPI names, so that a tool that wraps C and Fortran calls sees
+ * each call once; and mpi/binding.h where a callback needs more than the C interface gives.
  *
  * Names and arguments are gfortran's, which are those of most compilers: an underscore behind the name in small
  * letters, addresses throughout, a null pointer for an optional argument that is absent. A handle of mpi_f08 is a
@@ -90,8 +90,8 @@ void contd__f_constants(void);
 bool contd__f_is_ignored(const void *statuses);
 
 /*
- * MPI is initialized, and not finalized. Before and after that handles must not be converted: MPI ends the program. The C
- * interface says what is wrong.
+ * MPI is initialized, and not finalized. Before and after that handles must not be converted: MPI ends the program. The
+ * C interface says what is wrong.
  */
 bool contd__f_mpi_runs(void);
 

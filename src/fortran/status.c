@@ -14,8 +14,8 @@ struct query {
 	MPI_Status few_statuses[FEW];
 };
 
-/* `room` for statuses, one or as many as requests. MPI_SUCCESS or an error class, told. Without MPI, and with a negative count,
- * nothing is converted: the C interface says what is wrong. */
+/* `room` for statuses, one or as many as requests. MPI_SUCCESS or an error class, told. Without MPI, and with a
+ * negative count, nothing is converted: the C interface says what is wrong. */
 static int query_begin(struct query *q, int count, const MPI_Fint requests[], MPI_Fint statuses[], int room)
 {
 	bool ignore = contd__f_is_ignored(statuses);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Templates of generalized requests. A program's handle of a template is the C handle, and so may go from one language to
- * the other; extra_state goes through C as a pointer.
+ * Templates of generalized requests. A program's handle of a template is the C handle, and so may go from one language
+ * to the other; extra_state goes through C as a pointer.
  */
 #include <alloca.h>
 

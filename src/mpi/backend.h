@@ -87,7 +87,8 @@ struct contd__mpi_backend {
 	void (*stop)(void);
 	/* What kind of operation it is, with an article, as far as it is known. */
 	const char *(*op_kind)(const struct contd__op *op);
-	/* Make progress, from a thread that may call MPI; finds completed operations. Of many it may look at some at a time. */
+	/* Make progress, from a thread that may call MPI; finds completed operations. Of many it may look at some at a
+	 * time. */
 	void (*progress)(enum contd__progress how);
 	/* How many operations wait that progress can complete. */
 	uint32_t (*pending)(void);
@@ -98,17 +99,18 @@ struct contd__mpi_backend {
 	struct contd__cr *(*cr_of)(MPI_Request handle);
 	/* It became active or inactive, or something was registered with it. */
 	void (*cr_changed)(struct contd__cr *cr);
-	/* A completion call of this CR fails: returns the class, told to MPI_COMM_SELF's error handler unless it was. */
+	/* A completion call of this CR fails: returns the class, told to MPI_COMM_SELF's error handler unless it
+	 * was. */
 	int (*cr_raise)(struct contd__cr *cr, int class, bool told);
 
 	/*
-	 * A status query's look at a request: nothing changes. *status (may be NULL) is set where it is complete, MPI_ERROR
-	 * too. Of a CR contd__peek_cr() tells.
+	 * A status query's look at a request: nothing changes. *status (may be NULL) is set where it is complete,
+	 * MPI_ERROR too. Of a CR contd__peek_cr() tells.
 	 */
 	enum contd__seen (*peek)(MPI_Request request, MPI_Status *status);
 	/*
-	 * The first complete one of these, from `from` on, as peek() says with *status; `count` where there is none; -1 at a
-	 * handle that is none. *active becomes true where one that is active was passed.
+	 * The first complete one of these, from `from` on, as peek() says with *status; `count` where there is none; -1
+	 * at a handle that is none. *active becomes true where one that is active was passed.
 	 */
 	int (*peek_next)(const MPI_Request *requests, int from, int count, bool *active, MPI_Status *status);
 
@@ -130,10 +132,11 @@ struct contd__mpi_backend {
 	uint32_t (*hook)(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
 			 bool count_crs);
 	/*
-	 * The short way, for an operation of one plain request (mpi/modes.c); these may be NULL. quick_look: SEEN_NOTHING: not
-	 * this one. SEEN_COMPLETE: it is finished as Test would, with its error code in op->status. SEEN_PENDING: quick_hook
-	 * comes next, after which contd__quick_done() is called when it is complete, inside MPI, and somebody calls
-	 * quick_release() with what op->hooked was then, whose error is told where `code` is one. Any thread.
+	 * The short way, for an operation of one plain request (mpi/modes.c); these may be NULL. quick_look:
+	 * SEEN_NOTHING: not this one. SEEN_COMPLETE: it is finished as Test would, with its error code in op->status.
+	 * SEEN_PENDING: quick_hook comes next, after which contd__quick_done() is called when it is complete, inside
+	 * MPI, and somebody calls quick_release() with what op->hooked was then, whose error is told where `code` is
+	 * one. Any thread.
 	 */
 	enum contd__seen (*quick_look)(struct contd_mpi_op *op);
 	void (*quick_hook)(struct contd_mpi_op *op);
@@ -157,8 +160,8 @@ extern uint32_t contd__mpi_open;
 void contd__quick_done(struct contd_mpi_op *op);
 
 /*
- * MPI_Finalize has begun, and what an executor was given before, say, does nothing any more. Sequentially consistent, after
- * the slot has become RUNNING: pairs with contd__mpi_end, which sets contd__mpi_open and then looks at the slots.
+ * MPI_Finalize has begun, and what an executor was given before, say, does nothing any more. Sequentially consistent,
+ * after the slot has become RUNNING: pairs with contd__mpi_end, which sets contd__mpi_open and then looks at the slots.
  */
 static inline bool contd__mpi_over(void)
 {
@@ -178,8 +181,8 @@ extern uint32_t contd__cr_shared;  /* the program has asked for the group of one
 const struct contd__mpi_backend *contd__mpi_start(int *errp);
 
 /*
- * The same for who only asks about requests. Where contd cannot work because calls of MPI do not come to it, the portable
- * backend answers, and contd stays closed: only peek and peek_next may be called then.
+ * The same for who only asks about requests. Where contd cannot work because calls of MPI do not come to it, the
+ * portable backend answers, and contd stays closed: only peek and peek_next may be called then.
  */
 const struct contd__mpi_backend *contd__mpi_start_asking(int *errp);
 
@@ -187,8 +190,8 @@ const struct contd__mpi_backend *contd__mpi_start_asking(int *errp);
 void contd__mpi_end(void);
 
 /*
- * The groups of continuations without a CR: of the program's, of those that only complete an event or wake somebody, which is
- * async-signal-safe, and of those that any thread may run. NULL without memory.
+ * The groups of continuations without a CR: of the program's, of those that only complete an event or wake somebody,
+ * which is async-signal-safe, and of those that any thread may run. NULL without memory.
  */
 enum contd__loose { LOOSE, LOOSE_EVENTS, LOOSE_ANY };
 #define LOOSE_GROUPS 3
@@ -226,8 +229,8 @@ struct contd__settings {
 int contd__settings_read(MPI_Info info, struct contd__settings *s);
 
 /*
- * A thread that uses a CR with mpi_continue_async_signal_safe may be interrupted from then on: the one that made it may have
- * ended. Ordinary threads; where it can't be attached a line says so, once.
+ * A thread that uses a CR with mpi_continue_async_signal_safe may be interrupted from then on: the one that made it may
+ * have ended. Ordinary threads; where it can't be attached a line says so, once.
  */
 extern uint32_t contd__low_latency; /* there is, or was, such a CR */
 void contd__low_latency_attach(void);

@@ -56,7 +56,8 @@ unsigned contd__run_ready(void)
 	return ran;
 }
 
-/* What the program calls it may call MPI in: templates are pushed there on threads where their source (template.c) is silent, too. */
+/* What the program calls it may call MPI in: templates are pushed there on threads where their source (template.c) is
+ * silent, too. */
 static void look_beside(void)
 {
 	contd__look_beside(&contd__mpi_source);
@@ -581,8 +582,8 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 }
 
 /*
- * Reports the first CR or so that can be reported, from `start` on; false where there is none. *activep: one had something
- * to report, now or soon.
+ * Reports the first CR or so that can be reported, from `start` on; false where there is none. *activep: one had
+ * something to report, now or soon.
  */
 static bool any_special(struct mixed *m, const struct array_call *a, size_t start, bool *activep, int *rcp)
 {

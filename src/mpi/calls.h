@@ -50,8 +50,8 @@ extern __thread struct contd__call *contd__call __attribute__((tls_model("initia
 bool contd__may_run(void);
 
 /*
- * A call that asks about these requests counts as a test of those CRs among them that have a max_poll: each is charged for what
- * runs until the end, which is called where this was successful. MPI error class.
+ * A call that asks about these requests counts as a test of those CRs among them that have a max_poll: each is charged
+ * for what runs until the end, which is called where this was successful. MPI error class.
  */
 struct contd__asking {
 	struct contd__testing *outer;

@@ -68,7 +68,8 @@ static void release_held(struct contd__cr *cr, uint32_t held)
 		struct contd__slot *s = contd__table_slot(&cr->group->table, held - 1);
 		uint32_t generation = SLOT_GENERATION(contd__load(&s->state));
 
-		/* Its set is none of ours: until the start is counted an operation may fail, and afterwards the set may be gone. */
+		/* Its set is none of ours: until the start is counted an operation may fail, and afterwards the set may
+		 * be gone. */
 		held = contd__load(&s->link);
 		CONTD_TESTPOINT("start_releases");
 		contd__slot_event_done_sig(s, generation, 1);
@@ -104,7 +105,8 @@ bool contd__cr_report(struct contd__cr *cr)
 	bool complete = true;
 
 	if (!cr->revised) {
-		/* What is registered meanwhile is outstanding, or was run, and then the next report tells of it or not. */
+		/* What is registered meanwhile is outstanding, or was run, and then the next report tells of it or
+		 * not. */
 		if (contd__load(&cr->unreported))
 			contd__store(&cr->unreported, 0);
 		return true;

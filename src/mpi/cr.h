@@ -34,8 +34,8 @@
 struct contd__set;
 
 /*
- * A continuation of the revised interface that failed, in its CR's queue: in its set; or, where it has none, in what the
- * program has given for the operation.
+ * A continuation of the revised interface that failed, in its CR's queue: in its set; or, where it has none, in what
+ * the program has given for the operation.
  */
 struct __attribute__((may_alias)) contd__failure {
 	struct cds_lfs_node node;
@@ -113,7 +113,8 @@ int contd__cr_start(struct contd__cr *cr);
 /* A completion call reports it complete: inactive again. False if something was registered meanwhile: it is not. */
 bool contd__cr_report(struct contd__cr *cr);
 
-/* It was active and has just been reported complete, but the call that did so reports nothing: it is active as before. */
+/* It was active and has just been reported complete, but the call that did so reports nothing: it is active as
+ * before. */
 void contd__cr_report_not(struct contd__cr *cr);
 
 /* One of its continuations failed. `told`: an error handler has heard of it. f belongs to the queue from now on. */

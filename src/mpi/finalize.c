@@ -37,13 +37,13 @@ static uint64_t now(void)
 	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
 }
 
-/* -------------------------------------------------------------------------------------------------------- driving --- */
+/* ------------------------------------------------------------------------------------------------------ driving --- */
 
 /*
- * MPI works on pending operations until every process has called MPI_Finalize, and so does contd: a nonblocking barrier tells.
- * Every process takes part, also one that has never used contd, for MPI_Finalize would wait as long. A barrier that one process
- * does not know of never ends, and so there is none unless it is known that contd is part of every process.
- * CONTD_FINALIZE says so (together), or says that it is not (alone).
+ * MPI works on pending operations until every process has called MPI_Finalize, and so does contd: a nonblocking barrier
+ * tells. Every process takes part, also one that has never used contd, for MPI_Finalize would wait as long. A barrier
+ * that one process does not know of never ends, and so there is none unless it is known that contd is part of every
+ * process. CONTD_FINALIZE says so (together), or says that it is not (alone).
  */
 static bool wants_others(int size)
 {
@@ -64,7 +64,8 @@ struct others {
 	bool asked;
 };
 
-/* Without it the others are not waited for, and no more. No continuation runs meanwhile, whose errors would be told nobody. */
+/* Without it the others are not waited for, and no more. No continuation runs meanwhile, whose errors would be told
+ * nobody. */
 static int begin_barrier(MPI_Request *barrier)
 {
 	struct contd__call call = {.runs_itself = true, .outer = contd__call};
@@ -190,7 +191,7 @@ void contd__mpi_drive_to_end(bool together)
 	drive_with(&others);
 }
 
-/* ----------------------------------------------------------------------------------------------------- the report --- */
+/* --------------------------------------------------------------------------------------------------- the report --- */
 
 /* Continuations that never ran for one reason. */
 struct lost {
@@ -320,9 +321,10 @@ static void tell(const struct report *r, int rank)
 	fputs(text, stderr);
 }
 
-/* --------------------------------------------------------------------------------------------- what never will run --- */
+/* ------------------------------------------------------------------------------------------ what never will run --- */
 
-/* One that another thread has begun is waited for; one that an executor has not begun does nothing (contd__mpi_over). */
+/* One that another thread has begun is waited for; one that an executor has not begun does nothing
+ * (contd__mpi_over). */
 static void wait_for_running(struct contd__slot *s, uint32_t generation, uint64_t until)
 {
 	for (;;) {

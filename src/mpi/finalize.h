@@ -5,9 +5,9 @@
 #include <stdbool.h>
 
 /*
- * MPI_Finalize was called, and MPI works as before: drives what is outstanding until all has run, or nothing completes any more;
- * once. `together`: as long as not every process has called MPI_Finalize, if contd is known to be part of each; also in a process
- * that has never used contd.
+ * MPI_Finalize was called, and MPI works as before: drives what is outstanding until all has run, or nothing completes
+ * any more; once. `together`: as long as not every process has called MPI_Finalize, if contd is known to be part of
+ * each; also in a process that has never used contd.
  */
 void contd__mpi_drive_to_end(bool together);
 

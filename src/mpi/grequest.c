@@ -17,9 +17,9 @@ uint32_t contd__general_known, contd__generals, contd__general_holds;
 struct __cds_lfs_stack contd__general_deferred;
 
 /*
- * Handles to requests. Who looks one up may be a handler that has interrupted anything, so nothing that it reads is ever
- * freed but the request, which is there while its handle is valid: an entry stays in its bucket, and is used again. There
- * are as many as there were requests in a bucket at a time.
+ * Handles to requests. Who looks one up may be a handler that has interrupted anything, so nothing that it reads is
+ * ever freed but the request, which is there while its handle is valid: an entry stays in its bucket, and is used
+ * again. There are as many as there were requests in a bucket at a time.
  */
 #define BUCKETS 4096u
 
@@ -27,7 +27,7 @@ struct __cds_lfs_stack contd__general_deferred;
 
 struct entry {
 	struct entry *next;
-	MPI_Request request;           /* NOBODYS, or a handle */
+	MPI_Request request;            /* NOBODYS, or a handle */
 	struct contd__general *general; /* NULL: it may be taken */
 };
 
@@ -126,7 +126,7 @@ static void happened(struct contd__general *g, uint32_t what)
 		free(g);
 }
 
-/* ------------------------------------------------------------------------------------ what MPI calls, of contd's --- */
+/* ----------------------------------------------------------------------------------- what MPI calls, of contd's --- */
 
 static int query(void *extra, MPI_Status *status)
 {
@@ -143,8 +143,8 @@ int contd__general_error(const struct contd__general *g)
 }
 
 /*
- * Also after a continuation has run: who has completed the request on another thread may let go of it last, in Open MPI.
- * So what is no longer held may have been freed.
+ * Also after a continuation has run: who has completed the request on another thread may let go of it last, in Open
+ * MPI. So what is no longer held may have been freed.
  */
 static int free_or_keep(void *extra)
 {
@@ -179,7 +179,7 @@ int contd__general_release(struct contd__general *g)
 	return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------- what is called --- */
+/* ----------------------------------------------------------------------------------------------- what is called --- */
 
 #define NEXT contd__next_pmpi
 
@@ -217,8 +217,8 @@ int contd__on_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest
 }
 
 /*
- * Of one that is not known: what contd has started itself, CRs and requests of templates, is not the program's to complete
- * by this call, which MPI cannot tell.
+ * Of one that is not known: what contd has started itself, CRs and requests of templates, is not the program's to
+ * complete by this call, which MPI cannot tell.
  */
 static int complete_other(MPI_Request request)
 {
@@ -274,7 +274,8 @@ __attribute__((noinline)) static int complete_here(struct contd__general *g, MPI
 	return contd__xchg(&g->completed, 1) ? contd__mpi_error(MPI_ERR_REQUEST) : complete(g);
 }
 
-/* Everything else is there since the request was started; so this needs no memory, waits for nothing, and cannot fail. */
+/* Everything else is there since the request was started; so this needs no memory, waits for nothing, and cannot
+ * fail. */
 int contd_mpi_grequest_complete(MPI_Request request)
 {
 	bool open = contd__load_acquire(&contd__mpi_open) != 0;

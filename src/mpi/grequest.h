@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Generalized requests of the program's. MPI_Grequest_start is intercepted, and MPI gets functions of contd's that go on
- * to the program's. So it is known which handles are generalized requests; free_fn can be kept back until a continuation
- * has run; and each has what contd_mpi_grequest_complete() needs where it may not call MPI, from the start on.
+ * Generalized requests of the program's. MPI_Grequest_start is intercepted, and MPI gets functions of contd's that go
+ * on to the program's. So it is known which handles are generalized requests; free_fn can be kept back until a
+ * continuation has run; and each has what contd_mpi_grequest_complete() needs where it may not call MPI, from the start
+ * on.
  *
  *  operation                thread  handler  progress
- *  contd__general_find        yes     yes    wait-free: entries are added, and used again for the same bucket, never freed
+ *  contd__general_find        yes     yes    wait-free: entries are added, and used again for the same bucket, never
+ *                                            freed
  *  contd__general_error       yes     yes    wait-free
  *  contd__general_hold        yes     no     lock-free; before MPI can have freed the request
  *  contd__general_release     yes     no     calls the program's free_fn
  *  contd__general_drain       yes     no     calls MPI, and the program's query_fn
  *  contd__general_any         yes     yes    wait-free
  *
- * What is not known: those that Fortran starts, whose functions are called by other rules, those that MPI itself starts,
- * and all where calls do not come to contd (a plugin).
+ * What is not known: those that Fortran starts, whose functions are called by other rules, those that MPI itself
+ * starts, and all where calls do not come to contd (a plugin).
  */
 #ifndef CONTD_MPI_GREQUEST_H
 #define CONTD_MPI_GREQUEST_H
@@ -37,12 +39,13 @@ extern struct __cds_lfs_stack contd__general_deferred; /* to be completed by a t
 /* NULL: it is none, or not known. */
 struct contd__general *contd__general_find(MPI_Request request);
 
-/* What its query_fn has returned last: of one that MPI has been asked about, and that MPI has not freed, or that is held. */
+/* What its query_fn has returned last: of one that MPI has been asked about, and that MPI has not freed, or that is
+ * held. */
 int contd__general_error(const struct contd__general *g);
 
 /*
- * Keep free_fn back until it is released, which calls it; the code that free_fn returns. MPI may free the request before
- * that or after it.
+ * Keep free_fn back until it is released, which calls it; the code that free_fn returns. MPI may free the request
+ * before that or after it.
  */
 void contd__general_hold(struct contd__general *g);
 int contd__general_release(struct contd__general *g);

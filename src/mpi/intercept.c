@@ -114,10 +114,11 @@ static const char *not_before(const char *library)
 
 	if (!preloaded)
 		preloaded = "";
-	snprintf(text, sizeof(text),
-		 "calls of MPI do not come to contd: link the program itself with contd-mpi, before the MPI library, or "
-		 "preload it: LD_PRELOAD=%s%s%s",
-		 preloaded, *preloaded ? ":" : "", library);
+	snprintf(
+		text, sizeof(text),
+		"calls of MPI do not come to contd: link the program itself with contd-mpi, before the MPI library, or "
+		"preload it: LD_PRELOAD=%s%s%s",
+		preloaded, *preloaded ? ":" : "", library);
 	return text;
 }
 
@@ -503,8 +504,8 @@ bool contd__recently_started(MPI_Request request)
 }
 
 /*
- * It is not persistent. Where its handle is known as such, that request is gone without MPI_Request_free: Open MPI (4.1)
- * frees a persistent request whose failure MPI_Wait has told.
+ * It is not persistent. Where its handle is known as such, that request is gone without MPI_Request_free: Open MPI
+ * (4.1) frees a persistent request whose failure MPI_Wait has told.
  */
 static inline void started_note(MPI_Request request)
 {
@@ -554,8 +555,8 @@ static void made_note(const MPI_Request *request, MPI_Comm comm)
 CONTD_MADE(ON_MADE)
 
 /*
- * Open MPI (4.1) starts another request in place of a buffered one whose message is still on its way, and leaves its handle in
- * the program's variable. Without memory for the note the next start takes it down.
+ * Open MPI (4.1) starts another request in place of a buffered one whose message is still on its way, and leaves its
+ * handle in the program's variable. Without memory for the note the next start takes it down.
  */
 static void moved_note(MPI_Request before, MPI_Request now)
 {
@@ -682,9 +683,9 @@ static int on_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, M
 }
 
 /*
- * A blocking receive, looking after what is pending meanwhile. The message is taken with the look that finds it: what another
- * thread may take in between would leave this one in MPI, where it looks after nothing. What is wrong with the arguments is
- * found before a message is taken, and told as MPI_Recv tells it.
+ * A blocking receive, looking after what is pending meanwhile. The message is taken with the look that finds it: what
+ * another thread may take in between would leave this one in MPI, where it looks after nothing. What is wrong with the
+ * arguments is found before a message is taken, and told as MPI_Recv tells it.
  */
 struct receive {
 	void *buf;
@@ -740,9 +741,8 @@ static int receive(const struct receive *r)
 			return rc;
 		if (flag) {
 			CONTD_TESTPOINT("message_found");
-			return too_long(r, &its, &bytes)
-				       ? receive_too_long(r, &message, bytes)
-				       : PMPI_Mrecv(r->buf, r->count, r->type, &message, r->status);
+			return too_long(r, &its, &bytes) ? receive_too_long(r, &message, bytes)
+							 : PMPI_Mrecv(r->buf, r->count, r->type, &message, r->status);
 		}
 		attend();
 	}
@@ -823,7 +823,8 @@ static int on_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest
 	void *copy = NULL;
 
 	if (portable() && attends()) {
-		if ((rc = receive_check(&r)) != 0 || (rc = NEXT.Iprobe(source, recvtag, comm, &flag, MPI_STATUS_IGNORE)) != 0 ||
+		if ((rc = receive_check(&r)) != 0 ||
+		    (rc = NEXT.Iprobe(source, recvtag, comm, &flag, MPI_STATUS_IGNORE)) != 0 ||
 		    (rc = PMPI_Pack_size(count, type, comm, &size)) != 0)
 			return rc;
 		copy = contd__zalloc(size > 0 ? (size_t)size : 1);
@@ -860,18 +861,19 @@ static inline bool started_passes(const void *caller)
 	return contd__load(&mode) > MODE_PORTABLE || contd__library_has(&mpi_library, caller);
 }
 
-/* The native backend's, unless something waits for progress, or may be outstanding for a CR that Open MPI does not know of. */
+/* The native backend's, unless something waits for progress, or may be outstanding for a CR that Open MPI does not know
+ * of. */
 static inline bool asked_passes(const void *caller)
 {
 	return passes(caller) &&
 	       (contd__load(&mode) != MODE_NATIVE || contd__library_has(&mpi_library, caller) ||
-		!(contd__load(&contd__instances_pushed) || contd__load(&contd__cr_shared) || contd__load(&contd__sets_owing) ||
-		  contd__mpi->pending() || contd__marked_sig(CLASSES_ALL)));
+		!(contd__load(&contd__instances_pushed) || contd__load(&contd__cr_shared) ||
+		  contd__load(&contd__sets_owing) || contd__mpi->pending() || contd__marked_sig(CLASSES_ALL)));
 }
 
 /*
- * Nor those of Fortran's generalized requests, whose functions are called by other rules than those of C: MPICH's Fortran
- * library starts the request by the C call, and then has MPI remember that they are Fortran's.
+ * Nor those of Fortran's generalized requests, whose functions are called by other rules than those of C: MPICH's
+ * Fortran library starts the request by the C call, and then has MPI remember that they are Fortran's.
  */
 static inline bool general_passes(const void *caller)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which processes of the job contd is part of. MPI cannot be asked: a call that all processes must take part in hangs if one
- * of them does not know of it. So it is looked for outside MPI.
+ * Which processes of the job contd is part of. MPI cannot be asked: a call that all processes must take part in hangs
+ * if one of them does not know of it. So it is looked for outside MPI.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -23,8 +23,8 @@ static const char *last_part(const char *path)
 }
 
 /*
- * Open MPI's launcher says how many commands the job consists of, and the name of this one. If it is this program, and not a
- * script that has started it, every process has been started as this one was: with the same libraries.
+ * Open MPI's launcher says how many commands the job consists of, and the name of this one. If it is this program, and
+ * not a script that has started it, every process has been started as this one was: with the same libraries.
  */
 static bool one_command(void)
 {
@@ -112,7 +112,8 @@ static int started_by(long launcher, const char *thread, char line[LINE], const 
 	return n;
 }
 
-/* The launcher's processes on this host, which are this one's brothers: are there so many, and is the library in each? */
+/* The launcher's processes on this host, which are this one's brothers: are there so many, and is the library in
+ * each? */
 static bool all_here(int size)
 {
 	char path[64], line[LINE], file[LINE];

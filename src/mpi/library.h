@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct contd__library {
-	uintptr_t address; /* of something in it */
+	uintptr_t address;    /* of something in it */
 	uintptr_t begin, end; /* both 0: not found */
 };
 

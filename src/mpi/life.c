@@ -356,7 +356,7 @@ struct contd_group *contd__mpi_loose(enum contd__loose which)
 	return group ? group : make_loose(which);
 }
 
-/* -------------------------------------------------------------------------------------------------------- ringing --- */
+/* ------------------------------------------------------------------------------------------------------ ringing --- */
 
 static bool mpi_is_open(void)
 {

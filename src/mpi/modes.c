@@ -37,7 +37,7 @@ static bool resumes(const struct contd_mode_attr *how)
 	return how->mode == CONTD_MODE_SUSPEND && how->resume;
 }
 
-/* --------------------------------------------------------------------------------------------------------- its end --- */
+/* ------------------------------------------------------------------------------------------------------ its end --- */
 
 /* An error code has become a class by now: MPI_Error_class is no matter of a handler's. */
 static void call_done(int status, void *data)
@@ -66,8 +66,8 @@ static int finish(struct contd_mpi_op *op, int status)
 }
 
 /*
- * A continuation of its: who waits for it goes on, or it is done, or handed over. In a handler outside regions only what is
- * async-signal-safe there: see group_for().
+ * A continuation of its: who waits for it goes on, or it is done, or handed over. In a handler outside regions only
+ * what is async-signal-safe there: see group_for().
  */
 static void completed(struct contd_mpi_op *op, int status)
 {
@@ -107,7 +107,7 @@ static int completed_revised(int rc, void *data)
 	return MPI_SUCCESS;
 }
 
-/* -------------------------------------------------------------------------------------------------------- attaching --- */
+/* ---------------------------------------------------------------------------------------------------- attaching --- */
 
 /* Nobody names a CR: where may completed() run? */
 static enum contd__loose where(const struct contd_mode_attr *how)
@@ -194,12 +194,12 @@ static int issue(struct contd_mpi_op *op)
 	return rc == MPI_SUCCESS ? rc : contd__mpi_error_class(rc);
 }
 
-/* ----------------------------------------------------------------------------------------------------- the short way --- */
+/* ------------------------------------------------------------------------------------------------ the short way --- */
 
 /*
  * One plain request, where the backend has a short way: no set, and no slot while it waits. The operation carries its
- * continuation (dispatch/carried.h); or, where it only sets a word or is handed to a pull executor, that is done inside MPI's
- * progress.
+ * continuation (dispatch/carried.h); or, where it only sets a word or is handed to a pull executor, that is done inside
+ * MPI's progress.
  */
 
 _Static_assert(sizeof(struct contd__failure) <= sizeof(struct contd_task), "a failure takes the task's place");
@@ -374,7 +374,7 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 	return true;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- waiting --- */
+/* ------------------------------------------------------------------------------------------------------ waiting --- */
 
 static bool under_way(const void *data)
 {
@@ -385,7 +385,8 @@ static void yield(const struct contd_mpi_op *op)
 {
 	if (op->how->yield)
 		op->how->yield(op->task);
-	else if (!contd__self.lent.executor || contd_executor_run(contd__executor_of(contd__self.lent.executor), 1, 0) <= 0)
+	else if (!contd__self.lent.executor ||
+		 contd_executor_run(contd__executor_of(contd__self.lent.executor), 1, 0) <= 0)
 		sched_yield();
 }
 
@@ -407,10 +408,11 @@ static void sleep_until_woken(struct contd_mpi_op *op)
 }
 
 /*
- * A thread sleeps. One that is lent to an executor takes other work of it meanwhile: it may be the only one that could, and the
- * operation wait for it.
+ * A thread sleeps. One that is lent to an executor takes other work of it meanwhile: it may be the only one that could,
+ * and the operation wait for it.
  */
-__attribute__((noinline)) static void sleep_through(struct contd_mpi_op *op) /* else a task that sleeps has its frame, too */
+__attribute__((noinline)) static void
+sleep_through(struct contd_mpi_op *op) /* else a task that sleeps has its frame, too */
 {
 	struct contd__idling idling = {0};
 	int64_t nap = contd__self.lent.executor ? LENT_NAP_NS : -1;
@@ -418,7 +420,8 @@ __attribute__((noinline)) static void sleep_through(struct contd_mpi_op *op) /* 
 	contd__idle_over(&idling);
 	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	while (under_way(op)) {
-		if (contd__self.lent.executor && contd_executor_run(contd__executor_of(contd__self.lent.executor), 1, 0) > 0)
+		if (contd__self.lent.executor &&
+		    contd_executor_run(contd__executor_of(contd__self.lent.executor), 1, 0) > 0)
 			contd__idle_over(&idling);
 		else if (!under_way(op))
 			break;
@@ -454,7 +457,7 @@ static int wait_for(struct contd_mpi_op *op)
 	return finish(op, op->status == MPI_SUCCESS ? MPI_SUCCESS : contd__mpi_error_class(op->status));
 }
 
-/* ---------------------------------------------------------------------------------------------------------- issuing --- */
+/* ------------------------------------------------------------------------------------------------------ issuing --- */
 
 /* On a thread of the requests executor. */
 static void issue_there(int status, void *data)
@@ -562,7 +565,7 @@ int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how)
 	return how->requests ? transfer(op) : here(op, cr);
 }
 
-/* --------------------------------------------------------------------------------------- tasks as continuations of MPI's --- */
+/* ------------------------------------------------------------------------------ tasks as continuations of MPI's --- */
 
 void contd_mpi_task_continue(MPI_Status *statuses, void *task)
 {

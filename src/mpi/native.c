@@ -56,7 +56,8 @@ static inline struct contd__native_cr *native_of(struct contd__cr *cr)
  * itself.)
  */
 
-/* Open MPI's own error codes, which file operations may leave in a status, are negative: they become a class of MPI's. */
+/* Open MPI's own error codes, which file operations may leave in a status, are negative: they become a class of
+ * MPI's. */
 static void status_mend(struct contd__ompi_request *request)
 {
 	if (__builtin_expect(request->status.MPI_ERROR < 0, 0))
@@ -64,10 +65,11 @@ static void status_mend(struct contd__ompi_request *request)
 }
 
 /*
- * A persistent request stays the program's while its continuation is outstanding, and MPI_Request_free may come before its
- * completion: MPI would give the request back without calling us, and to another operation. So while it is hooked its free
- * function is hooked_free; and who exchanges that first decides. The completer puts Open MPI's own back, and from then on
- * the request is the program's; or MPI_Request_free puts freed_free, and the request is given back with the set.
+ * A persistent request stays the program's while its continuation is outstanding, and MPI_Request_free may come before
+ * its completion: MPI would give the request back without calling us, and to another operation. So while it is hooked
+ * its free function is hooked_free; and who exchanges that first decides. The completer puts Open MPI's own back, and
+ * from then on the request is the program's; or MPI_Request_free puts freed_free, and the request is given back with
+ * the set.
  */
 static int hooked_free(MPI_Request *request)
 {
@@ -120,8 +122,8 @@ static int op_complete(struct contd__op *op)
 	if (persistent) {
 		request->state = OMPI_INACTIVE; /* the draft, 3.11.2: inactive when the continuation runs */
 		/*
-		 * Release, after all that is done to the request: a thread that finds the request's own function finds it inactive
-		 * (hooked), and may start it again or free it at once.
+		 * Release, after all that is done to the request: a thread that finds the request's own function finds
+		 * it inactive (hooked), and may start it again or free it at once.
 		 */
 		op->freed = contd__xchg(&request->free, own) == freed_free;
 		CONTD_TESTPOINT("op_given_back");
@@ -141,8 +143,8 @@ static int op_hook(struct contd__ompi_request *request)
 	if (contd__load(&stopped))
 		return 0;
 	/*
-	 * Acquire: Open MPI has read the callback, by a plain load, and its data is read after that. Pairs with the store of
-	 * the callback in hook_one, which comes after that of the data and of all of *op.
+	 * Acquire: Open MPI has read the callback, by a plain load, and its data is read after that. Pairs with the
+	 * store of the callback in hook_one, which comes after that of the data and of all of *op.
 	 */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	op = contd__load(&request->complete_cb_data);
@@ -164,13 +166,14 @@ static bool hooked(MPI_Request request)
 {
 	const struct contd__ompi_request *r = inside(request);
 
-	/* Not by the callback, which Open MPI takes away before it calls it. Acquire: pairs with the exchange in op_complete. */
+	/* Not by the callback, which Open MPI takes away before it calls it. Acquire: pairs with the exchange in
+	 * op_complete. */
 	return contd__load_acquire(&r->free) == hooked_free;
 }
 
 /*
- * Generalized requests count as pending, complete or not: what is complete is finished, and that calls free_fn, before the
- * continuation; what has been hooked is given back after it.
+ * Generalized requests count as pending, complete or not: what is complete is finished, and that calls free_fn, before
+ * the continuation; what has been hooked is given back after it.
  */
 static bool complete_already(const struct contd__ompi_request *request)
 {
@@ -247,7 +250,8 @@ static void ops_tell(struct contd__set *set)
 			continue;
 		if (op->error == MPI_SUCCESS)
 			continue;
-		/* Of a persistent request nothing is left but what was put down: the program may have started or freed it. */
+		/* Of a persistent request nothing is left but what was put down: the program may have started or freed
+		 * it. */
 		tell(op->type, op->object, op->error);
 		op->error = MPI_SUCCESS;
 	}
@@ -270,8 +274,9 @@ static void ops_release(struct contd__set *set)
 /* --------------------------------------------------------------------------------------------------- rechecking --- */
 
 /*
- * Slots are looked at in turn, for a share of the time that passes, however often the program calls MPI. So each of n pending
- * operations is looked at again within RECHECK_SHARE times what n looks take: with 100 000 of them in less than a second.
+ * Slots are looked at in turn, for a share of the time that passes, however often the program calls MPI. So each of n
+ * pending operations is looked at again within RECHECK_SHARE times what n looks take: with 100 000 of them in less than
+ * a second.
  */
 #define RECHECK_SLOTS 16u /* of one CR at a time */
 #define RECHECK_EVERY 16u /* calls of opal_progress */
@@ -280,8 +285,8 @@ static void ops_release(struct contd__set *set)
 #define RECHECK_MOST 1000000u /* nanoseconds that one look may take: the rest comes with the next ones */
 
 /*
- * The slot's continuation cannot become ready meanwhile, which keeps its set: this counts as one more event of it. Returns how
- * many operations were looked at.
+ * The slot's continuation cannot become ready meanwhile, which keeps its set: this counts as one more event of it.
+ * Returns how many operations were looked at.
  */
 static uint32_t recheck_slot(struct contd__slot *s)
 {
@@ -314,7 +319,8 @@ static uint32_t recheck_cr(struct contd__native_cr *cr)
 	return looked;
 }
 
-/* The next CR in turn, whose group is pinned; NULL: nothing is outstanding there. False: another thread has the lock. */
+/* The next CR in turn, whose group is pinned; NULL: nothing is outstanding there. False: another thread has the
+ * lock. */
 static bool recheck_take(struct contd__native_cr **crp)
 {
 	struct contd__native_cr *cr = NULL;
@@ -335,8 +341,8 @@ static bool recheck_take(struct contd__native_cr **crp)
 }
 
 /*
- * Returns how many operations were looked at, or -1: not now. No lock is held meanwhile, for a generalized request's query_fn may be
- * called.
+ * Returns how many operations were looked at, or -1: not now. No lock is held meanwhile, for a generalized request's
+ * query_fn may be called.
  */
 static int64_t recheck_next(void)
 {
@@ -365,8 +371,8 @@ static bool recheck_set(struct contd__set *set)
 }
 
 /*
- * Sets whose continuations have failed. Those that are not looked at before the time is over are pushed last, so they come first
- * next time.
+ * Sets whose continuations have failed. Those that are not looked at before the time is over are pushed last, so they
+ * come first next time.
  */
 static void recheck_left(uint64_t begin, uint64_t share)
 {
@@ -479,7 +485,8 @@ static int cr_free(MPI_Request *request)
 	struct contd__native_cr *cr = native_cr(*request);
 
 	if (cr->super.status.MPI_ERROR != MPI_SUCCESS) {
-		/* The error handler is about to be called for it (errhandler_invoke.c), and drops failed requests: not CRs. */
+		/* The error handler is about to be called for it (errhandler_invoke.c), and drops failed requests: not
+		 * CRs. */
 		cr->super.status.MPI_ERROR = MPI_SUCCESS;
 		return MPI_SUCCESS;
 	}
@@ -738,7 +745,8 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 	*op = (struct contd__op){.request = request, .set = set, .status = status, .persistent = r->persistent};
 	if (r->type == OMPI_TYPE_GEN) {
 		op->instance = contd__instance_hook(request);
-		/* Who completes it on another thread may let go of it later than this one, and would call free_fn then. */
+		/* Who completes it on another thread may let go of it later than this one, and would call free_fn
+		 * then. */
 		op->backend = op->instance ? NULL : contd__general_find(request);
 		if (op->backend)
 			contd__general_hold(op->backend);
@@ -755,8 +763,8 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 	contd__store_release(&set->count, set->count + 1);
 	contd__store(&r->complete_cb_data, op);
 	/*
-	 * Sequentially consistent: before the look at `complete` (see the comment on operations), and after what op_hook
-	 * reads.
+	 * Sequentially consistent: before the look at `complete` (see the comment on operations), and after what
+	 * op_hook reads.
 	 */
 	contd__store_seq(&r->complete_cb, op_hook);
 	CONTD_TESTPOINT("op_hooked");
@@ -798,12 +806,13 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 	return done;
 }
 
-/* ------------------------------------------------------------------------------------------------- the short way --- */
+/* ------------------------------------------------------------------------------------------------ the short way --- */
 
 /*
- * Operations of contd_mpi_op_run(), where threads do not meet in MPI (`alone`): what one looks at nobody changes then, so no callback is
- * missed, and no set is needed that who looks again could find. Requests are given back by whoever has run what is to be
- * done; where that thread must not call MPI they are linked by complete_cb_data, and the next progress gives them back.
+ * Operations of contd_mpi_op_run(), where threads do not meet in MPI (`alone`): what one looks at nobody changes then,
+ * so no callback is missed, and no set is needed that who looks again could find. Requests are given back by whoever
+ * has run what is to be done; where that thread must not call MPI they are linked by complete_cb_data, and the next
+ * progress gives them back.
  */
 static struct contd__ompi_request *given_back;
 static bool alone;

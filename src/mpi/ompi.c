@@ -137,8 +137,8 @@ void contd__ompi_forget(void)
 }
 
 /*
- * By the functions below MPI's tool interface: opening and closing that in the midst of a program changes what windows do in
- * Open MPI 4.1.4, and leaks.
+ * By the functions below MPI's tool interface: opening and closing that in the midst of a program changes what windows
+ * do in Open MPI 4.1.4, and leaks.
  */
 bool contd__ompi_progress_thread(void)
 {
@@ -147,7 +147,8 @@ bool contd__ompi_progress_thread(void)
 	const int *value = NULL;
 	int at;
 
-	find = (int (*)(const char *, const char *, const char *, const char *))dlsym(RTLD_DEFAULT, "mca_base_var_find");
+	find = (int (*)(const char *, const char *, const char *, const char *))dlsym(RTLD_DEFAULT,
+										      "mca_base_var_find");
 	get = (int (*)(int, const void *, int *, const char **))dlsym(RTLD_DEFAULT, "mca_base_var_get_value");
 	if (!find || !get)
 		return true;

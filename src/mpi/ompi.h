@@ -42,7 +42,14 @@ struct contd__ompi_request {
 	void *object; /* communicator, file or window, by type */
 };
 
-enum { OMPI_TYPE_PML = 0, OMPI_TYPE_IO = 1, OMPI_TYPE_GEN = 2, OMPI_TYPE_WIN = 3, OMPI_TYPE_COLL = 4, OMPI_TYPE_NULL = 5 };
+enum {
+	OMPI_TYPE_PML = 0,
+	OMPI_TYPE_IO = 1,
+	OMPI_TYPE_GEN = 2,
+	OMPI_TYPE_WIN = 3,
+	OMPI_TYPE_COLL = 4,
+	OMPI_TYPE_NULL = 5
+};
 enum { OMPI_INVALID, OMPI_INACTIVE, OMPI_ACTIVE };
 #define OMPI_PENDING ((void *)0)
 #define OMPI_COMPLETED ((void *)1)
@@ -67,7 +74,8 @@ extern struct contd__ompi contd__ompi;
 const char *contd__ompi_find(void);
 void contd__ompi_forget(void);
 
-/* Has MPI a thread of its own that completes operations (the MCA parameter btl_tcp_progress_thread)? Also where it does not say. */
+/* Has MPI a thread of its own that completes operations (the MCA parameter btl_tcp_progress_thread)? Also where it does
+ * not say. */
 bool contd__ompi_progress_thread(void);
 
 #endif

@@ -26,8 +26,7 @@ SAME(object, req_mpi_object);
 _Static_assert(sizeof(struct contd__ompi_request) == sizeof(struct ompi_request_t), "size of a request");
 _Static_assert(sizeof(struct contd__request_functions) == sizeof(ompi_request_fns_t), "table of request functions");
 _Static_assert(OMPI_TYPE_PML == (int)OMPI_REQUEST_PML && OMPI_TYPE_GEN == (int)OMPI_REQUEST_GEN &&
-		       OMPI_TYPE_IO == (int)OMPI_REQUEST_IO &&
-		       OMPI_TYPE_NULL == (int)OMPI_REQUEST_NULL,
+		       OMPI_TYPE_IO == (int)OMPI_REQUEST_IO && OMPI_TYPE_NULL == (int)OMPI_REQUEST_NULL,
 	       "types of requests");
 _Static_assert(OMPI_INVALID == (int)OMPI_REQUEST_INVALID && OMPI_INACTIVE == (int)OMPI_REQUEST_INACTIVE &&
 		       OMPI_ACTIVE == (int)OMPI_REQUEST_ACTIVE,

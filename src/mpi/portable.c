@@ -152,8 +152,9 @@ static void op_complete(struct contd__op *op, const MPI_Status *status)
 }
 
 /*
- * Where one of its requests has failed Open MPI's (4.1) Testsome frees, without reporting them, pending sends whose status it has
- * never written: all of that memory that does not happen to be MPI_SUCCESS. How they end nobody will tell.
+ * Where one of its requests has failed Open MPI's (4.1) Testsome frees, without reporting them, pending sends whose
+ * status it has never written: all of that memory that does not happen to be MPI_SUCCESS. How they end nobody will
+ * tell.
  */
 static uint32_t take_dropped(struct lane *l, struct window *w, uint32_t at)
 {
@@ -232,7 +233,8 @@ static int test_one(MPI_Request *request, int *flag, MPI_Status *status)
 	return rc;
 }
 
-/* Open MPI's MPI_Testall has not told of a persistent request's failure. Of collectives its MPI_Wait tells the world. */
+/* Open MPI's MPI_Testall has not told of a persistent request's failure. Of collectives its MPI_Wait tells the
+ * world. */
 static void tell_singly(const struct contd__handle *h, const MPI_Status *status)
 {
 	if (test_keeps || status->MPI_ERROR == MPI_SUCCESS)
@@ -301,7 +303,8 @@ uint32_t contd__portable_poll(uint32_t least)
 
 bool contd__portable_busy(void)
 {
-	/* A generalized request may be completed by a handler on the very thread that waits, which has to see to it then. */
+	/* A generalized request may be completed by a handler on the very thread that waits, which has to see to it
+	 * then. */
 	return contd__load_seq(&ops_pending) || contd__marked_sig(CLASSES_ALL) || contd__put_off_any() ||
 	       contd__load(&contd__generals) || contd__load(&contd__instances_waiting);
 }
@@ -454,7 +457,8 @@ static enum contd__seen seen_by_mpi(MPI_Request request, struct contd__handle *h
 		status->MPI_SOURCE = contd__status_empty.MPI_SOURCE;
 	if (status->MPI_TAG == nobody)
 		status->MPI_TAG = contd__status_empty.MPI_TAG;
-	/* MPICH tells of an operation that failed by its return value. Open MPI does not tell what query_fn has returned. */
+	/* MPICH tells of an operation that failed by its return value. Open MPI does not tell what query_fn has
+	 * returned. */
 	status->MPI_ERROR = rc ? rc : error_kept(request);
 	if (h && contd__told_forgets())
 		contd__told_keep(h, status);
@@ -568,7 +572,8 @@ static void shared_find(MPI_Comm comm)
 	}
 }
 
-/* Does an operation stand in the array twice? Null handles may, and CRs, and persistent requests that are not active. */
+/* Does an operation stand in the array twice? Null handles may, and CRs, and persistent requests that are not
+ * active. */
 static int named_twice(const struct contd__mpi_attach *a)
 {
 	MPI_Request few[16], *sorted = few;
@@ -773,8 +778,8 @@ static void progress(enum contd__progress how)
 
 	if (contd__portable_poll(least) != 0 || contd__marked_sig(CLASSES_ALL))
 		return;
-	/* Open MPI's test calls look first and make progress then: what that has found is seen by the next one. Who arms a
-	 * bell and looks again would never hear of it. */
+	/* Open MPI's test calls look first and make progress then: what that has found is seen by the next one. Who
+	 * arms a bell and looks again would never hear of it. */
 	if (!test_keeps && contd__portable_poll(least) != 0)
 		return;
 	/* Nothing of ours is pending, but others may wait for this one's progress. */

@@ -101,8 +101,7 @@
 	   MPI_Status *status), \
 	  (buf, count, type, dest, sendtag, source, recvtag, comm, status))
 
-#define CONTD_ENDS(X) \
-	X(Finalize, (void), ())
+#define CONTD_ENDS(X) X(Finalize, (void), ())
 
 #define CONTD_INTERCEPTED(X) \
 	CONTD_STARTED(X) \
@@ -160,7 +159,8 @@ bool contd__portable_asks(void);
 
 void contd__portable_cr_free(struct contd__cr *cr);
 
-/* MPI_Request_free of a persistent request: true, where its continuation waits for it; then it is freed when it has completed. */
+/* MPI_Request_free of a persistent request: true, where its continuation waits for it; then it is freed when it has
+ * completed. */
 struct contd__handle;
 bool contd__portable_free_later(struct contd__handle *h);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Peers by their rank in MPI_COMM_WORLD. One is looked for when something is first sent to it; where nobody listens (no
- * contd there, not yet, or another host) it is looked for again later, after twice the time, up to a second. Which ranks a
- * communicator has is kept with it, as an attribute; the last one that a thread has used is remembered by the thread.
+ * contd there, not yet, or another host) it is looked for again later, after twice the time, up to a second. Which
+ * ranks a communicator has is kept with it, as an attribute; the last one that a thread has used is remembered by the
+ * thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,7 @@ static __thread struct {
 	struct contd__members *members; /* NULL: nothing remembered */
 } last __attribute__((tls_model("initial-exec")));
 
-/* ------------------------------------------------------------------------------------------------------- the job --- */
+/* ------------------------------------------------------------------------------------------------------ the job --- */
 
 /* The variables that a process was started with, proc(5). Returns the length, 0 where they can't be read. */
 static size_t read_environment(int pid, char *text, size_t room)
@@ -75,8 +76,8 @@ static bool has_variable(int pid, const char *name, const char *value)
 }
 
 /*
- * The process that has started the ranks of this host: the nearest ancestor that has not been told this rank's number. What
- * lies between has been (timeout(1), a script, a debugger).
+ * The process that has started the ranks of this host: the nearest ancestor that has not been told this rank's number.
+ * What lies between has been (timeout(1), a script, a debugger).
  */
 static int starter(void)
 {
@@ -116,7 +117,7 @@ void contd__mpi_job(char job[CONTD_JOB_TEXT])
 		 (unsigned long long)contd__process_field(starter(), PROCESS_START));
 }
 
-/* -------------------------------------------------------------------------------------------------- communicators --- */
+/* ------------------------------------------------------------------------------------------------ communicators --- */
 
 void contd__members_unref(struct contd__members *m)
 {
@@ -127,7 +128,8 @@ void contd__members_unref(struct contd__members *m)
 static int members_free(MPI_Comm comm, int keyval, void *value, void *extra)
 {
 	(void)comm, (void)keyval, (void)extra;
-	/* Whoever uses another communicator meanwhile has its members, not these: only for it are they looked up anew. */
+	/* Whoever uses another communicator meanwhile has its members, not these: only for it are they looked up
+	 * anew. */
 	contd__add(&own.generation, 1);
 	contd__members_unref(value);
 	return MPI_SUCCESS;
@@ -227,7 +229,7 @@ struct contd__members *contd__ring_comm(MPI_Comm comm)
 	return last.members;
 }
 
-/* --------------------------------------------------------------------------------------------------------- peers --- */
+/* -------------------------------------------------------------------------------------------------------- peers --- */
 
 /* Coarse, and so cheap: a millisecond or a few. */
 static int64_t now_ns(void)
@@ -251,8 +253,8 @@ static void look_locked(struct contd__place *p, int world, int64_t now)
 	}
 	if (!p->bell) {
 		R.known[R.known_count] = p;
-		/* Release: pairs with the acquires of who rings. The bell of a process that has ended is not closed: another
-		 * thread may be about to ring it. */
+		/* Release: pairs with the acquires of who rings. The bell of a process that has ended is not closed:
+		 * another thread may be about to ring it. */
 		contd__store_release(&p->bell, bell);
 		contd__store_release(&R.known_count, R.known_count + 1);
 	} else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ringing for the processes of this MPI job on this host (contd_bell_ring), for contd_mpi_ring() and for the ring library;
- * each has this code for itself. On MPI's public functions alone, and without contd being initialized.
+ * Ringing for the processes of this MPI job on this host (contd_bell_ring), for contd_mpi_ring() and for the ring
+ * library; each has this code for itself. On MPI's public functions alone, and without contd being initialized.
  *
  *  operation             thread  handler  progress
  *  contd__ring_find        yes     no     wait-free for a peer that was found, or not long ago not; else looks for it
@@ -10,8 +10,8 @@
  *  contd__ring_all         yes     no     the same, for each member
  *  contd__ring_known       yes     yes    wait-free in the number of peers found
  *
- * No lock is held while MPI is called, nor while a lock of MPI's may be held by who calls: who can't have one at once does
- * without (an attribute callback may send).
+ * No lock is held while MPI is called, nor while a lock of MPI's may be held by who calls: who can't have one at once
+ * does without (an attribute callback may send).
  */
 #ifndef CONTD_MPI_RING_H
 #define CONTD_MPI_RING_H
@@ -55,7 +55,8 @@ struct contd__ring {
 
 extern struct contd__ring contd__ring;
 
-/* What names this job on this host: the launcher's name for it where it gives one, else the process that started the ranks. */
+/* What names this job on this host: the launcher's name for it where it gives one, else the process that started the
+ * ranks. */
 void contd__mpi_job(char job[CONTD_JOB_TEXT]);
 
 /* MPI is initialized. False: there is no ringing. */
@@ -69,7 +70,8 @@ static inline bool contd__ring_ready(void)
 	return state ? state == 1 : contd__ring_start();
 }
 
-/* Of the communicator; of the group of windows. NULL: not to be had now. They stay while theirs does, or a reference. */
+/* Of the communicator; of the group of windows. NULL: not to be had now. They stay while theirs does, or a
+ * reference. */
 struct contd__members *contd__ring_comm(MPI_Comm comm);
 struct contd__members *contd__members_make(MPI_Group group);
 void contd__members_unref(struct contd__members *m);
@@ -116,7 +118,8 @@ static inline int contd__ring_place(struct contd__place *p)
 	return contd__load(contd__load(&p->bell)->armed) ? contd__ring_armed(p) : 0;
 }
 
-/* Ring the process of that rank of the communicator (the remote group of an intercommunicator). 1 if it was rung, else 0. */
+/* Ring the process of that rank of the communicator (the remote group of an intercommunicator). 1 if it was rung, else
+ * 0. */
 int contd__ring_rank(int rank, MPI_Comm comm);
 
 /* Ring every member that waits. Returns how many. */

@@ -75,8 +75,8 @@ void contd__set_await(struct contd__set *set, struct contd__cr *cr)
 }
 
 /*
- * The CRs that it waited for are reported, as a test of theirs would: inactive, unless something was registered meanwhile. A function
- * of its own in the machine code too, for scripts/check-call-graph.
+ * The CRs that it waited for are reported, as a test of theirs would: inactive, unless something was registered
+ * meanwhile. A function of its own in the machine code too, for scripts/check-call-graph.
  */
 __attribute__((noinline)) static void report_crs(struct contd__set *set)
 {
@@ -89,7 +89,8 @@ __attribute__((noinline)) static void report_crs(struct contd__set *set)
 	}
 }
 
-/* What MPI, and templates, are to get back. A function of its own in the machine code too, for scripts/check-call-graph. */
+/* What MPI, and templates, are to get back. A function of its own in the machine code too, for
+ * scripts/check-call-graph. */
 __attribute__((noinline)) static void give_back(struct contd__set *set)
 {
 	instances_finish(set);
@@ -101,9 +102,9 @@ __attribute__((noinline)) static void give_back(struct contd__set *set)
 }
 
 /*
- * Its callback has returned where MPI may not be called. If complete_fn or free_fn come after it, the CR is not complete until they
- * have been called: what they use may be gone then. The continuation itself still keeps the group. One that has failed is
- * reported without.
+ * Its callback has returned where MPI may not be called. If complete_fn or free_fn come after it, the CR is not
+ * complete until they have been called: what they use may be gone then. The continuation itself still keeps the group.
+ * One that has failed is reported without.
  */
 static void owe_sig(struct contd__set *set, struct contd_group *group)
 {
@@ -151,7 +152,8 @@ static bool may_call_mpi(void)
 	return !contd__in_handler() && contd__mpi_thread_may();
 }
 
-/* References, and with them what it waited for. Returns what `life` was; if that had no more references the set is gone. */
+/* References, and with them what it waited for. Returns what `life` was; if that had no more references the set is
+ * gone. */
 static uint64_t less_sig(struct contd__set *set, uint64_t n)
 {
 	struct contd_group *group = set->group;
@@ -231,7 +233,8 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 			*op->status = *status; /* MPI_ERROR too: a continuation has no return code to look at */
 		if (op->error)
 			contd__store(&set->failed, 1);
-		/* From here on somebody may run the continuation and free the set. It is not run here: MPI may hold locks. */
+		/* From here on somebody may run the continuation and free the set. It is not run here: MPI may hold
+		 * locks. */
 		event_done_sig(slot, generation);
 		return;
 	}

@@ -6,12 +6,12 @@
  * set.
  *
  * Revised interface: an operation that fails ends the waiting for the others, so statuses are kept in the set until the
- * continuation is run, and the set lives until the last operation has finished. The slot waits for one event of the set's: that all
- * operations have completed, or one has failed, whichever is first. The set knows whether it has been counted (SET_OVER), so what
- * completes later counts nothing: the slot may be another continuation's by then. The slot's other events are the attaching
- * call, the start of an inactive CR, and CRs among the requests, so a failure waits for these.
- * The set has a reference for each operation and one for the continuation, which passes to the CR's queue if that fails; and a
- * reference to its group.
+ * continuation is run, and the set lives until the last operation has finished. The slot waits for one event of the
+ * set's: that all operations have completed, or one has failed, whichever is first. The set knows whether it has been
+ * counted (SET_OVER), so what completes later counts nothing: the slot may be another continuation's by then. The
+ * slot's other events are the attaching call, the start of an inactive CR, and CRs among the requests, so a failure
+ * waits for these. The set has a reference for each operation and one for the continuation, which passes to the CR's
+ * queue if that fails; and a reference to its group.
  *
  *  operation                 thread  handler  MPI's completion callback  progress
  *  contd__set_new              yes     no              no                blocking (memory)
@@ -64,7 +64,8 @@ struct contd__set {
 	uint32_t crs;               /* of awaited */
 	struct contd__cr **awaited; /* CRs among the requests, until they are reported */
 	uint32_t left;              /* it is in contd__sets_left, or was */
-	struct contd_group *owing;  /* its CR's, which is not complete until functions of the program's have been called; or NULL */
+	/* its CR's, which is not complete until functions of the program's have been called; or NULL */
+	struct contd_group *owing;
 	/* Revised interface; results is NULL otherwise. */
 	struct contd__cr *cr; /* or NULL: none */
 	struct contd_group *group;
@@ -77,8 +78,8 @@ struct contd__set {
 };
 
 /*
- * Of `life`. Its event has been counted at the slot, or is about to be; requests that it waits for, and attaching, in bits 62 to 32;
- * references below.
+ * Of `life`. Its event has been counted at the slot, or is about to be; requests that it waits for, and attaching, in
+ * bits 62 to 32; references below.
  */
 #define SET_OVER (1ull << 63)
 #define SET_WAIT (1ull << 32)
@@ -118,9 +119,9 @@ void contd__invoke_draft(struct contd__slot *s);
 void contd__invoke_revised(struct contd__slot *s);
 
 /*
- * Sets of continuations that have failed while an operation was in the state OP_WAITS, with a reference each: for the backend that
- * uses that state, and looks at such operations now and then. Pushed anywhere. _over: some are to be taken out, for nobody else
- * has a reference.
+ * Sets of continuations that have failed while an operation was in the state OP_WAITS, with a reference each: for the
+ * backend that uses that state, and looks at such operations now and then. Pushed anywhere. _over: some are to be taken
+ * out, for nobody else has a reference.
  */
 extern struct __cds_lfs_stack contd__sets_left;
 extern uint32_t contd__sets_left_over;

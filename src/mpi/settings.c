@@ -261,8 +261,8 @@ void contd__low_latency_attach(void)
 }
 
 /*
- * Low latency: the calling thread may be interrupted, and, where MPI allows it, a daemon looks. Once is enough. `agent`:
- * what an info key says, 0: none does.
+ * Low latency: the calling thread may be interrupted, and, where MPI allows it, a daemon looks. Once is enough.
+ * `agent`: what an info key says, 0: none does.
  */
 static int low_latency(int agent)
 {

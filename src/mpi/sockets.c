@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI does not say which file descriptors its transport waits for. But those of TCP are sockets of this process like any
- * other, and it may be asked what descriptors it has (proc(5)). The program's own sockets are among them: one that is
- * readable although MPI was looked at, and that nobody reads, is left out, for as long as it has been so, and then MPI is
- * looked at again. (Another thread may have been inside MPI, which keeps others from the sockets.) Shared memory has
- * none: there peers ring (dispatch/page.h), and ticks at their longest find the rest.
+ * MPI does not say which file descriptors its transport waits for. But those of TCP are sockets of this process like
+ * any other, and it may be asked what descriptors it has (proc(5)). The program's own sockets are among them: one that
+ * is readable although MPI was looked at, and that nobody reads, is left out, for as long as it has been so, and then
+ * MPI is looked at again. (Another thread may have been inside MPI, which keeps others from the sockets.) Shared memory
+ * has none: there peers ring (dispatch/page.h), and ticks at their longest find the rest.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,8 +21,8 @@
 #include "mpi/sockets.h"
 
 #define SOCKETS_MAX 256
-#define AGAIN_NS 2e4       /* until the second look for a socket that is readable, and twice as long until the next */
-#define LIST_AGAIN_NS 1e7  /* connections are made when they are first used */
+#define AGAIN_NS 2e4      /* until the second look for a socket that is readable, and twice as long until the next */
+#define LIST_AGAIN_NS 1e7 /* connections are made when they are first used */
 
 static struct {
 	struct pollfd polled[SOCKETS_MAX];
@@ -100,8 +100,8 @@ static uint64_t ticks_of(double ns)
 
 /*
  * A backend that asks may have looked before MPI took something from a socket, which is not readable for that any more
- * (Open MPI's test calls look, then make progress; so does what a callback calls). Has anything been read since the last
- * time?
+ * (Open MPI's test calls look, then make progress; so does what a callback calls). Has anything been read since the
+ * last time?
  */
 static int read_unasked(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Status queries of several requests, MPI 4.1, 3.7.6, for an MPI that has none; and for one that has: those of Open MPI and
- * MPICH make no progress beside an entry that is complete. Each has its PMPI name; the MPI name is weak, for tools. Each
- * call attempts progress once, and then looks at each entry once: so that no entry waits for others.
+ * Status queries of several requests, MPI 4.1, 3.7.6, for an MPI that has none; and for one that has: those of Open MPI
+ * and MPICH make no progress beside an entry that is complete. Each has its PMPI name; the MPI name is weak, for tools.
+ * Each call attempts progress once, and then looks at each entry once: so that no entry waits for others.
  */
 #include "base/atomic.h"
 #include "dispatch/wait.h"
@@ -24,7 +24,8 @@ enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status)
 	return SEEN_COMPLETE;
 }
 
-/* While something is ready the portable backend's progress leaves MPI alone; what MPI has completed makes others ready. */
+/* While something is ready the portable backend's progress leaves MPI alone; what MPI has completed makes others
+ * ready. */
 static void run(void)
 {
 	if (contd__may_run())
@@ -105,9 +106,9 @@ CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests
 }
 
 /*
- * Where a search begins, of so many: elsewhere each time, so that no entry is always named before another one. Multiples
- * of the golden ratio's fraction: they come everywhere soon, and so does every second or third of them, where a program
- * asks for several arrays in turn. (That threads may take the same one does no harm.)
+ * Where a search begins, of so many: elsewhere each time, so that no entry is always named before another one.
+ * Multiples of the golden ratio's fraction: they come everywhere soon, and so does every second or third of them, where
+ * a program asks for several arrays in turn. (That threads may take the same one does no harm.)
  */
 static int turn(int count)
 {

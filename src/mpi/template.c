@@ -376,7 +376,7 @@ bool contd__instance_free(MPI_Request *request, int *rcp)
 	return true;
 }
 
-/* ------------------------------------------------------------------------------------------- marking, and pushing --- */
+/* ----------------------------------------------------------------------------------------- marking, and pushing --- */
 
 /* It is over. True: the caller tells MPI, without the lock. */
 static bool mark_locked(struct contd__instance *i)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Persistent requests whose status MPI tells once only: MPICH's MPI_Request_get_status (from 4.2 on) makes them inactive,
- * and whoever asks or waits afterwards is told nothing. What was told is kept with the handle here, until the request is
- * started again, freed, or reported by a call that completes it. For the portable backend; other MPIs have none of these.
+ * Persistent requests whose status MPI tells once only: MPICH's MPI_Request_get_status (from 4.2 on) makes them
+ * inactive, and whoever asks or waits afterwards is told nothing. What was told is kept with the handle here, until the
+ * request is started again, freed, or reported by a call that completes it. For the portable backend; other MPIs have
+ * none of these.
  *
  *  operation                 thread  handler             in a callback  progress
  *  contd__told_*               yes     in a region only      yes        wait-free but for the MPI calls of completion
@@ -30,7 +31,8 @@ bool contd__told_among(size_t count, const MPI_Request *requests);
 int contd__told_one(MPI_Request *request, MPI_Status *status);
 int contd__told_any(size_t count, const MPI_Request *requests, int *index, MPI_Status *status);
 int contd__told_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses);
-/* For all: what MPI's call, which has returned rc and knows nothing of them, leaves to be filled in. Returns what the call returns. */
+/* For all: what MPI's call, which has returned rc and knows nothing of them, leaves to be filled in. Returns what the
+ * call returns. */
 int contd__told_all(size_t count, const MPI_Request *requests, MPI_Status *statuses, int rc);
 
 #endif

@@ -148,7 +148,8 @@ CONTD_INTERNAL_API void contd__slot_free_sig(struct contd__table *t, struct cont
 CONTD_INTERNAL_API void contd__table_mark_sig(struct contd__table *t, uint32_t index);
 void contd__table_mark_leaf_sig(struct contd__table *t, uint32_t index, uint64_t bits);
 
-/* Clear the ready bit of a slot. true: it was set, so that no scan finds the slot any more. Hints above it stay, for nothing. */
+/* Clear the ready bit of a slot. true: it was set, so that no scan finds the slot any more. Hints above it stay, for
+ * nothing. */
 bool contd__table_unmark_sig(struct contd__table *t, uint32_t index);
 
 /*

@@ -61,7 +61,8 @@
 
 /* MPI 3.1 has no persistent collectives, and MPI_Barrier no large count. */
 #define CONTD_RING_COLLECTIVE_COUNTED(Z, S, N, V) \
-	Z(S, Bcast, Ibcast, (void *buf, N count, MPI_Datatype type, int root, MPI_Comm comm), (buf, count, type, root, comm)) \
+	Z(S, Bcast, Ibcast, (void *buf, N count, MPI_Datatype type, int root, MPI_Comm comm), \
+	  (buf, count, type, root, comm)) \
 	Z(S, Gather, Igather, \
 	  (const void *sendbuf, N sendcount, MPI_Datatype sendtype, void *recvbuf, N recvcount, MPI_Datatype recvtype, \
 	   int root, MPI_Comm comm), \
@@ -95,8 +96,8 @@
 	   const N recvcounts[], const V rdispls[], MPI_Datatype recvtype, MPI_Comm comm), \
 	  (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm)) \
 	Z(S, Alltoallw, Ialltoallw, \
-	  (const void *sendbuf, const N sendcounts[], const V sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, \
-	   const N recvcounts[], const V rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm), \
+	  (const void *sendbuf, const N sendcounts[], const V sdispls[], const MPI_Datatype sendtypes[], \
+	   void *recvbuf, const N recvcounts[], const V rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm), \
 	  (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm)) \
 	Z(S, Reduce, Ireduce, \
 	  (const void *sendbuf, void *recvbuf, N count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm), \
@@ -112,7 +113,8 @@
 	  (sendbuf, recvbuf, recvcount, type, op, comm)) \
 	Z(S, Scan, Iscan, (const void *sendbuf, void *recvbuf, N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
 	  (sendbuf, recvbuf, count, type, op, comm)) \
-	Z(S, Exscan, Iexscan, (const void *sendbuf, void *recvbuf, N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
+	Z(S, Exscan, Iexscan, \
+	  (const void *sendbuf, void *recvbuf, N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm), \
 	  (sendbuf, recvbuf, count, type, op, comm)) \
 	Z(S, Neighbor_allgather, Ineighbor_allgather, \
 	  (const void *sendbuf, N sendcount, MPI_Datatype sendtype, void *recvbuf, N recvcount, MPI_Datatype recvtype, \
@@ -132,7 +134,8 @@
 	  (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm)) \
 	Z(S, Neighbor_alltoallw, Ineighbor_alltoallw, \
 	  (const void *sendbuf, const N sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], \
-	   void *recvbuf, const N recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm), \
+	   void *recvbuf, const N recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], \
+	   MPI_Comm comm), \
 	  (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm))
 
 #define CONTD_RING_COLLECTIVE_PLAIN(Z) Z(, Barrier, Ibarrier, (MPI_Comm comm), (comm))
@@ -167,7 +170,8 @@
 	X(S, Get_accumulate, \
 	  (const void *origin, N count, MPI_Datatype type, void *result, N result_count, MPI_Datatype result_type, \
 	   int target, MPI_Aint target_disp, N target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win), \
-	  (origin, count, type, result, result_count, result_type, target, target_disp, target_count, target_type, op, win))
+	  (origin, count, type, result, result_count, result_type, target, target_disp, target_count, target_type, op, \
+	   win))
 
 #define CONTD_RING_RMA_REQUEST(X, S, N) \
 	X(S, Rput, \
@@ -186,12 +190,13 @@
 	  (const void *origin, N count, MPI_Datatype type, void *result, N result_count, MPI_Datatype result_type, \
 	   int target, MPI_Aint target_disp, N target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win, \
 	   MPI_Request *request), \
-	  (origin, count, type, result, result_count, result_type, target, target_disp, target_count, target_type, op, win, \
-	   request))
+	  (origin, count, type, result, result_count, result_type, target, target_disp, target_count, target_type, op, \
+	   win, request))
 
 #define CONTD_RING_RMA_ONE(X) \
 	X(, Fetch_and_op, \
-	  (const void *origin, void *result, MPI_Datatype type, int target, MPI_Aint target_disp, MPI_Op op, MPI_Win win), \
+	  (const void *origin, void *result, MPI_Datatype type, int target, MPI_Aint target_disp, MPI_Op op, \
+	   MPI_Win win), \
 	  (origin, result, type, target, target_disp, op, win)) \
 	X(, Compare_and_swap, \
 	  (const void *origin, const void *compare, void *result, MPI_Datatype type, int target, MPI_Aint target_disp, \
@@ -254,7 +259,8 @@
 	X(, Testsome, (int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]), \
 	  (incount, requests, outcount, indices, statuses)) \
 	X(, Wait, (MPI_Request * request, MPI_Status * status), (request, status)) \
-	X(, Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status), (count, requests, index, status)) \
+	X(, Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status), \
+	  (count, requests, index, status)) \
 	X(, Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses)) \
 	X(, Waitsome, (int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]), \
 	  (incount, requests, outcount, indices, statuses)) \
@@ -265,7 +271,7 @@
 	X(, Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status), (source, tag, comm, status)) \
 	X(, Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status), \
 	  (source, tag, comm, message, status)) \
-	X(, Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request), (comm, newcomm, request))
+	X(, Comm_idup, (MPI_Comm comm, MPI_Comm * newcomm, MPI_Request * request), (comm, newcomm, request))
 
 #if CONTD_RING_MPI4
 #define CONTD_RING_PARTITIONED(X) \
@@ -275,7 +281,8 @@
 	  (buf, partitions, count, type, dest, tag, comm, info, request)) \
 	X(, Pready, (int partition, MPI_Request request), (partition, request)) \
 	X(, Pready_range, (int low, int high, MPI_Request request), (low, high, request)) \
-	X(, Pready_list, (int length, CONTD_RING_PARTITIONS partitions[], MPI_Request request), (length, partitions, request))
+	X(, Pready_list, (int length, CONTD_RING_PARTITIONS partitions[], MPI_Request request), \
+	  (length, partitions, request))
 /* MPI 4.0 has `const`; MPICH (4.0) has not. */
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000
 #define CONTD_RING_PARTITIONS int

@@ -13,7 +13,8 @@
 
 #include "mpi/ring.h"
 
-/* The request is a send to, or with `bytes` a long receive from, that rank; or, with -1, a collective one of `members`. */
+/* The request is a send to, or with `bytes` a long receive from, that rank; or, with -1, a collective one of
+ * `members`. */
 void contd__made_add(MPI_Request request, int world, struct contd__members *members, int64_t bytes);
 void contd__made_remove(MPI_Request request);
 

@@ -26,7 +26,7 @@ static int64_t now_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- owed --- */
+/* --------------------------------------------------------------------------------------------------------- owed --- */
 
 void contd__owe(struct contd__place *p, int64_t bytes)
 {
@@ -102,7 +102,7 @@ void contd__stall_turn(struct contd__stall *s, struct contd__place *p)
 	turn(s, p ? ring_it : ring_owed_to, p);
 }
 
-/* ------------------------------------------------------------------------------------------------- the helper thread --- */
+/* -------------------------------------------------------------------------------------------- the helper thread --- */
 
 #define ASIDE_SLOTS 16
 #define NAP_NS 1000000 /* how long a call lasts, on average, before it is noticed */

@@ -4,14 +4,14 @@
  * sent to. The program need not know of it; it stands before MPI when linked, or is preloaded.
  *
  * A call by an MPI_ name goes on to the PMPI_ name, whoever has it: this library, or contd-mpi where that stands before
- * it; there it goes on to the next library's function of that name (dlsym(3), RTLD_NEXT), and rings. So it does not matter
- * which of the two comes first, a tool in front is rung for as well, and so is Fortran on Open MPI, whose wrappers call
- * PMPI_ functions (MPICH's call MPI_ ones). Calls from inside the MPI library pass through.
+ * it; there it goes on to the next library's function of that name (dlsym(3), RTLD_NEXT), and rings. So it does not
+ * matter which of the two comes first, a tool in front is rung for as well, and so is Fortran on Open MPI, whose
+ * wrappers call PMPI_ functions (MPICH's call MPI_ ones). Calls from inside the MPI library pass through.
  *
- * A call that may wait for a peer (of which it is known that it is on this host and has contd) is taken apart, where MPI
- * lets that be done: begun, rung for, and waited for with a ring now and then (owed.h). Those of one-sided communication
- * can't be; a ring just before makes the peer look when the call has sent what it sends at once, and for the rest there
- * is the helper thread.
+ * A call that may wait for a peer (of which it is known that it is on this host and has contd) is taken apart, where
+ * MPI lets that be done: begun, rung for, and waited for with a ring now and then (owed.h). Those of one-sided
+ * communication can't be; a ring just before makes the peer look when the call has sent what it sends at once, and for
+ * the rest there is the helper thread.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -28,7 +28,7 @@
 #define PACKED_MOST (INT_MAX / 2) /* MPI_Pack_size adds something, and counts in int */
 #define INLINE static inline __attribute__((always_inline))
 
-/* ---------------------------------------------------------------------------------------------------- what is behind --- */
+/* ----------------------------------------------------------------------------------------------- what is behind --- */
 
 #define NEXT(S, name) next_##name##S
 
@@ -73,7 +73,7 @@ INLINE bool ringing(void)
 	return __builtin_expect(contd__load(&rings), 1);
 }
 
-/* ------------------------------------------------------------------------------------------------------- point to point --- */
+/* ----------------------------------------------------------------------------------------------- point to point --- */
 
 INLINE struct contd__place *peer_of(int rank, MPI_Comm comm)
 {
@@ -177,9 +177,9 @@ static void withdraw(MPI_Request *receive, struct contd__place *from)
  * With both parts begun, the peer that a message goes to is rung before the other part is waited for: mostly that is an
  * answer. To MPI_Sendrecv's status applies what MPI_Wait says of it.
  *
- * MPI checks the arguments of both parts before it begins either. Here a send to MPI_PROC_NULL checks those of the send,
- * whose destination is a rank of the communicator's as a peer was found by it, and beginning the receive checks the
- * receive's. What can still be refused is a send for which MPI lacks memory.
+ * MPI checks the arguments of both parts before it begins either. Here a send to MPI_PROC_NULL checks those of the
+ * send, whose destination is a rank of the communicator's as a peer was found by it, and beginning the receive checks
+ * the receive's. What can still be refused is a send for which MPI lacks memory.
  */
 #define ON_SENDRECV(S, N) \
 	static int on_Sendrecv##S(const void *sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag, \
@@ -217,8 +217,8 @@ ON_SENDRECV(_c, MPI_Count)
 #endif
 
 /*
- * What is sent is packed, which is received as any type. Where that needs more room than MPI_Pack can say, or than there
- * is, the peer is rung too early.
+ * What is sent is packed, which is received as any type. Where that needs more room than MPI_Pack can say, or than
+ * there is, the peer is rung too early.
  */
 static int on_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
 			       MPI_Comm comm, MPI_Status *status)
@@ -322,7 +322,7 @@ static int on_Sendrecv_replace_c(void *buf, MPI_Count count, MPI_Datatype type, 
 		return rc; \
 	}
 
-/* ------------------------------------------------------------------------------------------------- persistent requests --- */
+/* ------------------------------------------------------------------------------------------ persistent requests --- */
 
 /* A short receive does nothing for its sender. */
 static void made(MPI_Request request, int rank, MPI_Comm comm, int64_t count, MPI_Datatype type, bool sends)
@@ -449,7 +449,7 @@ ON_ISENDRECV(_c, MPI_Count)
 #endif
 #endif
 
-/* ------------------------------------------------------------------------------------------------------- collectives --- */
+/* -------------------------------------------------------------------------------------------------- collectives --- */
 
 /* Others may have left the call, or not have come to it yet. */
 static void all_told(MPI_Comm comm)
@@ -531,7 +531,7 @@ static int on_Comm_idup(MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request)
 	return rc;
 }
 
-/* --------------------------------------------------------------------------------------------------------- one-sided --- */
+/* ---------------------------------------------------------------------------------------------------- one-sided --- */
 
 /* The target's place, if it was found. */
 static struct contd__place *target_of(int rank, MPI_Win win)
@@ -561,11 +561,20 @@ static void operation_leave(int slot, int rc, struct contd__place *p, int64_t by
 	contd__ring_place(p);
 }
 
-#define ON_OPERATION(S, name, parameters, arguments, bytes, from) 	static int on_##name##S parameters 	{ 		struct contd__place *p; 		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments; 		operation_leave(slot, rc, p, p ? bytes : 0, from); 		return rc; 	}
+#define ON_OPERATION(S, name, parameters, arguments, bytes, from) \
+	static int on_##name##S parameters \
+	{ \
+		struct contd__place *p; \
+		int slot = operation_enter(target, win, &p), rc = NEXT(S, name) arguments; \
+		operation_leave(slot, rc, p, p ? bytes : 0, from); \
+		return rc; \
+	}
 
-#define ON_RMA(S, name, parameters, arguments) 	ON_OPERATION(S, name, parameters, arguments, bytes_of(target_count, target_type), CONTD_LONG_BYTES)
+#define ON_RMA(S, name, parameters, arguments) \
+	ON_OPERATION(S, name, parameters, arguments, bytes_of(target_count, target_type), CONTD_LONG_BYTES)
 /* Who waits for the request needs the target to grant the lock first, and then to acknowledge. */
-#define ON_RMA_REQUEST(S, name, parameters, arguments) 	ON_OPERATION(S, name, parameters, arguments, bytes_of(target_count, target_type), 0)
+#define ON_RMA_REQUEST(S, name, parameters, arguments) \
+	ON_OPERATION(S, name, parameters, arguments, bytes_of(target_count, target_type), 0)
 #define ON_RMA_ONE(S, name, parameters, arguments) ON_OPERATION(S, name, parameters, arguments, 0, CONTD_LONG_BYTES)
 
 CONTD_RING_RMA(ON_RMA, , int)
@@ -629,7 +638,7 @@ CONTD_RING_SYNC(ON_SYNC)
 	}
 CONTD_RING_SYNC_SHORT(ON_SYNC_SHORT)
 
-/* -------------------------------------------------------------------------------------------------------- completion --- */
+/* --------------------------------------------------------------------------------------------------- completion --- */
 
 /* Where somebody is owed rings: ask instead of waiting, and ring meanwhile. */
 static inline bool owes(void)
@@ -792,7 +801,7 @@ static int on_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, M
 	return NEXT(, Mprobe)(source, tag, comm, message, status);
 }
 
-/* ------------------------------------------------------------------------------------------------------ begin and end --- */
+/* ------------------------------------------------------------------------------------------------ begin and end --- */
 
 static void in_child(void)
 {
@@ -837,7 +846,7 @@ static int on_Finalize(void)
 	return NEXT(, Finalize)();
 }
 
-/* ---------------------------------------------------------------------------------------------------------- the names --- */
+/* ---------------------------------------------------------------------------------------------------- the names --- */
 
 INLINE bool from_mpi(const void *caller)
 {

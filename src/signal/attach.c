@@ -40,7 +40,7 @@
 
 static pthread_mutex_t record_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* --------------------------------------------------------------------------------------------------------- records --- */
+/* ------------------------------------------------------------------------------------------------------ records --- */
 
 static struct contd__attached *record_take(void)
 {
@@ -94,7 +94,7 @@ static void record_retire(struct contd__attached *a)
 	timer_delete(a->timer);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- checks --- */
+/* ------------------------------------------------------------------------------------------------------- checks --- */
 
 /* Is there room below this frame for the kernel's frame, ours and the callbacks'? */
 static bool stack_suffices(uint32_t callbacks)
@@ -126,7 +126,7 @@ static int timer_make(struct contd__attached *a, pid_t tid)
 	return timer_create(CLOCK_MONOTONIC, &ev, &a->timer) ? -errno : 0;
 }
 
-/* -------------------------------------------------------------------------------------------------- attach, detach --- */
+/* ----------------------------------------------------------------------------------------------- attach, detach --- */
 
 /* Signals of ours that are pending go to a handler that finds nobody attached. */
 static void detach_self(void)
@@ -236,7 +236,7 @@ int contd_thread_detach(void)
 	return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------- the whole process --- */
+/* -------------------------------------------------------------------------------------------- the whole process --- */
 
 static void stop_all(void)
 {
@@ -309,8 +309,9 @@ static bool is_default(const struct sigaction *action)
 }
 
 /*
- * A thread whose cancellation is asynchronous, as the C library makes it in pthread_cond_wait(3) and its kin, is ended by
- * a signal that sigfillset(3) and sigaddset(3) leave out: 32, in glibc and in musl. Not in the middle of the handler.
+ * A thread whose cancellation is asynchronous, as the C library makes it in pthread_cond_wait(3) and its kin, is ended
+ * by a signal that sigfillset(3) and sigaddset(3) leave out: 32, in glibc and in musl. Not in the middle of the
+ * handler.
  */
 static void keep_cancellation_out(sigset_t *set)
 {

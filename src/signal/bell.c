@@ -85,7 +85,8 @@ void contd__bell_drain_sig(void)
 
 	if (opened - contd__load(&drained) < DRAIN_AT)
 		return;
-	/* A microsecond or two each, and there may be 4096: a handler has as long as for a scan. The next call goes on. */
+	/* A microsecond or two each, and there may be 4096: a handler has as long as for a scan. The next call goes
+	 * on. */
 	begin = contd__ticks();
 	for (; !in_handler || contd__ticks() - begin < contd__load(&contd__limits.scan_ticks); n++) {
 		fd = (int)syscall(SYS_accept4, contd__bell_socket, NULL, NULL, O_CLOEXEC /* SOCK_CLOEXEC */);
@@ -107,7 +108,8 @@ uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran)
 		if (contd__load(&contd__signals.rung))
 			contd__quiet_where_rung(&me->quiet);
 	}
-	/* What a callback calls (MPI_Send, say) may have taken more from descriptors than was looked at: the daemon knows. */
+	/* What a callback calls (MPI_Send, say) may have taken more from descriptors than was looked at: the daemon
+	 * knows. */
 	if ((ran || again) && contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK)
 		contd__wake_daemon_sig(false);
 	return again;
@@ -119,8 +121,8 @@ void contd__bell_rung_sig(void)
 
 	contd__store(&contd__signals.rung, 1);
 	/*
-	 * A peer cannot wake a daemon that polls but by a signal, which any thread may get; and it has said already that the
-	 * daemon is awake.
+	 * A peer cannot wake a daemon that polls but by a signal, which any thread may get; and it has said already
+	 * that the daemon is awake.
 	 */
 	if (contd__load_seq(&contd__page->armed.by.daemon) != DAEMON_AWAKE) {
 		contd__wake_daemon_sig(true);
@@ -135,8 +137,9 @@ void contd__bell_rung_sig(void)
 /* ----------------------------------------------------------------------------------------------------- ringing --- */
 
 /*
- * exec(2) keeps the process and takes its handlers away: a ring would kill the new program, which may know nothing of contd.
- * But it closes the page. (Between this and the signal there is a microsecond left; contd_fini() before leaves none.)
+ * exec(2) keeps the process and takes its handlers away: a ring would kill the new program, which may know nothing of
+ * contd. But it closes the page. (Between this and the signal there is a microsecond left; contd_fini() before leaves
+ * none.)
  */
 static bool still_there(const struct contd__peer *peer)
 {
@@ -166,8 +169,8 @@ static int send(struct contd__peer *peer, uint32_t armed)
 	info.si_value.sival_ptr = (void *)(uintptr_t)page->mark;
 	/*
 	 * A descriptor, not a number: a process or thread that has ended is never mistaken for another one that got its
-	 * number. To a thread where the kernel can do that (Linux 6.9), else to the process: the kernel prefers its main
-	 * thread, and whoever gets it passes it on.
+	 * number. To a thread where the kernel can do that (Linux 6.9), else to the process: the kernel prefers its
+	 * main thread, and whoever gets it passes it on.
 	 */
 	if (thread != (uint32_t)page->pid && !contd__load(&contd__bell_no_thread_fds)) {
 		fd = (int)syscall(SYS_pidfd_open, thread, CONTD_PIDFD_THREAD);

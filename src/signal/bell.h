@@ -30,9 +30,9 @@
 #define CONTD_PIDFD_SIGNAL_THREAD 1u
 
 /*
- * What every signal of contd's says of itself, those too that no timer sends: the kernel drops pending signals of timers at
- * exec(2), and a signal that is still there then kills a program that has no handler for it. sigqueue's SI_QUEUE stays. Any
- * code below 0 may be sent, but for SI_TKILL: rt_sigqueueinfo(2).
+ * What every signal of contd's says of itself, those too that no timer sends: the kernel drops pending signals of
+ * timers at exec(2), and a signal that is still there then kills a program that has no handler for it. sigqueue's
+ * SI_QUEUE stays. Any code below 0 may be sent, but for SI_TKILL: rt_sigqueueinfo(2).
  */
 #define CONTD_SI_CODE SI_TIMER
 
@@ -49,7 +49,8 @@ struct contd__attached;
 
 extern uint32_t contd__bell_no_thread_fds;
 
-/* Arm this process's bell for the thread, if it has a use for it and can pay for it. true: it is, and the caller looks. */
+/* Arm this process's bell for the thread, if it has a use for it and can pay for it. true: it is, and the caller
+ * looks. */
 bool contd__bell_arm_sig(struct contd__attached *me);
 
 /* Nobody rings this thread any more, but for a ring that is under way. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reached from the signal handler: async-signal-safe code only. What interruptions may cost an attached thread: how often
- * it ticks, and whether one more notification or ring can be paid for.
+ * Reached from the signal handler: async-signal-safe code only. What interruptions may cost an attached thread: how
+ * often it ticks, and whether one more notification or ring can be paid for.
  *
- * Eight tenths of the overhead budget are what ticks alone may take; nine tenths flow into the thread's purse, from which
- * all interruptions are paid; one tenth of a second's worth may be saved up (dispatch/purse.h). Callbacks are work, and
- * cost nothing here.
+ * Eight tenths of the overhead budget are what ticks alone may take; nine tenths flow into the thread's purse, from
+ * which all interruptions are paid; one tenth of a second's worth may be saved up (dispatch/purse.h). Callbacks are
+ * work, and cost nothing here.
  */
 #include "base/atomic.h"
 #include "base/clock.h"

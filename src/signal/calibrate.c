@@ -116,15 +116,16 @@ void contd__calibrate(struct contd__attached *me)
 	contd__store(&me->calibrating, 0);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/*
-	 * A notification that came meanwhile was only counted, and one that was put off has lost its timer. As in the handler:
-	 * first this, so that whoever makes something ready after it sends another one, then the look.
+	 * A notification that came meanwhile was only counted, and one that was put off has lost its timer. As in the
+	 * handler: first this, so that whoever makes something ready after it sends another one, then the look.
 	 */
 	contd__xchg(&me->signalled, 0);
 	contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 	contd__guard_pickup();
 	if (!tick)
 		tick = (uint64_t)(ASSUMED_NS * contd__clock.ticks_per_ns);
-	/* Where both threads share a processor the sender's turn is in it: a notification costs no more than a timer. */
+	/* Where both threads share a processor the sender's turn is in it: a notification costs no more than a
+	 * timer. */
 	contd__store(&contd__signals.notice_ticks, notice && notice < tick ? notice : tick);
 	contd__store(&contd__signals.kernel_ticks, tick);
 }

@@ -4,7 +4,8 @@
 
 #include "signal/attached.h"
 
-/* Measure what a tick and a notification cost this thread; once a process. Ordinary code of an attached thread; about 5 ms. */
+/* Measure what a tick and a notification cost this thread; once a process. Ordinary code of an attached thread; about 5
+ * ms. */
 void contd__calibrate(struct contd__attached *me);
 
 #endif

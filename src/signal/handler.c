@@ -26,8 +26,8 @@ static bool chained(int signo)
 }
 
 /*
- * contd's timers, notifications and rings carry a mark. Where nobody else has the signal, any that a timer or a thread of
- * this process sends is taken as a request to look.
+ * contd's timers, notifications and rings carry a mark. Where nobody else has the signal, any that a timer or a thread
+ * of this process sends is taken as a request to look.
  */
 static bool ours(int signo, const siginfo_t *info)
 {
@@ -98,7 +98,8 @@ static void stray(int signo, siginfo_t *info, void *context)
 
 static void arrived(struct contd__attached *me, enum contd__interruption kind, const siginfo_t *info)
 {
-	/* Before looking: who makes something ready after this sends another one. A tick too: it stands for one put off. */
+	/* Before looking: who makes something ready after this sends another one. A tick too: it stands for one put
+	 * off. */
 	contd__xchg(&me->signalled, 0);
 	if (kind == BY_TIMER) {
 		CONTD_COUNT(ticks, 1);
@@ -154,8 +155,8 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	}
 	arrived(me, kind, info);
 	CONTD_TESTPOINT("handler_entered");
-	/* A read-side section is a guard: a callback may wait for a thread that waits for the end of that section. So is a
-	 * continuation, also one that has ended a guard too many. */
+	/* A read-side section is a guard: a callback may wait for a thread that waits for the end of that section. So
+	 * is a continuation, also one that has ended a guard too many. */
 	guarded = contd__tls.guard != 0 || contd__self.frame || contd__reading_sig();
 	if (guarded) {
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);

@@ -50,7 +50,8 @@ static bool send_signal(struct contd__attached *a)
 	if (sent) {
 		COUNT(notifications);
 	} else {
-		/* EAGAIN: RLIMIT_SIGPENDING. The signal of a timer has had its place in the queue since timer_create(2). */
+		/* EAGAIN: RLIMIT_SIGPENDING. The signal of a timer has had its place in the queue since
+		 * timer_create(2). */
 		COUNT(notify_failed);
 		contd__tick_at_sig(a, contd__ticks());
 	}
@@ -58,8 +59,9 @@ static bool send_signal(struct contd__attached *a)
 }
 
 /*
- * Interrupt this one: by a signal, or, where its overhead budget is used up, by a tick once it can pay again. `signalled`
- * is claimed with `senders` counted only: a record that is given to another thread has none, and begins at 0.
+ * Interrupt this one: by a signal, or, where its overhead budget is used up, by a tick once it can pay again.
+ * `signalled` is claimed with `senders` counted only: a record that is given to another thread has none, and begins at
+ * 0.
  */
 static bool interrupt_counted(struct contd__attached *a, bool whatever)
 {
@@ -67,8 +69,9 @@ static bool interrupt_counted(struct contd__attached *a, bool whatever)
 
 	if (contd__load_seq(&a->tid) == 0)
 		return false;
-	/* One that is on its way will see what was made ready before this. But one that has not come for so long may have been
-	 * swallowed: by a debugger, or by a handler that the program has put in the place of ours for a while. */
+	/* One that is on its way will see what was made ready before this. But one that has not come for so long may
+	 * have been swallowed: by a debugger, or by a handler that the program has put in the place of ours for a
+	 * while. */
 	if (contd__load_seq(&a->signalled) || contd__xchg(&a->signalled, 1)) {
 		if (now - contd__load(&a->signalled_at) < contd__clock.second)
 			return true;
@@ -155,7 +158,8 @@ static int interrupt_computing(const struct contd__attached *me, bool whatever)
 	return 0;
 }
 
-/* The next region of each of them arms the bell again, and looks at what is ready. Returns how many others it tells first. */
+/* The next region of each of them arms the bell again, and looks at what is ready. Returns how many others it tells
+ * first. */
 static uint32_t rearm(const struct contd__attached *me)
 {
 	uint32_t n = contd__load_acquire(&contd__signals.count), told = 0;
@@ -175,9 +179,9 @@ static uint32_t rearm(const struct contd__attached *me)
 }
 
 /*
- * Partner: contd_compute_begin(), which counts the region, then looks at its flags, with no fence of its own. One that has
- * missed CONTD__TLS_REARM is seen to compute after this. liburcu-memb has registered the process when it was loaded.
- * false: the kernel has no membarrier(2).
+ * Partner: contd_compute_begin(), which counts the region, then looks at its flags, with no fence of its own. One that
+ * has missed CONTD__TLS_REARM is seen to compute after this. liburcu-memb has registered the process when it was
+ * loaded. false: the kernel has no membarrier(2).
  */
 static bool barrier_everywhere(void)
 {
@@ -197,7 +201,8 @@ void contd__hand_on_sig(const struct contd__attached *me)
 	interrupt_computing(me, true);
 }
 
-/* Without membarrier(2) a signal is the barrier: in its handler a thread sees whether it computes, and what is ready. */
+/* Without membarrier(2) a signal is the barrier: in its handler a thread sees whether it computes, and what is
+ * ready. */
 static int interrupt_all(void)
 {
 	uint32_t n = contd__load_acquire(&contd__signals.count);
@@ -210,13 +215,15 @@ static int interrupt_all(void)
 }
 
 /*
- * `regions` is what completers look at, so that a completion costs a load where no thread uses regions. It is set by a region
- * that begins and has been told to look (contd__region_rearm()), before it looks. It is taken back here, as follows:
+ * `regions` is what completers look at, so that a completion costs a load where no thread uses regions. It is set by a
+ * region that begins and has been told to look (contd__region_rearm()), before it looks. It is taken back here, as
+ * follows:
  *
  * 1. Nobody seems to compute. Store 0, then tell every thread to look when its next region begins, then the barrier.
- * 2. A thread that was told does, in this order: take CONTD__TLS_REARM away, store 1, look at what is ready. So a completer
- *    that has marked something and then loads 0 is seen by that look, if the store of 1 comes later; if it came before the
- *    store of 0, then so did the taking away, CONTD__TLS_REARM is set again, and either the next region looks or 3.
+ * 2. A thread that was told does, in this order: take CONTD__TLS_REARM away, store 1, look at what is ready. So a
+ * completer
+ *    that has marked something and then loads 0 is seen by that look, if the store of 1 comes later; if it came before
+ *    the store of 0, then so did the taking away, CONTD__TLS_REARM is set again, and either the next region looks or 3.
  * 3. A region that has begun without seeing that it was told is seen to compute after the barrier. Store 1 again, then
  *    interrupt it: its handler looks later than every completer that has loaded the 0.
  */

@@ -3,10 +3,11 @@
  * How processes of one job on one host find each other's pages. Ordinary threads only.
  *
  * A page is a memfd_create(2) file: it has no name that could be left behind, is open to its user only (mode 0600), and
- * cannot be shortened (a peer that maps it never meets SIGBUS). A process that listens binds a socket to an abstract name
- * (unix(7)) made of the user, the job and its number. Nobody ever speaks on it: a peer connects, the kernel says which
- * process listens there (SO_PEERCRED), the peer takes a pidfd_open(2) descriptor of it, so that its number cannot become
- * another process's unnoticed, and opens the page through /proc/pid/fd. A process that has ended takes its name with it.
+ * cannot be shortened (a peer that maps it never meets SIGBUS). A process that listens binds a socket to an abstract
+ * name (unix(7)) made of the user, the job and its number. Nobody ever speaks on it: a peer connects, the kernel says
+ * which process listens there (SO_PEERCRED), the peer takes a pidfd_open(2) descriptor of it, so that its number cannot
+ * become another process's unnoticed, and opens the page through /proc/pid/fd. A process that has ended takes its name
+ * with it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -47,7 +48,7 @@ static struct {
 
 static struct contd__page unshared; /* where nobody can ring: in the child of a fork, and after the end */
 
-/* ------------------------------------------------------------------------------------------------------- our page --- */
+/* ----------------------------------------------------------------------------------------------------- our page --- */
 
 uint64_t contd__process_field(pid_t pid, int number)
 {
@@ -157,7 +158,7 @@ void contd__peers_end(void)
 	pthread_mutex_unlock(&own.lock);
 }
 
-/* ------------------------------------------------------------------------------------------------------ being found --- */
+/* -------------------------------------------------------------------------------------------------- being found --- */
 
 static bool job_is_valid(const char *job)
 {
@@ -221,7 +222,7 @@ int contd_bell_listen(const char *job, uint32_t number)
 	return rc;
 }
 
-/* -------------------------------------------------------------------------------------------------- finding a peer --- */
+/* ----------------------------------------------------------------------------------------------- finding a peer --- */
 
 /* Which process listens there? Its number, or -errno. */
 static pid_t who_listens(const char *job, uint32_t number)

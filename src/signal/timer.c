@@ -161,8 +161,9 @@ void contd__region_rearm(void)
 	contd__and(&contd__tls.flags, ~CONTD__TLS_REARM);
 	if (!me || !contd__load_seq(&me->tid))
 		return;
-	/* The flag is taken away, then this is stored, then the look at what is ready. Partners: contd__notify_region_sig(), which
-	 * says why; and kick_region() (dispatch/interrupt.c), which loads this after the mark. */
+	/* The flag is taken away, then this is stored, then the look at what is ready. Partners:
+	 * contd__notify_region_sig(), which says why; and kick_region() (dispatch/interrupt.c), which loads this after
+	 * the mark. */
 	if (!contd__load_seq(&contd__interrupt.regions))
 		contd__store_seq(&contd__interrupt.regions, 1);
 	CONTD_TESTPOINT("region_told");
@@ -178,7 +179,8 @@ void contd__region_rearm(void)
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		contd__tls.guard--;
 	}
-	/* What is ready already: as if a notification had come here. Under a guard, or in a callback, at the end of that. */
+	/* What is ready already: as if a notification had come here. Under a guard, or in a callback, at the end of
+	 * that. */
 	if (contd__self.context == CONTEXT_THREAD && contd__marked_sig(CLASSES_ALL))
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 	contd__pickup();

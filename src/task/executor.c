@@ -37,7 +37,7 @@
 #define LOCK_SPINS 100u
 #define LOCK_NAP_NS 50000
 
-/* ------------------------------------------------------------------------------------------------------------ queues --- */
+/* ------------------------------------------------------------------------------------------------------- queues --- */
 
 static bool has_tasks(const struct contd_executor *ex, unsigned p)
 {
@@ -111,8 +111,8 @@ static bool in_the_middle(const struct contd_executor *ex)
 }
 
 /*
- * Before this thread takes anything, or sleeps because there is nothing: it is the owner, or the list is shared from now on. true:
- * it has become the owner.
+ * Before this thread takes anything, or sleeps because there is nothing: it is the owner, or the list is shared from
+ * now on. true: it has become the owner.
  */
 static bool settle(struct contd_executor *ex)
 {
@@ -182,7 +182,7 @@ static struct contd_task *task_take(struct contd_executor *ex, unsigned p)
 	return task;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- its life --- */
+/* ----------------------------------------------------------------------------------------------------- its life --- */
 
 static int attr_check(const struct contd_executor_attr *attr)
 {
@@ -254,8 +254,8 @@ int contd_executor_destroy(struct contd_executor *ex)
 		return contd__fail(
 			-EBUSY,
 			"contd_executor_destroy: threads are lent to it: contd_executor_stop(), and let them return");
-	/* A root without groups may still be marked, for nothing: by a completer whose continuation another mark has run, or before
-	 * contd_fini() freed them. */
+	/* A root without groups may still be marked, for nothing: by a completer whose continuation another mark has
+	 * run, or before contd_fini() freed them. */
 	if (any_tasks(ex) || IN_HAND_NOW(contd__load_seq(&ex->in_hand)) != 0)
 		return contd__fail(-EBUSY,
 				   "contd_executor_destroy: something is queued or runs: contd_executor_drain()");
@@ -294,7 +294,7 @@ int contd_group_set_executor(struct contd_group *group, struct contd_executor *e
 		  : 0;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- running --- */
+/* ------------------------------------------------------------------------------------------------------ running --- */
 
 /* Its memory is the program's again before the callback begins. */
 static void task_run(struct contd_task *task)
@@ -334,7 +334,7 @@ int contd_work_priority(const struct contd_work *work)
 		     : ((const struct contd_task *)work)->priority;
 }
 
-/* -------------------------------------------------------------------------------------------------- lending threads --- */
+/* ---------------------------------------------------------------------------------------------- lending threads --- */
 
 static int check_pull(const struct contd_executor *ex, const char *text)
 {
@@ -418,8 +418,8 @@ static bool nothing(const void *executor)
 }
 
 /*
- * Without CONTD_EXECUTOR_PROGRESS: somebody else looks, and tells. Not at once: what comes next mostly comes soon, and to be
- * woken costs more. Arm, look again, sleep.
+ * Without CONTD_EXECUTOR_PROGRESS: somebody else looks, and tells. Not at once: what comes next mostly comes soon, and
+ * to be woken costs more. Arm, look again, sleep.
  */
 static void sleep_on(struct contd_executor *ex, int64_t ns)
 {
@@ -578,7 +578,7 @@ int contd_executor_stop(struct contd_executor *ex, int stopped)
 	return 0;
 }
 
-/* -------------------------------------------------------------------------------------------------------- draining --- */
+/* ----------------------------------------------------------------------------------------------------- draining --- */
 
 /* Is something left, and nothing of it for this thread? Others tell when it is over. */
 static bool others_work(const void *executor)

@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Executors. Of a push executor's group whoever claims a continuation hands it over, RUNNING, and contd_work_run() ends it. A
- * pull executor has roots of its own, in which its groups stand: nobody but its threads scans them, so a continuation stays
- * ready, in the table, until one of these claims it. Tasks are linked through the program's memory: pushed anywhere, and put
- * in order by who takes them.
+ * Executors. Of a push executor's group whoever claims a continuation hands it over, RUNNING, and contd_work_run() ends
+ * it. A pull executor has roots of its own, in which its groups stand: nobody but its threads scans them, so a
+ * continuation stays ready, in the table, until one of these claims it. Tasks are linked through the program's memory:
+ * pushed anywhere, and put in order by who takes them.
  *
  *  operation                   thread  handler                in a callback  progress
  *  contd__executor_tell_sig      yes     yes                    yes          wait-free, but for notify()
  *  contd__executor_outlet.takes  yes     in a region only       yes          what submit() does
  *                        .rests  yes     yes                    yes          wait-free
- *  contd_task_submit             yes     pull executors         yes          lock-free, but for notify(); push: what submit() does
+ *  contd_task_submit             yes     pull executors         yes          lock-free, but for notify(); push: what
+ *                                                                            submit() does
  *  contd_executor_run, _take     yes     no                     yes          blocking
  *
- * Queued tasks are in two lists: task[], pushed anywhere, and first[], in order, out of which they are taken. first[] belongs to its
- * owner, the one thread that takes any, which does without atomic operations, and queues at its end what it submits
- * itself; or, where several threads take, to who has the lock. The owner says that it is inside, and only then looks whether the list is
- * shared by now; who comes to share it says so, makes all processors see that by membarrier(2), and waits until the owner is outside. A
- * thread sees to it that it is the owner or that the list is shared before it looks for work, and so before it sleeps.
+ * Queued tasks are in two lists: task[], pushed anywhere, and first[], in order, out of which they are taken. first[]
+ * belongs to its owner, the one thread that takes any, which does without atomic operations, and queues at its end what
+ * it submits itself; or, where several threads take, to who has the lock. The owner says that it is inside, and only
+ * then looks whether the list is shared by now; who comes to share it says so, makes all processors see that by
+ * membarrier(2), and waits until the owner is outside. A thread sees to it that it is the owner or that the list is
+ * shared before it looks for work, and so before it sleeps.
  *
- * A group's executor changes only if nothing of the group is outstanding. Who has a continuation of it (claimed, taken, or about to
- * count its last event) reads g->outlet as often as it likes. All others (scans, which have a pin, and completers that have counted)
- * read it once, between contd__enter_sig() and contd__leave_sig(), find the one before, the one after or NULL, and use it no longer than
- * that: contd_executor_destroy() waits for a grace period when the last group has left.
+ * A group's executor changes only if nothing of the group is outstanding. Who has a continuation of it (claimed, taken,
+ * or about to count its last event) reads g->outlet as often as it likes. All others (scans, which have a pin, and
+ * completers that have counted) read it once, between contd__enter_sig() and contd__leave_sig(), find the one before,
+ * the one after or NULL, and use it no longer than that: contd_executor_destroy() waits for a grace period when the
+ * last group has left.
  *
- * Who sleeps for work: arm (count as a sleeper), look again, sleep. Who makes something ready marks it first and then looks for
- * sleepers. The same with `notified`, which is cleared before a look.
+ * Who sleeps for work: arm (count as a sleeper), look again, sleep. Who makes something ready marks it first and then
+ * looks for sleepers. The same with `notified`, which is cleared before a look.
  */
 #ifndef CONTD_TASK_EXECUTOR_H
 #define CONTD_TASK_EXECUTOR_H
@@ -55,8 +58,8 @@ struct contd_executor {
 	uint64_t rests_till;   /* push: the daemon offers it nothing before that; in clock ticks */
 	struct contd_task *task[PRIORITIES]; /* submitted, newest first */
 	/*
-	 * Low half: what was submitted to a pool, or taken, and is not over; and sweeps of lent threads that are under way, not what
-	 * waits for them in task[], first[] and root[]. High half: how often that has begun.
+	 * Low half: what was submitted to a pool, or taken, and is not over; and sweeps of lent threads that are under
+	 * way, not what waits for them in task[], first[] and root[]. High half: how often that has begun.
 	 */
 	uint64_t in_hand __attribute__((aligned(64)));
 	uint32_t threads; /* that are lent */
@@ -85,7 +88,8 @@ struct contd__executors {
 };
 CONTD_INTERNAL_API extern struct contd__executors contd__executors;
 
-/* The first list is this thread's until it says that it is outside. false: it is not. Not in handlers outside regions. */
+/* The first list is this thread's until it says that it is outside. false: it is not. Not in handlers outside
+ * regions. */
 static inline bool contd__executor_inside_sig(struct contd_executor *ex)
 {
 	/* In a region's handler the thread may have been interrupted there. */
@@ -114,8 +118,8 @@ extern const struct contd__outlet_ops contd__executor_outlet;
 void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n);
 
 /*
- * Submit a task for which the group is outstanding (or NULL) until it has run. 0 or what submit() returns. Handlers: pull
- * executors only.
+ * Submit a task for which the group is outstanding (or NULL) until it has run. 0 or what submit() returns. Handlers:
+ * pull executors only.
  */
 CONTD_INTERNAL_API int contd__task_hand_over(struct contd_task *task, int status, struct contd_group *group);
 

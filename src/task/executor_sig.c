@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reached from the signal handler: async-signal-safe code only. What is ready goes to an executor, or its threads are told. */
+/* Reached from the signal handler: async-signal-safe code only. What is ready goes to an executor, or its threads are
+ * told. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -33,11 +34,11 @@ static void wake(struct contd_executor *ex, uint32_t n)
 }
 
 /*
- * Who is woken may well take this thread's processor, and finds one task where there are to be dozens. One that is awake may run
- * them all meanwhile, so ex is held.
+ * Who is woken may well take this thread's processor, and finds one task where there are to be dozens. One that is
+ * awake may run them all meanwhile, so ex is held.
  *
- * A signal handler of the program's may submit a task at any instruction of this: `telling` says that `untold` is being changed, and then
- * the handler wakes at once.
+ * A signal handler of the program's may submit a task at any instruction of this: `telling` says that `untold` is being
+ * changed, and then the handler wakes at once.
  */
 static void wake_later(struct contd_executor *ex, uint32_t n)
 {
@@ -93,7 +94,8 @@ void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
 {
 	if (ex->ops.notify && !contd__load_seq(&ex->notified) && !contd__xchg(&ex->notified, 1))
 		ex->ops.notify(ex->pool);
-	/* Who drains runs it, where nobody else is lent. Dekker: made ready, then looked for; others_work() comes last. */
+	/* Who drains runs it, where nobody else is lent. Dekker: made ready, then looked for; others_work() comes
+	 * last. */
 	if (ex->flags & CONTD_EXECUTOR_PROGRESS || contd__load_seq(&contd__executors.drainers))
 		contd__wake_sleepers_sig();
 	if (ex->flags & CONTD_EXECUTOR_PROGRESS)
@@ -112,7 +114,8 @@ static bool rests(const struct contd__outlet *o)
 {
 	uint64_t till = contd__load(&((const struct contd_executor *)o)->rests_till);
 
-	/* Later than that it is over, and earlier than it began the clock has gone back: both are far away, unsigned. */
+	/* Later than that it is over, and earlier than it began the clock has gone back: both are far away,
+	 * unsigned. */
 	return till && till - contd__ticks() <= (uint64_t)(REST_NS * contd__clock.ticks_per_ns);
 }
 
@@ -163,7 +166,7 @@ static void tell(struct contd__outlet *o, uint32_t n)
 
 const struct contd__outlet_ops contd__executor_outlet = {tell, takes, rests, wake_all_untold};
 
-/* ---------------------------------------------------------------------------------------------------------- tasks --- */
+/* -------------------------------------------------------------------------------------------------------- tasks --- */
 
 static int submit_to_pool(struct contd_executor *ex, struct contd_task *task)
 {

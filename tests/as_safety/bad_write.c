@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Async-signal-safe, but a cancellation point: a thread that is to be cancelled would end in the middle of a handler. */
+/* Async-signal-safe, but a cancellation point: a thread that is to be cancelled would end in the middle of a
+ * handler. */
 /* rejected: write */
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * contd-mpi and the ring library in one process, whichever is searched first: each rank in turn computes and is rung by the
- * other, continuation requests are tested and waited for, and ticks are a second apart.
+ * contd-mpi and the ring library in one process, whichever is searched first: each rank in turn computes and is rung by
+ * the other, continuation requests are tested and waited for, and ticks are a second apart.
  */
 #include "../mpi/check.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Doorbells of the core: a process that waits (the parent, or a child) and one that rings. Usage: core CASE; without one it
- * lists them. Processes are made with fork(2) before contd starts in either, and talk over a pipe.
+ * Doorbells of the core: a process that waits (the parent, or a child) and one that rings. Usage: core CASE; without
+ * one it lists them. Processes are made with fork(2) before contd starts in either, and talk over a pipe.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static void check(bool good, const char *what, const char *file, int line)
 #include "../child.h"
 #include "signal/bell.h"
 
-/* ------------------------------------------------------------------------------------------------------ processes --- */
+/* ---------------------------------------------------------------------------------------------------- processes --- */
 
 /* Does `work`, and then says so with its exit status. */
 static struct child begin(void (*work)(int fd))
@@ -73,7 +73,7 @@ static struct child begin(void (*work)(int fd))
 		ENDS_WELL(c); \
 	} while (0)
 
-/* --------------------------------------------------------------------------------------------- somebody who waits --- */
+/* ------------------------------------------------------------------------------------------- somebody who waits --- */
 
 static int ran_so_far;
 #define ran __atomic_load_n(&ran_so_far, __ATOMIC_ACQUIRE)
@@ -240,7 +240,7 @@ static void serve_rounds(int fd)
 	contd_bell_close(bell);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- cases --- */
+/* -------------------------------------------------------------------------------------------------------- cases --- */
 
 static void rung(void)
 {
@@ -846,7 +846,7 @@ static void many_peers(void)
 		DISMISS(c[i]);
 }
 
-/* ------------------------------------------------------------------------------------------------- other threads --- */
+/* ------------------------------------------------------------------------------------------------ other threads --- */
 
 static volatile int leave_region;
 static uint32_t computing;
@@ -1004,7 +1004,7 @@ static void daemon_polls(void)
 	ring_daemon();
 }
 
-/* ------------------------------------------------------------------------------------------------------------- main --- */
+/* --------------------------------------------------------------------------------------------------------- main --- */
 
 static const struct {
 	const char *name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the receiver (rank 0, a program with contd) and the senders (all others, programs that know nothing of contd, with
- * the ring library preloaded) have to agree on. A round of a kind:
+ * What the receiver (rank 0, a program with contd) and the senders (all others, programs that know nothing of contd,
+ * with the ring library preloaded) have to agree on. A round of a kind:
  *
  *  receiver  posts a receive for a silent message, attaches a continuation, says go, and computes in a region
  *  rank 1    sends the silent message by a way that no ring library sees, and does what the kind is about
@@ -31,30 +31,30 @@
 #endif
 
 /* Between processes, on each communicator. */
+/* clang-format off */
 #define POINT_TO_POINT(X) \
 	X(Send) X(Bsend) X(Ssend) X(Isend) X(Ibsend) X(Issend) X(Start) X(Startall) X(Sendrecv) X(Sendrecv_replace) \
 	X(Isendrecv) X(Pready)
+/* clang-format on */
 /* They don't wait for the receiver. */
 #define COLLECTIVE(X) \
-	X(Ibcast) X(Ibarrier) X(Iallreduce) X(Ialltoallv) \
-	X(Iscan) X(Ineighbor_allgather) X(Comm_idup) X(Allreduce_init)
+	X(Ibcast) X(Ibarrier) X(Iallreduce) X(Ialltoallv) X(Iscan) X(Ineighbor_allgather) X(Comm_idup) X(Allreduce_init)
 /* Everybody may wait for everybody: the receiver has a second thread that takes part. */
 #define SYNCHRONIZING(X) \
 	X(Bcast) X(Reduce) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Barrier) X(Allreduce) X(Alltoall) X(Allgather)
 /* Long ones; the continuation waits for the message itself. */
-#define MESSAGES(X) X(Send_1M) X(Send_8M) X(Isend_1M) X(Isend_8M) X(Start_1M) X(Sendrecv_1M) X(Send_vector) X(Isend_test)
+#define MESSAGES(X) \
+	X(Send_1M) X(Send_8M) X(Isend_1M) X(Isend_8M) X(Start_1M) X(Sendrecv_1M) X(Send_vector) X(Isend_test)
 /* The receiver is the target, and waits for a last message. */
-#define ONE_SIDED(X) X(Put_fence) X(Put_unlock) X(Accumulate_flush) X(Get_flush_all) X(Fetch_and_op) X(Rput) X(Post_start)
+#define ONE_SIDED(X) \
+	X(Put_fence) X(Put_unlock) X(Accumulate_flush) X(Get_flush_all) X(Fetch_and_op) X(Rput) X(Post_start)
 
 #define ENUM(name) KIND_##name,
-enum kind {
-	POINT_TO_POINT(ENUM) COLLECTIVE(ENUM) SYNCHRONIZING(ENUM) MESSAGES(ENUM) ONE_SIDED(ENUM) KINDS
-};
+enum kind { POINT_TO_POINT(ENUM) COLLECTIVE(ENUM) SYNCHRONIZING(ENUM) MESSAGES(ENUM) ONE_SIDED(ENUM) KINDS };
 #undef ENUM
 #define NAME(name) #name,
-static const char *const kind_name[] = {
-	POINT_TO_POINT(NAME) COLLECTIVE(NAME) SYNCHRONIZING(NAME) MESSAGES(NAME) ONE_SIDED(NAME)
-};
+static const char *const kind_name[] = {POINT_TO_POINT(NAME) COLLECTIVE(NAME) SYNCHRONIZING(NAME) MESSAGES(NAME)
+						ONE_SIDED(NAME)};
 #undef NAME
 
 #define COUNT(name) +1
@@ -76,12 +76,13 @@ static inline int kind_is_there(int k)
 
 struct stage {
 	int rank, size;
-	MPI_Comm comm[3];      /* the world; the world the other way round; the receiver on one side, the rest on the other */
-	int receiver[3];       /* rank 0's rank there */
-	int sender[3];         /* rank 1's rank there, as the receiver sees it */
-	MPI_Comm graph;        /* all are neighbours */
-	int *buffer;           /* LONG_INTS and some */
-	MPI_Datatype vector;   /* 2^18 ints, every other one */
+	/* the world; the world the other way round; the receiver on one side, the rest on the other */
+	MPI_Comm comm[3];
+	int receiver[3];     /* rank 0's rank there */
+	int sender[3];       /* rank 1's rank there, as the receiver sees it */
+	MPI_Comm graph;      /* all are neighbours */
+	int *buffer;         /* LONG_INTS and some */
+	MPI_Datatype vector; /* 2^18 ints, every other one */
 };
 
 static inline void stage_open(struct stage *s)
@@ -121,7 +122,8 @@ static inline void stage_close(struct stage *s)
 	free(s->buffer);
 }
 
-/* Kinds in which all take part: what a rank does. Requests are left for MPI_Wait. Root is rank 1 where data goes out. */
+/* Kinds in which all take part: what a rank does. Requests are left for MPI_Wait. Root is rank 1 where data goes
+ * out. */
 static inline void take_part(struct stage *s, int k, MPI_Request *request, MPI_Comm *copy)
 {
 	static int in[16], out[16], counts[16], displs[16];
@@ -132,32 +134,65 @@ static inline void take_part(struct stage *s, int k, MPI_Request *request, MPI_C
 		displs[i] = i;
 	}
 	switch (k) {
-	case KIND_Bcast: MPI_Bcast(in, 1, MPI_INT, 1, comm); break;
-	case KIND_Reduce: MPI_Reduce(in, out, 1, MPI_INT, MPI_SUM, 0, comm); break;
-	case KIND_Gather: MPI_Gather(in, 1, MPI_INT, out, 1, MPI_INT, 0, comm); break;
-	case KIND_Gatherv: MPI_Gatherv(in, 1, MPI_INT, out, counts, displs, MPI_INT, 0, comm); break;
-	case KIND_Scatter: MPI_Scatter(in, 1, MPI_INT, out, 1, MPI_INT, 1, comm); break;
-	case KIND_Scatterv: MPI_Scatterv(in, counts, displs, MPI_INT, out, 1, MPI_INT, 1, comm); break;
-	case KIND_Ibcast: MPI_Ibcast(in, 1, MPI_INT, 1, comm, request); break;
-	case KIND_Ibarrier: MPI_Ibarrier(comm, request); break;
-	case KIND_Iallreduce: MPI_Iallreduce(in, out, 1, MPI_INT, MPI_SUM, comm, request); break;
+	case KIND_Bcast:
+		MPI_Bcast(in, 1, MPI_INT, 1, comm);
+		break;
+	case KIND_Reduce:
+		MPI_Reduce(in, out, 1, MPI_INT, MPI_SUM, 0, comm);
+		break;
+	case KIND_Gather:
+		MPI_Gather(in, 1, MPI_INT, out, 1, MPI_INT, 0, comm);
+		break;
+	case KIND_Gatherv:
+		MPI_Gatherv(in, 1, MPI_INT, out, counts, displs, MPI_INT, 0, comm);
+		break;
+	case KIND_Scatter:
+		MPI_Scatter(in, 1, MPI_INT, out, 1, MPI_INT, 1, comm);
+		break;
+	case KIND_Scatterv:
+		MPI_Scatterv(in, counts, displs, MPI_INT, out, 1, MPI_INT, 1, comm);
+		break;
+	case KIND_Ibcast:
+		MPI_Ibcast(in, 1, MPI_INT, 1, comm, request);
+		break;
+	case KIND_Ibarrier:
+		MPI_Ibarrier(comm, request);
+		break;
+	case KIND_Iallreduce:
+		MPI_Iallreduce(in, out, 1, MPI_INT, MPI_SUM, comm, request);
+		break;
 	case KIND_Ialltoallv:
 		MPI_Ialltoallv(in, counts, displs, MPI_INT, out, counts, displs, MPI_INT, comm, request);
 		break;
-	case KIND_Iscan: MPI_Iscan(in, out, 1, MPI_INT, MPI_SUM, comm, request); break;
-	case KIND_Ineighbor_allgather: MPI_Ineighbor_allgather(in, 1, MPI_INT, out, 1, MPI_INT, s->graph, request); break;
-	case KIND_Comm_idup: MPI_Comm_idup(s->comm[1], copy, request); break;
+	case KIND_Iscan:
+		MPI_Iscan(in, out, 1, MPI_INT, MPI_SUM, comm, request);
+		break;
+	case KIND_Ineighbor_allgather:
+		MPI_Ineighbor_allgather(in, 1, MPI_INT, out, 1, MPI_INT, s->graph, request);
+		break;
+	case KIND_Comm_idup:
+		MPI_Comm_idup(s->comm[1], copy, request);
+		break;
 #if HAS_MPI4
 	case KIND_Allreduce_init:
 		MPI_Allreduce_init(in, out, 1, MPI_INT, MPI_SUM, s->comm[1], MPI_INFO_NULL, request);
 		MPI_Start(request);
 		break;
 #endif
-	case KIND_Barrier: MPI_Barrier(comm); break;
-	case KIND_Allreduce: MPI_Allreduce(in, out, 1, MPI_INT, MPI_SUM, comm); break;
-	case KIND_Alltoall: MPI_Alltoall(in, 1, MPI_INT, out, 1, MPI_INT, comm); break;
-	case KIND_Allgather: MPI_Allgather(in, 1, MPI_INT, out, 1, MPI_INT, comm); break;
-	default: fprintf(stderr, "%s?\n", kind_name[k]), abort();
+	case KIND_Barrier:
+		MPI_Barrier(comm);
+		break;
+	case KIND_Allreduce:
+		MPI_Allreduce(in, out, 1, MPI_INT, MPI_SUM, comm);
+		break;
+	case KIND_Alltoall:
+		MPI_Alltoall(in, 1, MPI_INT, out, 1, MPI_INT, comm);
+		break;
+	case KIND_Allgather:
+		MPI_Allgather(in, 1, MPI_INT, out, 1, MPI_INT, comm);
+		break;
+	default:
+		fprintf(stderr, "%s?\n", kind_name[k]), abort();
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rank 0: a program with contd that reacts while it computes. Its ticks are a second apart or more (the test sets that),
- * so that what makes it react at once is a ring. Usage: receiver MODE:
+ * Rank 0: a program with contd that reacts while it computes. Its ticks are a second apart or more (the test sets
+ * that), so that what makes it react at once is a ring. Usage: receiver MODE:
  *
  *  kinds, messages, one_sided, synchronizing   kinds.h
  *  explicit    the sender has no ring library, and calls contd_mpi_ring()
@@ -50,7 +50,7 @@ static void compute_until(int count)
 	contd_compute_end();
 }
 
-/* ------------------------------------------------------------------------------------------------------------ its part --- */
+/* ----------------------------------------------------------------------------------------------------- its part --- */
 
 static void answer(const struct stage *s, int k, int c)
 {
@@ -204,7 +204,7 @@ static void kinds(struct stage *s, int from, int to)
 		MPI_Win_free(&win);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- streams --- */
+/* ------------------------------------------------------------------------------------------------------ streams --- */
 
 static int left;
 
@@ -331,7 +331,9 @@ static void idle(struct stage *s)
 
 	check_begin("idle");
 	stream(s,
-	       1); /* it has been in a region, and has been found by the sender: its bell may still be armed, for one ring */
+	       /* it has been in a region, and has been found by the sender: its bell may still be armed, for one
+	        * ring */
+	       1);
 	before = stats();
 	for (int i = 0; i < 1000; i++) {
 		arrived = 0;

@@ -2,8 +2,8 @@
 /*
  * What MPI refuses of a call to a peer that is rung. The ring library makes several calls of one, and asks MPI about
  * arguments that MPI has not checked yet. All the same: rank 0's call returns, the error handler that MPI would call is
- * called once and no other one, nothing has been sent, and nothing received. The library behind.c stands between the ring
- * library and MPI, and refuses a send whose arguments are right.
+ * called once and no other one, nothing has been sent, and nothing received. The library behind.c stands between the
+ * ring library and MPI, and refuses a send whose arguments are right.
  */
 #include "../mpi/check.h"
 #include "behind.h"
@@ -41,7 +41,7 @@ static void on_win(MPI_Win *win, int *code, ...)
 	told = *code;
 }
 
-/* ------------------------------------------------------------------------------------------------------ the calls --- */
+/* ---------------------------------------------------------------------------------------------------- the calls --- */
 
 struct arguments {
 	MPI_Comm comm;
@@ -118,7 +118,7 @@ static const int class_of[] = {
 };
 #define KINDS (sizeof(class_of) / sizeof(class_of[0]))
 
-/* ---------------------------------------------------------------------------------------------------------- a round --- */
+/* ------------------------------------------------------------------------------------------------------ a round --- */
 
 static void set(struct arguments *a, enum wrong wrong, MPI_Datatype giant)
 {
@@ -260,7 +260,7 @@ static void one_sided(void)
 	MPI_Win_free(&win);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ begin --- */
+/* -------------------------------------------------------------------------------------------------------- begin --- */
 
 static volatile int arrived;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A plain MPI program; the other side is receiver.c, and kinds.h says what they do. Usage: sender MODE, as receiver.c */
+/* A plain MPI program; the other side is receiver.c, and kinds.h says what they do. Usage: sender MODE, as
+ * receiver.c */
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -17,7 +18,8 @@
 #define SEND(value) MPI_Send(value, 1, MPI_INT, 0, TAG_KIND, MPI_COMM_WORLD)
 #endif
 
-#define REGION_BEGINS_US 2000 /* for the receiver to get into its region; where that is not enough there is another round */
+/* for the receiver to get into its region; where that is not enough there is another round */
+#define REGION_BEGINS_US 2000
 
 /* MPI's own functions, whatever was preloaded. */
 static struct {
@@ -32,7 +34,8 @@ static void find_silent(void)
 	Dl_info info;
 	void *mpi;
 
-	if (!dladdr(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"), &info) || !(mpi = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
+	if (!dladdr(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"), &info) ||
+	    !(mpi = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
 		abort();
 	*(void **)&silent.send = dlsym(mpi, "PMPI_Send");
 	*(void **)&silent.recv = dlsym(mpi, "PMPI_Recv");
@@ -72,12 +75,24 @@ static void to_receiver(int k, int dest, MPI_Comm comm)
 	MPI_Request request = MPI_REQUEST_NULL;
 
 	switch (k) {
-	case KIND_Send: MPI_Send(&value, 1, MPI_INT, dest, TAG_KIND, comm); break;
-	case KIND_Bsend: MPI_Bsend(&value, 1, MPI_INT, dest, TAG_KIND, comm); break;
-	case KIND_Ssend: MPI_Ssend(&value, 1, MPI_INT, dest, TAG_KIND, comm); break;
-	case KIND_Isend: MPI_Isend(&value, 1, MPI_INT, dest, TAG_KIND, comm, &request); break;
-	case KIND_Ibsend: MPI_Ibsend(&value, 1, MPI_INT, dest, TAG_KIND, comm, &request); break;
-	case KIND_Issend: MPI_Issend(&value, 1, MPI_INT, dest, TAG_KIND, comm, &request); break;
+	case KIND_Send:
+		MPI_Send(&value, 1, MPI_INT, dest, TAG_KIND, comm);
+		break;
+	case KIND_Bsend:
+		MPI_Bsend(&value, 1, MPI_INT, dest, TAG_KIND, comm);
+		break;
+	case KIND_Ssend:
+		MPI_Ssend(&value, 1, MPI_INT, dest, TAG_KIND, comm);
+		break;
+	case KIND_Isend:
+		MPI_Isend(&value, 1, MPI_INT, dest, TAG_KIND, comm, &request);
+		break;
+	case KIND_Ibsend:
+		MPI_Ibsend(&value, 1, MPI_INT, dest, TAG_KIND, comm, &request);
+		break;
+	case KIND_Issend:
+		MPI_Issend(&value, 1, MPI_INT, dest, TAG_KIND, comm, &request);
+		break;
 	case KIND_Start:
 		MPI_Send_init(&value, 1, MPI_INT, dest, TAG_KIND, comm, &request);
 		MPI_Start(&request);
@@ -87,7 +102,8 @@ static void to_receiver(int k, int dest, MPI_Comm comm)
 		MPI_Startall(1, &request);
 		break;
 	case KIND_Sendrecv:
-		MPI_Sendrecv(&value, 1, MPI_INT, dest, TAG_KIND, &back, 1, MPI_INT, dest, TAG_KIND, comm, MPI_STATUS_IGNORE);
+		MPI_Sendrecv(&value, 1, MPI_INT, dest, TAG_KIND, &back, 1, MPI_INT, dest, TAG_KIND, comm,
+			     MPI_STATUS_IGNORE);
 		break;
 	case KIND_Sendrecv_replace:
 		back = value;
@@ -103,7 +119,8 @@ static void to_receiver(int k, int dest, MPI_Comm comm)
 		MPI_Pready(0, request);
 		break;
 #endif
-	default: abort();
+	default:
+		abort();
 	}
 	if (request != MPI_REQUEST_NULL)
 		silent.wait(&request, MPI_STATUS_IGNORE);
@@ -118,20 +135,32 @@ static void message(struct stage *s, int k)
 
 	b[0] = 42;
 	switch (k) {
-	case KIND_Send_1M: MPI_Send(b, 1 << 18, MPI_INT, 0, TAG_SILENT, MPI_COMM_WORLD); break;
-	case KIND_Send_8M: MPI_Send(b, LONG_INTS, MPI_INT, 0, TAG_SILENT, MPI_COMM_WORLD); break;
-	case KIND_Send_vector: MPI_Send(b, 1, s->vector, 0, TAG_SILENT, MPI_COMM_WORLD); break;
-	case KIND_Isend_1M: MPI_Isend(b, 1 << 18, MPI_INT, 0, TAG_SILENT, MPI_COMM_WORLD, &request); break;
+	case KIND_Send_1M:
+		MPI_Send(b, 1 << 18, MPI_INT, 0, TAG_SILENT, MPI_COMM_WORLD);
+		break;
+	case KIND_Send_8M:
+		MPI_Send(b, LONG_INTS, MPI_INT, 0, TAG_SILENT, MPI_COMM_WORLD);
+		break;
+	case KIND_Send_vector:
+		MPI_Send(b, 1, s->vector, 0, TAG_SILENT, MPI_COMM_WORLD);
+		break;
+	case KIND_Isend_1M:
+		MPI_Isend(b, 1 << 18, MPI_INT, 0, TAG_SILENT, MPI_COMM_WORLD, &request);
+		break;
 	case KIND_Isend_test:
-	case KIND_Isend_8M: MPI_Isend(b, LONG_INTS, MPI_INT, 0, TAG_SILENT, MPI_COMM_WORLD, &request); break;
+	case KIND_Isend_8M:
+		MPI_Isend(b, LONG_INTS, MPI_INT, 0, TAG_SILENT, MPI_COMM_WORLD, &request);
+		break;
 	case KIND_Start_1M:
 		MPI_Send_init(b, 1 << 18, MPI_INT, 0, TAG_SILENT, MPI_COMM_WORLD, &request);
 		MPI_Start(&request);
 		break;
 	case KIND_Sendrecv_1M:
-		MPI_Sendrecv(b, 1 << 18, MPI_INT, 0, TAG_SILENT, &back, 1, MPI_INT, 0, TAG_KIND, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Sendrecv(b, 1 << 18, MPI_INT, 0, TAG_SILENT, &back, 1, MPI_INT, 0, TAG_KIND, MPI_COMM_WORLD,
+			     MPI_STATUS_IGNORE);
 		break;
-	default: abort();
+	default:
+		abort();
 	}
 	if (k == KIND_Isend_test)
 		while (!flag)
@@ -168,7 +197,8 @@ static void one_sided(struct stage *s, int k, MPI_Win win)
 		MPI_Group_free(&group);
 		MPI_Group_free(&world);
 		return;
-	default: break;
+	default:
+		break;
 	}
 	if (s->rank != 1)
 		return;
@@ -176,7 +206,9 @@ static void one_sided(struct stage *s, int k, MPI_Win win)
 	for (int i = 0; i < 20; i++) {
 		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
 		switch (k) {
-		case KIND_Put_unlock: MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, win); break;
+		case KIND_Put_unlock:
+			MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, win);
+			break;
 		case KIND_Accumulate_flush:
 			MPI_Accumulate(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_REPLACE, win);
 			MPI_Win_flush(0, win);
@@ -193,7 +225,8 @@ static void one_sided(struct stage *s, int k, MPI_Win win)
 			MPI_Rput(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, win, &request);
 			MPI_Wait(&request, MPI_STATUS_IGNORE);
 			break;
-		default: abort();
+		default:
+			abort();
 		}
 		MPI_Win_unlock(0, win);
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the chaos programs share: threads that draw from a seed, a diary of what each of them did last, deeds at test points,
- * and a report that ends the program when a rule is broken.
+ * What the chaos programs share: threads that draw from a seed, a diary of what each of them did last, deeds at test
+ * points, and a report that ends the program when a rule is broken.
  *
- * Each thread has two generators, both made of (seed, round, thread) when a round begins. One is for its operations and nothing
- * else draws from it, so that a seed gives each thread the same operations again. The other one is for what timing decides: test
- * points, handlers and callbacks.
+ * Each thread has two generators, both made of (seed, round, thread) when a round begins. One is for its operations and
+ * nothing else draws from it, so that a seed gives each thread the same operations again. The other one is for what
+ * timing decides: test points, handlers and callbacks.
  *
  * A program defines the functions at the end of this file.
  */
@@ -92,7 +92,7 @@ void chaos_points(bool on);
 /* How many descriptors are open. */
 int chaos_descriptors(void);
 
-/* ---------------------------------------------------------------------------------------------- the program's part --- */
+/* ------------------------------------------------------------------------------------------- the program's part --- */
 
 /* The thread that runs here, where it is none of the program's: contd's daemon, or NULL. */
 struct chaos_thread *chaos_stranger(void);

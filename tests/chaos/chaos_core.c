@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every public call of the core, by several threads, in random order, and deeds at test points: see chaos.h for what a seed
- * decides.
+ * Every public call of the core, by several threads, in random order, and deeds at test points: see chaos.h for what a
+ * seed decides.
  *
  * A run is a row of rounds. A round starts contd with settings at random, and ends it; in between there are epochs:
  *
  *   1. operations     each thread makes so many calls, then completes its share of what is pending, but for a few
  *   2. quiet          the threads park. From now on nothing happens but what is said here
- *   3. one entitled   by turns, and in random order, there is one who is entitled to run what is ready (the handler of an
- *                     attached thread, a region, the daemon, the descriptor, a poll, a lent thread, a drain, a test, a wait) and
- *                     nobody else; a few more continuations are completed meanwhile; and everything that it is entitled to run
- *                     must run within a bound
+ *   3. one entitled   by turns, and in random order, there is one who is entitled to run what is ready (the handler of
+ *                     an attached thread, a region, the daemon, the descriptor, a poll, a lent thread, a drain, a test,
+ *                     a wait) and nobody else; a few more continuations are completed meanwhile; and everything that it
+ *                     is entitled to run must run within a bound
  *   4. all            everybody; then nothing may be left
  *
  * So what was lost during the operations is found out at once: nothing marks again what should have been marked.
  *
- * The rules are checked when a callback begins (entitled()), when a call returns (op_test(), op_wait(), ...), and when a round is
- * over (round_end()). A continuation's data names its record and which use of it this is, so that one that runs twice, late or
- * after it was cancelled is found when it does.
+ * The rules are checked when a callback begins (entitled()), when a call returns (op_test(), op_wait(), ...), and when
+ * a round is over (round_end()). A continuation's data names its record and which use of it this is, so that one that
+ * runs twice, late or after it was cancelled is found when it does.
  */
 #include <errno.h>
 #include <poll.h>
@@ -153,10 +153,10 @@ static struct chaos_class classes[C_END] = {
 	[C_ABANDON] = {"abandon", "leave continuations outstanding when contd ends", 0},
 };
 
-/* ------------------------------------------------------------------------------------------------------- records --- */
+/* ------------------------------------------------------------------------------------------------------ records --- */
 
-/* One group's; in a round each group has another one. Who uses its handle counts; who needs it alone waits for nobody, but
- * closes it when the count is 0. */
+/* One group's; in a round each group has another one. Who uses its handle counts; who needs it alone waits for nobody,
+ * but closes it when the count is 0. */
 struct grec {
 	struct contd_group *g;
 	uint32_t flags;
@@ -214,7 +214,7 @@ static struct trec tasks[TASKS];
 static uint32_t group_count, executor_count;
 static uint32_t live_group[LIVE_GROUPS], live_executor[LIVE_EXECUTORS];
 
-/* ------------------------------------------------------------------------------------------------------- threads --- */
+/* ------------------------------------------------------------------------------------------------------ threads --- */
 
 struct testing {
 	uint32_t group;
@@ -281,7 +281,7 @@ static uint64_t choose_at(uint64_t n)
 	return chaos_draw_at(n);
 }
 
-/* ------------------------------------------------------------------------------------------ using groups and executors --- */
+/* ----------------------------------------------------------------------------------- using groups and executors --- */
 
 static bool enter(uint32_t *users_at)
 {
@@ -333,7 +333,7 @@ static uint32_t executor_enter(uint64_t r, int push)
 	return NONE;
 }
 
-/* ---------------------------------------------------------------------------------------------- completing, from anywhere --- */
+/* ------------------------------------------------------------------------------------ completing, from anywhere --- */
 
 static void release(struct cont *c)
 {
@@ -401,8 +401,8 @@ static bool complete_some(uint64_t r)
 }
 
 /*
- * A source as MPI is one: operations are begun, and whoever drives it finds them complete; several at a time are announced
- * together.
+ * A source as MPI is one: operations are begun, and whoever drives it finds them complete; several at a time are
+ * announced together.
  */
 static uint32_t source_operations;
 
@@ -452,7 +452,7 @@ static struct contd__source source = {.name = "chaos",
 				      .progress = source_progress,
 				      .pending = source_pending};
 
-/* ----------------------------------------------------------------------------------------------------- the callback --- */
+/* ------------------------------------------------------------------------------------------------- the callback --- */
 
 static bool testing_it(const struct self *me, uint32_t group)
 {
@@ -636,7 +636,7 @@ static void task_ran(int status, void *data)
 	contd__store_release(&t->state, STATE(use, FREE));
 }
 
-/* ------------------------------------------------------------------------------------------------------- registering --- */
+/* -------------------------------------------------------------------------------------------------- registering --- */
 
 static uint32_t cont_new(uint64_t r)
 {
@@ -782,7 +782,7 @@ static void enroll(struct self *me, uint32_t group, uint32_t awaited, enum kind 
 	registered(me, index, group, use, rc);
 }
 
-/* ---------------------------------------------------------------------------------------- calls that callbacks make, too --- */
+/* ------------------------------------------------------------------------------- calls that callbacks make, too --- */
 
 static void do_enroll(struct self *me, uint64_t r)
 {
@@ -1005,7 +1005,7 @@ static void do_set_executor(uint64_t r)
 	open_it(&g->users);
 }
 
-/* ------------------------------------------------------------------------------------------------- executors and tasks --- */
+/* ------------------------------------------------------------------------------------------ executors and tasks --- */
 
 static int pool_submit(void *pool, struct contd_work *work, int priority)
 {
@@ -1221,7 +1221,7 @@ static void do_push(struct self *me, uint64_t r)
 	leave(&executors[ex].users);
 }
 
-/* --------------------------------------------------------------------------------------------- in callbacks and handlers --- */
+/* ------------------------------------------------------------------------------------ in callbacks and handlers --- */
 
 /* A callback that waits for what another thread completes, as long as that takes. */
 static void wait_long(struct self *me, uint64_t r)
@@ -1423,7 +1423,7 @@ void __wrap_contd__handler(int signo, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-/* ------------------------------------------------------------------------------------------------------ operations --- */
+/* --------------------------------------------------------------------------------------------------- operations --- */
 
 static bool steady; /* in this round worker 0 stays attached */
 
@@ -1671,7 +1671,8 @@ static void *visitor(void *data)
 	return NULL;
 }
 
-/* A visitor has no diary: what interrupts it completes nothing, but continuations may run there, so it gets a thread's. */
+/* A visitor has no diary: what interrupts it completes nothing, but continuations may run there, so it gets a
+ * thread's. */
 static struct self *visitor_self;
 static uint32_t visiting;
 
@@ -1842,7 +1843,7 @@ static void operate(struct self *me)
 	contd__add(&chaos_progress, 1);
 }
 
-/* ---------------------------------------------------------------------------------------------------- workers, orders --- */
+/* ---------------------------------------------------------------------------------------------- workers, orders --- */
 
 static uint32_t epoch_of_threads; /* goes up when operations begin */
 
@@ -1952,7 +1953,7 @@ static void *worker(void *data)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------- who must run what, alone --- */
+/* ------------------------------------------------------------------------------------- who must run what, alone --- */
 
 static bool is_pull(uint32_t ex)
 {
@@ -2374,7 +2375,7 @@ static void finish_all(struct self *me)
 	nothing_outstanding(me);
 }
 
-/* -------------------------------------------------------------------------------------------------------- rounds --- */
+/* ------------------------------------------------------------------------------------------------------- rounds --- */
 
 static int descriptors_before = -1;
 

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every public call of contd-fabric, by several threads, in random order, and deeds at test points: see chaos.h for what a seed
- * decides, and chaos_core.c for the core's calls.
+ * Every public call of contd-fabric, by several threads, in random order, and deeds at test points: see chaos.h for
+ * what a seed decides, and chaos_core.c for the core's calls.
  *
- * A run is a row of rounds, each with one provider: a real one, whose endpoints send to themselves and to each other, or `fake`,
- * whose completion queues and counters are this program's own. They say what the program wants when it wants it. A round is a
- * row of epochs:
+ * A run is a row of rounds, each with one provider: a real one, whose endpoints send to themselves and to each other,
+ * or `fake`, whose completion queues and counters are this program's own. They say what the program wants when it wants
+ * it. A round is a row of epochs:
  *
  *   1. operations     each thread makes so many calls
  *   2. quiet          the threads park
- *   3. one entitled   somebody who may run what is complete (polls, tests, a wait, a region, the daemon) looks, and nobody else;
- *                     a few more operations are completed first; and all that it is entitled to must run within a bound
+ *   3. one entitled   somebody who may run what is complete (polls, tests, a wait, a region, the daemon) looks, and
+ *                     nobody else; a few more operations are completed first; and all that it is entitled to must run
+ *                     within a bound
  *   4. all            everything is completed, everybody looks, nothing may be left
  *
- * The rules are checked when a callback begins: entitled(), check_outcome(). An operation's record has a use, a number that goes
- * up each time. A continuation's data names the record and the use. So one that runs twice, late, or after it was cancelled is
- * found.
+ * The rules are checked when a callback begins: entitled(), check_outcome(). An operation's record has a use, a number
+ * that goes up each time. A continuation's data names the record and the use. So one that runs twice, late, or after it
+ * was cancelled is found.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -135,7 +136,7 @@ static bool on(enum class c)
 	return !classes[c].off;
 }
 
-/* --------------------------------------------------------------------------------------------------------- records --- */
+/* ------------------------------------------------------------------------------------------------------ records --- */
 
 enum state { FREE, MAKING, ARMED, RUNNING, RAN, CANCELLED, BARE, ABANDONED };
 enum phase { BEFORE, BEGUN, PUT, WITHDRAWN };
@@ -145,7 +146,8 @@ enum phase { BEFORE, BEGUN, PUT, WITHDRAWN };
 
 enum kind { FAKE_OP, SEND, RECV, COUNT };
 
-/* An operation. Whoever uses it holds one of `refs`: the call that makes it, its continuation or the lack of one, passers-by. */
+/* An operation. Whoever uses it holds one of `refs`: the call that makes it, its continuation or the lack of one,
+ * passers-by. */
 struct rec {
 	struct contd_fabric_op op;
 	struct contd_event extra;
@@ -355,7 +357,7 @@ static bool set_phase(struct rec *c, enum phase from, enum phase to)
 	return contd__cas(&c->phase, &word, WORD(use, to));
 }
 
-/* -------------------------------------------------------------------------------------------------- queues of our own --- */
+/* -------------------------------------------------------------------------------------------- queues of our own --- */
 
 /* Handlers of the thread that holds it stay away: in_fake. */
 static void fake_lock(struct fake *f, struct self *me)
@@ -530,7 +532,7 @@ static void fake_free(struct fake *f)
 	free(f);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ rules --- */
+/* -------------------------------------------------------------------------------------------------------- rules --- */
 
 static void entitled(const struct self *me, uint32_t group, const char *what, uint32_t index)
 {
@@ -653,7 +655,7 @@ static void ran(int status, void *data)
 	rec_put(c);
 }
 
-/* ------------------------------------------------------------------------------------------------------- operations --- */
+/* --------------------------------------------------------------------------------------------------- operations --- */
 
 /* How a record's continuation is registered; the record is armed, so that it may run at once. */
 static void refused(struct rec *c, int rc, const char *call)
@@ -959,7 +961,7 @@ static void reap(uint32_t i)
 	rec_put(c);
 }
 
-/* ---------------------------------------------------------------------------------------------------- real endpoints --- */
+/* ----------------------------------------------------------------------------------------------- real endpoints --- */
 
 static void port_lock(struct prec *p)
 {
@@ -1094,7 +1096,7 @@ static void cancel_receive(uint32_t i)
 	rec_put(c);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- ports --- */
+/* -------------------------------------------------------------------------------------------------------- ports --- */
 
 static void foreign(const struct contd_fabric_entry *entry, void *data)
 {
@@ -1268,7 +1270,7 @@ static void op_stop(uint64_t r)
 	leave(&ports[i].users);
 }
 
-/* -------------------------------------------------------------------------------------------- multi-receive buffers --- */
+/* ---------------------------------------------------------------------------------------- multi-receive buffers --- */
 
 static void many_ran(int status, void *data);
 
@@ -1450,7 +1452,7 @@ static void many_end(struct mrec *m)
 		}
 }
 
-/* ---------------------------------------------------------------------------------------------------------- counters --- */
+/* ----------------------------------------------------------------------------------------------------- counters --- */
 
 static void counter_open(uint32_t at)
 {
@@ -1534,7 +1536,7 @@ static void op_counter(struct self *me, uint64_t r)
 	leave(&k->users);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ groups --- */
+/* ------------------------------------------------------------------------------------------------------- groups --- */
 
 static void group_open(uint32_t at, uint64_t r)
 {
@@ -1607,7 +1609,7 @@ static int test_group(struct self *me, uint32_t i, int64_t wait)
 	return rc;
 }
 
-/* -------------------------------------------------------------------------------------------------------- all of them --- */
+/* -------------------------------------------------------------------------------------------------- all of them --- */
 
 static void begin_some(struct self *me, uint64_t r)
 {
@@ -1672,7 +1674,8 @@ static void program_signal(int signo)
 	(void)signo;
 	if (!me)
 		return;
-	/* It may interrupt a region, and is no plain computation itself: it takes a queue's lock, which the region's handler needs. */
+	/* It may interrupt a region, and is no plain computation itself: it takes a queue's lock, which the region's
+	 * handler needs. */
 	if (contd__add(&me->in_user_handler, 1) < 3 && contd__load_seq(&running)) {
 		contd_guard_begin();
 		chaos_deed(me->chaos);
@@ -1851,7 +1854,7 @@ static void *worker(void *data)
 	}
 }
 
-/* -------------------------------------------------------------------------------------------------------------- quiet --- */
+/* -------------------------------------------------------------------------------------------------------- quiet --- */
 
 static void order(struct self *w, enum order o)
 {
@@ -2098,7 +2101,7 @@ static void finish_all(struct self *me)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------------- rounds --- */
+/* ------------------------------------------------------------------------------------------------------- rounds --- */
 
 static const char *const names[] = {"fake", "tcp;ofi_rxm", "shm", "udp;ofi_rxd", "sockets", "net"};
 

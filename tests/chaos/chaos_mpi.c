@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The public calls of the MPI interface, by several threads of 1 or 2 ranks, in random order, and deeds at test points: see
- * chaos.h for what a seed decides. All ranks get the same arguments.
+ * The public calls of the MPI interface, by several threads of 1 or 2 ranks, in random order, and deeds at test points:
+ * see chaos.h for what a seed decides. All ranks get the same arguments.
  *
  * usage: chaos_mpi [--level funneled|serialized|multiple] and the options of chaos.h
  *
  * A run is a row of rounds, which end with no CR left. A round is a row of epochs:
  *
  *   1. operations    each thread makes so many calls. Both ranks draw alike which messages there are (message_of()), so
- *                    every receive has its send. What becomes of the requests, and what else is called, each thread draws
- *                    for itself. No call waits before its thread has posted all of its messages
+ *                    every receive has its send. What becomes of the requests, and what else is called, each thread
+ *                    draws for itself. No call waits before its thread has posted all of its messages
  *   2. quiet         the threads park, on all ranks. All operations are posted
  *   3. one entitled  one way of progress (tests, polls, other MPI calls, a region, the daemon) alone must run, within a
  *                    bound, all that it is entitled to run
- *   4. all           CRs that are inactive are started, all are waited for. Nothing may be left, and all messages are right
+ *   4. all           CRs that are inactive are started, all are waited for. Nothing may be left, and all messages are
+ *                    right
  *
  * At the end some continuations are left to MPI_Finalize, which must run them, and nothing may run after it.
  *
@@ -593,8 +594,9 @@ static bool testing_it(struct self *me, uint32_t cr)
 }
 
 /*
- * An interruption has a bound of its own: a signal that comes before the call has begun to count or when it has ended, but for the
- * return, and one that was put off until the end of a guard there. (chaos_core looks at what an interruption runs.)
+ * An interruption has a bound of its own: a signal that comes before the call has begun to count or when it has ended,
+ * but for the return, and one that was put off until the end of a guard there. (chaos_core looks at what an
+ * interruption runs.)
  */
 static void charge(struct self *me, uint32_t cr)
 {
@@ -604,10 +606,11 @@ static void charge(struct self *me, uint32_t cr)
 				if (t->left[i] == INT32_MAX || t->context != contd__load(&contd__self.context))
 					return;
 				if (t->left[i]-- <= 0)
-					chaos_wrong("a test of CR %u with max_poll %d runs one more (revised %d, safe %d, "
-						    "any %d, freed %d)",
-						    cr, crs[cr].max_poll, crs[cr].revised, crs[cr].safe, crs[cr].any,
-						    crs[cr].freed);
+					chaos_wrong(
+						"a test of CR %u with max_poll %d runs one more (revised %d, safe %d, "
+						"any %d, freed %d)",
+						cr, crs[cr].max_poll, crs[cr].revised, crs[cr].safe, crs[cr].any,
+						crs[cr].freed);
 				return;
 			}
 }

@@ -25,7 +25,7 @@ static uint64_t begun_ns;
 static const char *program;
 static char choice[512]; /* --only and --without, for the command that replays */
 
-/* ------------------------------------------------------------------------------------------------------- generators --- */
+/* --------------------------------------------------------------------------------------------------- generators --- */
 
 uint64_t chaos_mix(uint64_t a, uint64_t b)
 {
@@ -74,7 +74,7 @@ void chaos_nap(uint64_t ns)
 	nanosleep(&ts, NULL);
 }
 
-/* ----------------------------------------------------------------------------------------------------- diaries, report --- */
+/* ---------------------------------------------------------------------------------------------- diaries, report --- */
 
 void chaos_note(const char *what, uint64_t a, uint64_t b)
 {
@@ -179,7 +179,7 @@ int chaos_descriptors(void)
 	return n;
 }
 
-/* ------------------------------------------------------------------------------------------------------- test points --- */
+/* -------------------------------------------------------------------------------------------------- test points --- */
 
 static uint64_t hash(const char *name)
 {
@@ -245,7 +245,7 @@ void chaos_points(bool on)
 	__atomic_store_n(&contd__testpoint_hook, on ? point : NULL, __ATOMIC_SEQ_CST);
 }
 
-/* ---------------------------------------------------------------------------------------------------- threads, rounds --- */
+/* ---------------------------------------------------------------------------------------------- threads, rounds --- */
 
 struct chaos_thread *chaos_thread_new(const char *doing)
 {

@@ -2,8 +2,8 @@
 /*
  * Threads with an alternate signal stack. contd's handler does not switch to it. But where a handler of the program's
  * runs on it, that is what contd's signal interrupts, and its handler runs there, too: below the interrupted frame, as
- * everywhere. liburcu says that handlers on an alternate stack must not use its read side; the case "read_side" shows that
- * the flavour that contd uses does not care what stack it is on.
+ * everywhere. liburcu says that handlers on an alternate stack must not use its read side; the case "read_side" shows
+ * that the flavour that contd uses does not care what stack it is on.
  */
 #include <sys/mman.h>
 #include <sys/wait.h>

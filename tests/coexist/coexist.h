@@ -96,7 +96,7 @@ COEXIST_HELPER uint64_t now_ns(void)
 		} \
 	} while (0)
 
-/* ------------------------------------------------------------------------------------------------------- ticking --- */
+/* ------------------------------------------------------------------------------------------------------ ticking --- */
 
 static struct contd_group *ticking_safe; /* async-signal-safe */
 static uint64_t ticking_word __attribute__((aligned(8)));
@@ -183,7 +183,7 @@ COEXIST_HELPER void ticking_end(void)
 	CHECK_EQ(contd_fini(), 0);
 }
 
-/* -------------------------------------------------------------------------------------------------------- feeding --- */
+/* ------------------------------------------------------------------------------------------------------ feeding --- */
 
 /*
  * A thread that makes one burst of continuations after the other ready, which the attached threads must run: every one
@@ -262,7 +262,7 @@ COEXIST_HELPER uint64_t feed_end(void)
 	return atomic_load(&feed_ran);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- cases --- */
+/* -------------------------------------------------------------------------------------------------------- cases --- */
 
 struct coexist_case {
 	const char *name;

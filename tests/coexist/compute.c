@@ -69,7 +69,8 @@ static void same_result(computation *compute, int times)
 
 		if (i % 2)
 			contd_compute_begin();
-		/* What was ready has run in that call, as in contd_poll(): there a callback's modes stay, and are its own affair. */
+		/* What was ready has run in that call, as in contd_poll(): there a callback's modes stay, and are its
+		 * own affair. */
 		fesetenv(&modes);
 		got = compute();
 		if (i % 2)
@@ -343,7 +344,8 @@ static void jumps(void)
 	ticking_end();
 }
 
-/* Out of a handler of the program's own, which may have interrupted anything but contd's handler, where it is blocked. */
+/* Out of a handler of the program's own, which may have interrupted anything but contd's handler, where it is
+ * blocked. */
 static sigjmp_buf out;
 static volatile sig_atomic_t may_jump;
 

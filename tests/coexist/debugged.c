@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the debugger is attached to by the script "debugger": ticks, a feeder, and continuations that wait until standard
- * input ends; then everything must have run once. Prints "ready" when it may be attached to.
+ * What the debugger is attached to by the script "debugger": ticks, a feeder, and continuations that wait until
+ * standard input ends; then everything must have run once. Prints "ready" when it may be attached to.
  */
 #include <poll.h>
 

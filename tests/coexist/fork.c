@@ -173,9 +173,10 @@ static void exec_in_child(void)
 	end();
 }
 
-/* -------------------------------------------------------------------------------- exec by a thread that is attached --- */
+/* ---------------------------------------------------------------------------- exec by a thread that is attached --- */
 
-/* What is pending for a thread stays so over exec, but the handler does not: a signal of contd's would kill the program. */
+/* What is pending for a thread stays so over exec, but the handler does not: a signal of contd's would kill the
+ * program. */
 static char after_case[] = "after_exec";
 
 static void after_exec(void)
@@ -270,7 +271,7 @@ static void exec_beside_completer(void)
 	exec_often(exec_while_notified, 100);
 }
 
-/* ------------------------------------------------------------------------------------------------ vfork and others --- */
+/* --------------------------------------------------------------------------------------------- vfork and others --- */
 
 /* The child of vfork() runs in the parent's memory, on the thread's stack; the thread itself is stopped. */
 static void many_vforks(void)

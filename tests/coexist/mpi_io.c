@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI's files under ticks, with blocking, nonblocking and collective calls, and continuations of the nonblocking ones. */
+/* MPI's files under ticks, with blocking, nonblocking and collective calls, and continuations of the nonblocking
+ * ones. */
 #include "coexist.h"
 
 #include <contd/mpi.h>

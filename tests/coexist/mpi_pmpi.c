@@ -79,7 +79,8 @@ int main(int argc, char **argv)
 		CHECK_EQ(MPI_Wait(&plain, MPI_STATUS_IGNORE), MPI_SUCCESS);
 		expected += 2;
 	}
-	/* The library is called where the handler has interrupted a region. All ranks are there, so collectives work. */
+	/* The library is called where the handler has interrupted a region. All ranks are there, so collectives
+	 * work. */
 	for (int i = 0; i < 30; i++) {
 		MPI_Request r;
 

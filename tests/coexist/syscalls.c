@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that block, on an attached thread that is interrupted all the time: the table in docs/signals.md. Each row's call
- * is made, and another thread counts ticks meanwhile. Where a call is to be restarted, that thread lets it end after ten
- * ticks, and it must return what it would have returned undisturbed. Where it is to be interrupted, nobody lets it end.
+ * Calls that block, on an attached thread that is interrupted all the time: the table in docs/signals.md. Each row's
+ * call is made, and another thread counts ticks meanwhile. Where a call is to be restarted, that thread lets it end
+ * after ten ticks, and it must return what it would have returned undisturbed. Where it is to be interrupted, nobody
+ * lets it end.
  */
 #include <aio.h>
 #include <fcntl.h>
@@ -66,7 +67,8 @@ static struct timespec at(clockid_t clock)
 	return ts;
 }
 
-/* ------------------------------------------------------------------------------------------- prepare, release, clean */
+/* ------------------------------------------------------------------------------------------- prepare, release,
+ * clean */
 
 static void nothing(void)
 {
@@ -622,7 +624,7 @@ static void stream_clean(void)
 	fd_close();
 }
 
-/* --------------------------------------------------------------------------------------------------------- calls --- */
+/* -------------------------------------------------------------------------------------------------------- calls --- */
 
 #define CALL(name, expression) \
 	static long name(void) \
@@ -905,7 +907,7 @@ static long do_getline(void)
 	return n;
 }
 
-/* ------------------------------------------------------------------------------------------------------ the table --- */
+/* ---------------------------------------------------------------------------------------------------- the table --- */
 
 /* clang-format off */
 static const struct row rows[] = {
@@ -984,7 +986,7 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
-/* ------------------------------------------------------------------------------------------------------ the helper --- */
+/* --------------------------------------------------------------------------------------------------- the helper --- */
 
 static const struct row *volatile current;
 static atomic_int begun, ended, released, helper_done, helper_end;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads that existed before contd and after it, attached and not; threads that come and go by the thousand while ticked. */
+/* Threads that existed before contd and after it, attached and not; threads that come and go by the thousand while
+ * ticked. */
 #include "coexist.h"
 
 #define OTHERS 3
@@ -62,7 +63,7 @@ static void before_and_after(void)
 	CHECK_EQ(atomic_load(&stranger_interrupted), 0);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- churn --- */
+/* -------------------------------------------------------------------------------------------------------- churn --- */
 
 #define AT_ONCE 4
 
@@ -240,7 +241,7 @@ static void attached_over_starts_and_ends(void)
 	}
 }
 
-/* ------------------------------------------------------------------------------ cancelled in the middle of a handler --- */
+/* ------------------------------------------------------------------------- cancelled in the middle of a handler --- */
 
 static atomic_int in_callback, cancel_sent, callback_over;
 static struct contd_event made_ready;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program's own signals, timers and descriptors for them beside contd: none is lost, none is added, each keeps its value. */
+/* The program's own signals, timers and descriptors for them beside contd: none is lost, none is added, each keeps its
+ * value. */
 #include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -15,7 +16,7 @@ static void install(int signo, void (*handler)(int, siginfo_t *, void *))
 	CHECK_SYS(sigaction(signo, &action, NULL));
 }
 
-/* -------------------------------------------------------------------------------------------------- queued signals --- */
+/* ----------------------------------------------------------------------------------------------- queued signals --- */
 
 /* In the order in which they were sent: real-time signals of one number are a queue. */
 static void on_numbered(int signo, siginfo_t *info, void *context)
@@ -100,7 +101,7 @@ static void signals_over_starts_and_ends(void)
 	CHECK_EQ(atomic_load(&wrong), 0);
 }
 
-/* ---------------------------------------------------------------------------------------------------- POSIX timers --- */
+/* ------------------------------------------------------------------------------------------------- POSIX timers --- */
 
 #define ONE_SHOTS 400
 
@@ -300,7 +301,7 @@ static void waited_signals(void)
 	ticking_end();
 }
 
-/* ------------------------------------------------------------------------------------------- the signal is taken --- */
+/* ------------------------------------------------------------------------------------------ the signal is taken --- */
 
 static void refused(void)
 {

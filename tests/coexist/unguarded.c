@@ -7,8 +7,8 @@
  *   test     a timer signal every 100 us, whose handler calls MPI_Test on a receive that is pending all the time
  *   contd    the same receive has a continuation, and contd ticks as fast as it can: the exchange goes on
  *
- * MPI_THREAD_MULTIPLE: no lock of MPI's helps against the thread that holds it. Prints "begun" and "finished"; a rank that
- * has made no progress for a while says so and ends with 98. The script "negative" looks at what comes of it.
+ * MPI_THREAD_MULTIPLE: no lock of MPI's helps against the thread that holds it. Prints "begun" and "finished"; a rank
+ * that has made no progress for a while says so and ends with 98. The script "negative" looks at what comes of it.
  */
 #include <stdatomic.h>
 #include <stdbool.h>

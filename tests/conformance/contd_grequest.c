@@ -29,7 +29,8 @@ static void is_done(struct general *g)
 }
 
 CONFORMANCE_BOTH(s8_1_contd_complete, 1, single,
-		 "contd_mpi_grequest_complete: query_fn, the callback, free_fn, in this order, attached before or after")
+		 "contd_mpi_grequest_complete: query_fn, the callback, free_fn, in this order, "
+		 "attached before or after")
 {
 	MPI_Request cr = new_cr(NULL), r;
 	struct general g;
@@ -146,7 +147,8 @@ static int complete_fn(void *extra, MPI_Status *status)
 
 /* Those end by MPIX_Mark_request_complete. */
 CONFORMANCE_TEST(s8_1_contd_complete_of_a_template, 1, single,
-		 "Completing a request of a template is an error, by MPI_Grequest_complete too; it still has to be marked")
+		 "Completing a request of a template is an error, by MPI_Grequest_complete too; it "
+		 "still has to be marked")
 {
 	MPI_Request r = MPI_REQUEST_NULL;
 	MPIX_Gr gr;
@@ -167,11 +169,11 @@ CONFORMANCE_TEST(s8_1_contd_complete_of_a_template, 1, single,
 	CHECK_OK(MPIX_Gr_free(&gr));
 }
 
-/* ------------------------------------------------------------------------------------- where MPI must not be called --- */
+/* --------------------------------------------------------------------------------- where MPI must not be called --- */
 
 /*
- * An async-signal-safe continuation of an event that another thread completes while this one computes, attached, outside
- * regions: the handler runs it, or a call of this thread's. `in_handler` returns what of it is to be checked.
+ * An async-signal-safe continuation of an event that another thread completes while this one computes, attached,
+ * outside regions: the handler runs it, or a call of this thread's. `in_handler` returns what of it is to be checked.
  */
 static atomic_int handled;
 static struct contd_event event;
@@ -332,7 +334,8 @@ static void nothing_told(bool there)
 }
 
 CONFORMANCE_TEST(s8_1_contd_complete_refused_in_a_handler, 1, funneled,
-		 "In a handler: completed twice, a null request, a receive: MPI_ERR_REQUEST, and no error handler is called")
+		 "In a handler: completed twice, a null request, a receive: MPI_ERR_REQUEST, and no "
+		 "error handler is called")
 {
 	MPI_Errhandler handler;
 	int flag = 1;

@@ -155,8 +155,8 @@ CONFORMANCE_TEST(s7_2_any_in_turn, 1, single,
 			step(arrays > 1 ? "several arrays" : "one array");
 			for (int k = 0; k < 20 * N; k++)
 				for (int a = 0; a < arrays; a++) {
-					CHECK_OK(MPIX_Request_get_status_any(n, r[a], &index, &flag,
-									     MPI_STATUS_IGNORE));
+					CHECK_OK(
+						MPIX_Request_get_status_any(n, r[a], &index, &flag, MPI_STATUS_IGNORE));
 					CHECK(flag && index >= 0 && index < n);
 					if (index >= 0 && index < n)
 						named[a][index]++;
@@ -223,7 +223,7 @@ CONFORMANCE_TEST(s7_4_some, 1, single, "some: those that are complete, in order;
 	CHECK_OK(MPI_Waitall(SOME, r, MPI_STATUSES_IGNORE));
 }
 
-/* --------------------------------------------------------------------------------------------------------- progress --- */
+/* ----------------------------------------------------------------------------------------------------- progress --- */
 
 #define LONG (1 << 20)
 
@@ -402,7 +402,7 @@ CONFORMANCE_TEST(s7_cancelled, 1, single, "An operation that was cancelled is co
 	CHECK_OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
 }
 
-/* ------------------------------------------------------------------------------------------- continuation requests --- */
+/* ---------------------------------------------------------------------------------------- continuation requests --- */
 
 CONFORMANCE_BOTH(s7_crs_among_them, 1, single,
 		 "CRs among the requests: inactive, pending, complete; they stay what they are")
@@ -452,7 +452,7 @@ CONFORMANCE_BOTH(s7_hooked_persistent, 1, single,
 	free_cr(&cr);
 }
 
-/* ------------------------------------------------------------------------------------------------- names, bad input --- */
+/* --------------------------------------------------------------------------------------------- names, bad input --- */
 
 CONFORMANCE_TEST(s7_names, 1, single, "The queries stand under MPI's names and as MPIX_, with PMPI names")
 {

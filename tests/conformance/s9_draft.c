@@ -18,13 +18,13 @@ struct op {
 	int count;         /* that complete_fn puts into the status */
 	bool is_cancelled; /* and whether it was cancelled */
 	atomic_int starts, pushes, completes, cancels;
-	atomic_int inside;      /* push_fn: how many are in there */
-	bool overlapped;        /* two were; or one began after the end */
+	atomic_int inside; /* push_fn: how many are in there */
+	bool overlapped;   /* two were; or one began after the end */
 	bool marks_in_start;
-	bool handle_in_start;   /* start_fn found the handle in `request` */
+	bool handle_in_start; /* start_fn found the handle in `request` */
 	bool status_was_null, status_was_untouched;
-	int cancel_complete;    /* what cancel_fn was told */
-	atomic_int *ran_first;  /* complete_fn: how many continuations had run */
+	int cancel_complete;   /* what cancel_fn was told */
+	atomic_int *ran_first; /* complete_fn: how many continuations had run */
 	int ran_before;
 	void (*in_push)(struct op *op);
 };
@@ -143,7 +143,7 @@ static void free_template(MPIX_Gr *gr)
 	CHECK(*gr == MPIX_GR_NULL);
 }
 
-/* ------------------------------------------------------------------------------------------- 9.1 starting, pushing --- */
+/* ---------------------------------------------------------------------------------------- 9.1 starting, pushing --- */
 
 CONFORMANCE_TEST(s9_1_prototypes, 1, single, "The calls of templates and their PMPIX names have their types")
 {
@@ -183,7 +183,8 @@ CONFORMANCE_TEST(s9_1_start_inside_begin, 1, single, "start_fn runs once, inside
 	free_template(&gr);
 }
 
-CONFORMANCE_TEST(s9_1_many_of_one_template, 1, single, "A template is started as often as wanted, each with its own state")
+CONFORMANCE_TEST(s9_1_many_of_one_template, 1, single,
+		 "A template is started as often as wanted, each with its own state")
 {
 	enum { MANY = 3000 };
 	static struct op ops[MANY];
@@ -240,7 +241,8 @@ static void send_in_push(struct op *op)
 		CHECK_OK(MPI_Isend(&out, 1, MPI_BYTE, 0, TAG, self, &sent));
 }
 
-CONFORMANCE_TEST(s9_1_pushed_by_a_receive, 1, single, "MPI_Wait and MPI_Recv of messages push; push_fn may send and receive")
+CONFORMANCE_TEST(s9_1_pushed_by_a_receive, 1, single,
+		 "MPI_Wait and MPI_Recv of messages push; push_fn may send and receive")
 {
 	MPIX_Gr gr = template();
 
@@ -405,7 +407,7 @@ CONFORMANCE_TEST(s9_1_push_fails, 1, single, "Where push_fn fails, the request i
 	free_template(&gr);
 }
 
-/* --------------------------------------------------------------------------------------- 9.2 marking, completing --- */
+/* -------------------------------------------------------------------------------------- 9.2 marking, completing --- */
 
 CONFORMANCE_TEST(s9_2_mark_only_marks, 1, single, "A marked request is active, and complete_fn waits for Test or Wait")
 {
@@ -443,7 +445,8 @@ CONFORMANCE_TEST(s9_2_mark_in_start, 1, single, "start_fn may mark the request")
 	free_template(&gr);
 }
 
-CONFORMANCE_TEST(s9_2_get_status_does_not_complete, 1, single, "MPI_Request_get_status tells of the mark, and completes nothing")
+CONFORMANCE_TEST(s9_2_get_status_does_not_complete, 1, single,
+		 "MPI_Request_get_status tells of the mark, and completes nothing")
 {
 	MPIX_Gr gr = template();
 	struct op op = {.count = 5};
@@ -670,7 +673,7 @@ CONFORMANCE_TEST(s9_2_mark_wakes_waiter, 1, multiple, "A thread in MPI_Wait retu
 	free_template(&without);
 }
 
-/* ---------------------------------------------------------------------------------------------- 9.3 continuations --- */
+/* -------------------------------------------------------------------------------------------- 9.3 continuations --- */
 
 struct order {
 	atomic_int ran;
@@ -725,7 +728,8 @@ static void check_order(MPIX_Gr gr, MPI_Request *cr, enum moment moment)
 	is_over(&op);
 }
 
-CONFORMANCE_BOTH(s9_3_continuation_first, 1, single, "The continuation comes first, complete_fn second, and before the CR is complete")
+CONFORMANCE_BOTH(s9_3_continuation_first, 1, single,
+		 "The continuation comes first, complete_fn second, and before the CR is complete")
 {
 	const char *const keys[] = {NULL, POLL_ONLY, ENQUEUE_COMPLETE};
 	MPIX_Gr gr = template();
@@ -741,7 +745,8 @@ CONFORMANCE_BOTH(s9_3_continuation_first, 1, single, "The continuation comes fir
 	free_template(&gr);
 }
 
-CONFORMANCE_BOTH(s9_3_continuation_for_a_set, 1, single, "One continuation for requests of templates and messages: complete_fn after it, once")
+CONFORMANCE_BOTH(s9_3_continuation_for_a_set, 1, single,
+		 "One continuation for requests of templates and messages: complete_fn after it, once")
 {
 	enum { N = 20 };
 	MPIX_Gr gr = template();
@@ -778,7 +783,8 @@ CONFORMANCE_BOTH(s9_3_continuation_for_a_set, 1, single, "One continuation for r
 	free_template(&gr);
 }
 
-CONFORMANCE_BOTH(s9_3_push_fails_with_continuation, 1, single, "Where push_fn fails, the status of the continuation says so")
+CONFORMANCE_BOTH(s9_3_push_fails_with_continuation, 1, single,
+		 "Where push_fn fails, the status of the continuation says so")
 {
 	MPIX_Gr gr = template();
 	MPI_Request cr = new_cr(NULL);
@@ -823,7 +829,8 @@ static void wait_inside(MPI_Status *status, void *data)
 	atomic_fetch_add(&chain.ran, 1);
 }
 
-CONFORMANCE_BOTH(s9_3_begun_in_a_callback, 1, single, "A continuation may begin requests of templates, and wait for them")
+CONFORMANCE_BOTH(s9_3_begun_in_a_callback, 1, single,
+		 "A continuation may begin requests of templates, and wait for them")
 {
 	MPI_Request cr = new_cr(NULL), handle;
 	struct op op = {.ends_after = 5};
@@ -840,7 +847,7 @@ CONFORMANCE_BOTH(s9_3_begun_in_a_callback, 1, single, "A continuation may begin 
 	free_template(&chain.gr);
 }
 
-/* ---------------------------------------------------------------------------------------------------- 9.4 freeing --- */
+/* -------------------------------------------------------------------------------------------------- 9.4 freeing --- */
 
 CONFORMANCE_TEST(s9_4_template_freed, 1, single, "A template may be freed while its requests are outstanding")
 {
@@ -860,7 +867,8 @@ CONFORMANCE_TEST(s9_4_template_freed, 1, single, "A template may be freed while 
 		wait_over(&ops[i]);
 }
 
-CONFORMANCE_TEST(s9_4_request_freed, 1, single, "A freed request goes on until it is marked; then complete_fn runs with a null status")
+CONFORMANCE_TEST(s9_4_request_freed, 1, single,
+		 "A freed request goes on until it is marked; then complete_fn runs with a null status")
 {
 	MPIX_Gr gr = template();
 
@@ -907,9 +915,10 @@ CONFORMANCE_TEST(s9_4_marked_request_freed, 1, single, "Freeing a marked request
 	free_template(&gr);
 }
 
-/* --------------------------------------------------------------------------------------------------- 9.5 cancelling --- */
+/* ----------------------------------------------------------------------------------------------- 9.5 cancelling --- */
 
-CONFORMANCE_TEST(s9_5_cancel, 1, single, "Cancelling calls cancel_fn, and the request still has to be marked and completed")
+CONFORMANCE_TEST(s9_5_cancel, 1, single,
+		 "Cancelling calls cancel_fn, and the request still has to be marked and completed")
 {
 	MPIX_Gr gr = template();
 
@@ -969,7 +978,7 @@ CONFORMANCE_TEST(s9_5_cancel_null, 1, single, "MPIX_Cancel accepts MPI_REQUEST_N
 	CHECK(was_cancelled(&status));
 }
 
-/* ------------------------------------------------------------------------------------------- the end, and bad input --- */
+/* --------------------------------------------------------------------------------------- the end, and bad input --- */
 
 static struct op left_over[3];
 
@@ -1007,7 +1016,8 @@ static void outside(void)
 	CHECK_EQ(op.starts, 0);
 }
 
-CONFORMANCE_TEST(s11_templates_outside, 1, none, "Calls of templates before MPI_Init and after MPI_Finalize: MPI_ERR_OTHER")
+CONFORMANCE_TEST(s11_templates_outside, 1, none,
+		 "Calls of templates before MPI_Init and after MPI_Finalize: MPI_ERR_OTHER")
 {
 	outside();
 	MPI_Init(NULL, NULL);
@@ -1015,7 +1025,8 @@ CONFORMANCE_TEST(s11_templates_outside, 1, none, "Calls of templates before MPI_
 	outside();
 }
 
-CONFORMANCE_TEST(s11_template_arguments, 1, single, "Templates: null pointers, handles that are none, and nothing changes")
+CONFORMANCE_TEST(s11_template_arguments, 1, single,
+		 "Templates: null pointers, handles that are none, and nothing changes")
 {
 	MPIX_Gr gr = MPIX_GR_NULL, null = MPIX_GR_NULL, none = (MPIX_Gr)(uintptr_t)0x12345678, live = template(), gone;
 	struct op op = {0};

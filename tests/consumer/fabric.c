@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The installed header and library, compiled as C and (fabric.cpp) as C++. The queue is one of the program's own making, with
- * one completion in it: no provider is needed.
+ * The installed header and library, compiled as C and (fabric.cpp) as C++. The queue is one of the program's own
+ * making, with one completion in it: no provider is needed.
  */
 #include <contd/fabric.h>
 
@@ -50,8 +50,9 @@ int main(void)
 	ops.read = read_one;
 	memset(&cq, 0, sizeof(cq));
 	cq.ops = &ops;
-	if (contd_init(NULL) != 0 || contd_group_create(NULL, &group) != 0 || contd_fabric_adopt(&cq, &attr, &queue) != 0 ||
-	    contd_fabric_begin(queue, &operation) != 0 || contd_fabric_continue(&operation, count_it, &ran, group) != 0 ||
+	if (contd_init(NULL) != 0 || contd_group_create(NULL, &group) != 0 ||
+	    contd_fabric_adopt(&cq, &attr, &queue) != 0 || contd_fabric_begin(queue, &operation) != 0 ||
+	    contd_fabric_continue(&operation, count_it, &ran, group) != 0 ||
 	    contd_group_wait(group, 10000000000) != 0) {
 		fprintf(stderr, "%s\n", contd_error_text());
 		return 1;

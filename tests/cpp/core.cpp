@@ -94,7 +94,9 @@ static void events()
 	contd::group g(CONTD_POLL_ONLY);
 	contd::event f;
 	int status = 0;
-	s.spawn([](contd::group &in, contd::event &on, int &to) -> task<> { to = co_await contd::event_done(on).in(in); }(g, f, status));
+	s.spawn([](contd::group &in, contd::event &on, int &to) -> task<> {
+		to = co_await contd::event_done(on).in(in);
+	}(g, f, status));
 	CHECK(g.outstanding() == 1);
 	f.complete(9);
 	contd_poll(0);
@@ -240,8 +242,9 @@ static void all()
 	contd::scope s;
 
 	s.spawn([](contd::event &x, contd::event &y, contd::event &z, uint64_t &w, int &to) -> task<> {
-		auto [first, second, third, none, number] = co_await contd::when_all(
-			contd::event_done(x), contd::event_done(y), status_of(z), contd::word_holds({&w, 0, 1, CONTD_WORD_EQ}), sum(3));
+		auto [first, second, third, none, number] =
+			co_await contd::when_all(contd::event_done(x), contd::event_done(y), status_of(z),
+						 contd::word_holds({&w, 0, 1, CONTD_WORD_EQ}), sum(3));
 		static_assert(std::is_same_v<decltype(none), contd::unit>);
 		to = first * 1000 + second * 100 + third * 10 + number;
 	}(a, b, c, word, got));
@@ -437,7 +440,9 @@ static void executors()
 	contd::event f;
 	g.set_executor(&pull);
 	int got = 0;
-	s.spawn([](contd::group &in, contd::event &on, int &to) -> task<> { to = co_await contd::event_done(on).in(in); }(g, f, got));
+	s.spawn([](contd::group &in, contd::event &on, int &to) -> task<> {
+		to = co_await contd::event_done(on).in(in);
+	}(g, f, got));
 	f.complete(4);
 	contd_poll(0);
 	CHECK(got == 0);
@@ -475,7 +480,9 @@ static void stops()
 		s.spawn([](uint64_t &w, std::stop_token t, std::error_code &c) -> task<> {
 			co_await contd::word_holds(c, {&w, 0, 1, CONTD_WORD_EQ}).stop(t);
 		}(word, source.get_token(), code));
-		s.spawn([](contd::group &in, contd::event &on) -> task<> { co_await contd::event_done(on).in(in); }(g, f));
+		s.spawn([](contd::group &in, contd::event &on) -> task<> {
+			co_await contd::event_done(on).in(in);
+		}(g, f));
 		s.spawn([](contd::group &awaited, std::stop_token t, contd::outcome<contd::unit> &o) -> task<> {
 			o = co_await contd::group_done(contd::nothrow, awaited).stop(t);
 		}(g, source.get_token(), out));
@@ -531,7 +538,8 @@ static void stops()
 		std::stop_source source;
 		contd::event e;
 		std::thread stopper([&] { source.request_stop(); });
-		s.spawn([](contd::event &ev, std::stop_token t, contd::executor &x, std::atomic<int> &n, std::thread::id id) -> task<> {
+		s.spawn([](contd::event &ev, std::stop_token t, contd::executor &x, std::atomic<int> &n,
+			   std::thread::id id) -> task<> {
 			std::error_code code;
 			co_await contd::event_done(code, ev).stop(t).on(x);
 			CHECK(this_thread() == id);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* What an await costs, in nanoseconds, beside the same in C. Nothing is asserted of the times. An argument: how many. */
+/* What an await costs, in nanoseconds, beside the same in C. Nothing is asserted of the times. An argument: how
+ * many. */
 #include <contd/mpi.hpp>
 
 #include <chrono>
@@ -16,7 +17,8 @@ template <class F> static void timed(const char *name, F &&f)
 	for (int k = 0; k < 5; k++) {
 		auto begin = std::chrono::steady_clock::now();
 		f();
-		double ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / many;
+		double ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() /
+			    many;
 		best = ns < best ? ns : best;
 	}
 	std::printf("%-58s %8.1f ns\n", name, best);
@@ -122,7 +124,8 @@ int main(int argc, char **argv)
 			for (int i = 0; i < many; i++)
 				contd_group_continue(loose, count_run, nullptr, g.get(), nullptr);
 		});
-		timed("co_await of a complete group (inline continuation)", [&] { contd::sync_wait(complete_groups(g)); });
+		timed("co_await of a complete group (inline continuation)",
+		      [&] { contd::sync_wait(complete_groups(g)); });
 		timed("C: event continue, complete, poll", [&] {
 			for (int i = 0; i < many; i++) {
 				e.reset();
@@ -149,9 +152,11 @@ int main(int argc, char **argv)
 				MPI_Status s[2];
 				long before = ran;
 				MPI_Irecv(&w, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &r[0]);
-				MPIX_Continue(&r[0], count_run_x, nullptr, MPIX_CONT_INVOKE_FAILED, &s[0], MPI_REQUEST_NULL);
+				MPIX_Continue(&r[0], count_run_x, nullptr, MPIX_CONT_INVOKE_FAILED, &s[0],
+					      MPI_REQUEST_NULL);
 				MPI_Isend(&v, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &r[1]);
-				MPIX_Continue(&r[1], count_run_x, nullptr, MPIX_CONT_INVOKE_FAILED, &s[1], MPI_REQUEST_NULL);
+				MPIX_Continue(&r[1], count_run_x, nullptr, MPIX_CONT_INVOKE_FAILED, &s[1],
+					      MPI_REQUEST_NULL);
 				while (ran < before + 2)
 					contd_poll(0);
 			}
@@ -165,7 +170,8 @@ int main(int argc, char **argv)
 				MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
 			}
 		});
-		timed("co_await when_all(Irecv, Isend), no CR", [] { contd::sync_wait(self_messages(MPI_REQUEST_NULL)); });
+		timed("co_await when_all(Irecv, Isend), no CR",
+		      [] { contd::sync_wait(self_messages(MPI_REQUEST_NULL)); });
 		timed("co_await when_all(Irecv, Isend), with a CR", [&] { contd::sync_wait(self_messages(cr)); });
 		timed("C: Irecv, Isend, Test, Wait", [&] {
 			for (int i = 0; i < many; i++) {

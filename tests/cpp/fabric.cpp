@@ -40,7 +40,8 @@ static task<> again(fabric_self &f)
 	co_await fabric(code, *f.queue, [&](void *) -> int { return -FI_EOPNOTSUPP; });
 	CHECK(code && code.category() == contd::fabric_category() && code.value() == FI_EOPNOTSUPP);
 	calls = 0;
-	auto late = co_await fabric(contd::nothrow, *f.queue, [&](void *) -> int { return ++calls < 3 ? -FI_EAGAIN : -FI_EINVAL; });
+	auto late = co_await fabric(contd::nothrow, *f.queue,
+				    [&](void *) -> int { return ++calls < 3 ? -FI_EAGAIN : -FI_EINVAL; });
 	CHECK(late.error == std::errc::invalid_argument && calls == 3);
 	bool thrown = false;
 	try {
@@ -76,7 +77,8 @@ static task<> errors(fabric_self &f)
 	char small[2], large[100] = {};
 	auto [sent, received] = co_await contd::when_all(
 		fabric(contd::nothrow, *f.queue, fi_tsend, f.ep, large, sizeof(large), nullptr, f.self, uint64_t{9}),
-		fabric(contd::nothrow, *f.queue, fi_trecv, f.ep, small, sizeof(small), nullptr, FI_ADDR_UNSPEC, uint64_t{9}, uint64_t{0}));
+		fabric(contd::nothrow, *f.queue, fi_trecv, f.ep, small, sizeof(small), nullptr, FI_ADDR_UNSPEC,
+		       uint64_t{9}, uint64_t{0}));
 	CHECK(received.error.value() == FI_ETRUNC && received.error.category() == contd::fabric_category());
 	CHECK(received.value.status == -FI_ETRUNC);
 }
@@ -86,7 +88,9 @@ static task<> stoppable(fabric_self &f, std::stop_token t, int &ends)
 	int w = 0;
 
 	try {
-		co_await fabric(*f.queue, fi_trecv, f.ep, &w, sizeof(w), nullptr, FI_ADDR_UNSPEC, uint64_t{77}, uint64_t{0}).stop(t);
+		co_await fabric(*f.queue, fi_trecv, f.ep, &w, sizeof(w), nullptr, FI_ADDR_UNSPEC, uint64_t{77},
+				uint64_t{0})
+			.stop(t);
 	} catch (const contd::cancelled &) {
 		ends++;
 	}
@@ -157,8 +161,9 @@ static void executors(fabric_self &f)
 
 	s.spawn([](fabric_self &on, contd::executor &x, contd::group &in, bool &to) -> task<> {
 		int v = 4, w = 0;
-		co_await contd::when_all(fabric(*on.queue, fi_send, on.ep, &v, sizeof(v), nullptr, on.self).on(x).in(in),
-					 fabric(*on.queue, fi_recv, on.ep, &w, sizeof(w), nullptr, FI_ADDR_UNSPEC).on(x));
+		co_await contd::when_all(
+			fabric(*on.queue, fi_send, on.ep, &v, sizeof(v), nullptr, on.self).on(x).in(in),
+			fabric(*on.queue, fi_recv, on.ep, &w, sizeof(w), nullptr, FI_ADDR_UNSPEC).on(x));
 		to = w == 4;
 	}(f, pull, g, over));
 	while (!over) {
@@ -181,7 +186,8 @@ int main(int argc, char **argv)
 	contd::sync_wait(never_begun(f));
 	contd::sync_wait(odd_result(f));
 	executors(f);
-	/* At last: untagged receives of tcp (1.17) may miss messages after a tagged one was truncated. shm does not tell of it. */
+	/* At last: untagged receives of tcp (1.17) may miss messages after a tagged one was truncated. shm does not
+	 * tell of it. */
 	if (std::strcmp(argv[1], "shm") != 0)
 		contd::sync_wait(errors(f));
 	return 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* As much of std::execution as senders are tested with: just(), then(), let_value(), sync_wait(), and a receiver that notes. */
+/* As much of std::execution as senders are tested with: just(), then(), let_value(), sync_wait(), and a receiver that
+ * notes. */
 #ifndef TESTS_CPP_MINI_HPP
 #define TESTS_CPP_MINI_HPP
 
@@ -110,7 +111,8 @@ template <class F, class... Values> struct then_signatures<F, std::tuple<Values.
 	struct value<R> {
 		using type = ex::set_value_t();
 	};
-	using type = ex::completion_signatures<typename value<result>::type, ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>;
+	using type = ex::completion_signatures<typename value<result>::type, ex::set_error_t(std::exception_ptr),
+					       ex::set_stopped_t()>;
 };
 
 template <class Sender, class F> struct then_sender {
@@ -205,7 +207,8 @@ template <class Sender> struct started {
 	using state = ex::connect_result_t<Sender, receiver<values>>;
 
 	started(Sender &&s, std::stop_token token, contd::next_fn *wake, void *data)
-	    : result(with(std::move(token), wake, data)), operation(ex::connect(std::move(s), receiver<values>{&result}))
+	    : result(with(std::move(token), wake, data)),
+	      operation(ex::connect(std::move(s), receiver<values>{&result}))
 	{
 		ex::start(operation);
 	}

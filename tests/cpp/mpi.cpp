@@ -60,7 +60,8 @@ static task<> collectives()
 	co_await mpi(MPI_Iallreduce, &mine, &sum, 1, MPI_INT, MPI_SUM, comm);
 	CHECK(sum == 3);
 	co_await contd::when_all(mpi(MPI_Ibcast, &from_root, 1, MPI_INT, 0, comm),
-				 mpi(MPI_Iallgather, &mine, 1, MPI_INT, all, 1, MPI_INT, comm), mpi(MPI_Ibarrier, comm));
+				 mpi(MPI_Iallgather, &mine, 1, MPI_INT, all, 1, MPI_INT, comm),
+				 mpi(MPI_Ibarrier, comm));
 	CHECK(from_root == 42 && all[0] == 1 && all[1] == 2);
 	/* What takes no part of MPI's at all. */
 	auto nothing = [](MPI_Request *r) {
@@ -94,8 +95,8 @@ static task<> files()
 	int v[2] = {rank, 5}, w[2] = {};
 
 	std::snprintf(name, sizeof(name), "/tmp/contd-cpp-%d-%d", static_cast<int>(getpid()), rank);
-	CHECK(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file) ==
-	      MPI_SUCCESS);
+	CHECK(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+			    MPI_INFO_NULL, &file) == MPI_SUCCESS);
 	co_await mpi(MPI_File_iwrite_at, file, 8, v, 2, MPI_INT);
 	MPI_Status s = co_await mpi(MPI_File_iread_at, file, 8, w, 2, MPI_INT);
 	CHECK(w[0] == rank && w[1] == 5 && count_of(s) == 2);
@@ -255,8 +256,9 @@ static void executors()
 
 	s.spawn([](contd::executor &x, int *value, bool &ran) -> task<> {
 		auto id = this_thread();
-		co_await contd::when_all(mpi(MPI_Isend, value, 1, MPI_INT, other(), 1, comm).on(x),
-					 mpi(MPI_Irecv, value + 1, 1, MPI_INT, other(), 1, comm).on(x, CONTD_PRIORITY_HIGH));
+		co_await contd::when_all(
+			mpi(MPI_Isend, value, 1, MPI_INT, other(), 1, comm).on(x),
+			mpi(MPI_Irecv, value + 1, 1, MPI_INT, other(), 1, comm).on(x, CONTD_PRIORITY_HIGH));
 		CHECK(value[1] == other());
 		co_await mpi(MPI_Ibarrier, comm).issued_by(x);
 		CHECK(this_thread() == id);
@@ -344,7 +346,8 @@ static void stops()
 		s.spawn(stoppable(never.get_token(), &v, 2, received, stopped));
 		s.spawn([](std::stop_token t) -> task<> {
 			int one = 0;
-			auto result = co_await mpi(contd::nothrow, MPI_Irecv, &one, 1, MPI_INT, other(), 4, comm).stop(t);
+			auto result =
+				co_await mpi(contd::nothrow, MPI_Irecv, &one, 1, MPI_INT, other(), 4, comm).stop(t);
 			CHECK(result.error == contd::mpi_class(MPI_ERR_TRUNCATE));
 		}(never.get_token()));
 		MPI_Barrier(comm);
@@ -404,7 +407,8 @@ static task<> mixed()
 	contd::scope s;
 
 	s.spawn([](contd::event *x, uint64_t &w) -> task<> {
-		auto [a, b, c] = co_await contd::when_all(mixed_one(100, x[0], w), mixed_one(200, x[1], w), mixed_one(300, x[2], w));
+		auto [a, b, c] = co_await contd::when_all(mixed_one(100, x[0], w), mixed_one(200, x[1], w),
+							  mixed_one(300, x[2], w));
 		CHECK(a == 101 && b == 202 && c == 303);
 	}(e, word));
 	co_await mpi(MPI_Ibarrier, comm);
@@ -435,7 +439,8 @@ static void stack()
 
 int main(int argc, char **argv)
 {
-	int wanted = argc > 1 && std::strcmp(argv[1], "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, ranks;
+	int wanted = argc > 1 && std::strcmp(argv[1], "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED,
+	    ranks;
 
 	MPI_Init_thread(&argc, &argv, wanted, &level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -49,9 +49,11 @@ static void values()
 		int v = 10 * i + rank, w = -1;
 
 		if (rank == 0) {
-			auto sent = given::sync_wait(given::just(&v, 1, MPI_INT, 1, i, comm) | transform_mpi(MPI_Isend));
+			auto sent =
+				given::sync_wait(given::just(&v, 1, MPI_INT, 1, i, comm) | transform_mpi(MPI_Isend));
 			CHECK(sent);
-			auto got = given::sync_wait(given::just(&w, 1, MPI_INT, MPI_ANY_SOURCE, i, comm) | transform_mpi(MPI_Irecv) |
+			auto got = given::sync_wait(given::just(&w, 1, MPI_INT, MPI_ANY_SOURCE, i, comm) |
+						    transform_mpi(MPI_Irecv) |
 						    given::then([&](MPI_Status s) { return s.MPI_TAG + w; }));
 			CHECK(got && std::get<0>(*got) == i + 10 * i + 1);
 		} else {
@@ -61,7 +63,9 @@ static void values()
 							    CHECK(s.MPI_SOURCE == 0 && w == v - 1);
 							    return MPI_Isend(&v, 1, MPI_INT, 0, s.MPI_TAG, comm, r);
 						    }) |
-						    transform_mpi([](MPI_Status, MPI_Request *r) { return MPI_Ibarrier(MPI_COMM_SELF, r); }));
+						    transform_mpi([](MPI_Status, MPI_Request *r) {
+							    return MPI_Ibarrier(MPI_COMM_SELF, r);
+						    }));
 			CHECK(got && std::get<0>(*got).MPI_ERROR == MPI_SUCCESS);
 		}
 	}
@@ -95,7 +99,8 @@ static void errors()
 		return MPI_SUCCESS;
 	};
 	CHECK(throws<contd::mpi_error>([&] {
-		given::sync_wait(given::just(&v, 1, MPI_INT, 99, 0, comm) | transform_mpi(MPI_Isend) | transform_mpi(never));
+		given::sync_wait(given::just(&v, 1, MPI_INT, 99, 0, comm) | transform_mpi(MPI_Isend) |
+				 transform_mpi(never));
 	}));
 	CHECK(!begun);
 #ifndef CONTD_STDEXEC
@@ -151,7 +156,8 @@ static void detached()
 	int mine = rank, theirs = -1, freed = 0;
 	std::atomic<int> ends{0};
 	one_env env;
-	auto send = given::just(&mine, 1, MPI_INT, other(), 90, comm) | transform_mpi(MPI_Isend) | contd::then([&freed]() { freed++; });
+	auto send = given::just(&mine, 1, MPI_INT, other(), 90, comm) | transform_mpi(MPI_Isend) |
+		    contd::then([&freed]() { freed++; });
 	auto receive = given::just(&theirs, 1, MPI_INT, other(), 90, comm) | transform_mpi(MPI_Irecv) |
 		       contd::then([](MPI_Status s) { return s.MPI_TAG; });
 	auto bare = given::just() | transform_mpi([](MPI_Request *r) { return MPI_Ibarrier(MPI_COMM_SELF, r); }) |
@@ -160,8 +166,8 @@ static void detached()
 	auto one = contd::ex::connect(std::move(send), receiver{&ends, &env});
 	auto two = contd::ex::connect(std::move(receive), receiver{&ends, &env});
 	auto three = contd::ex::connect(std::move(bare), receiver{&ends, &env});
-	auto four = contd::ex::connect(given::just() | transform_mpi([](MPI_Request *r) { return MPI_Ibarrier(MPI_COMM_SELF, r); }) |
-					       contd::erase(),
+	auto barrier = [](MPI_Request *r) { return MPI_Ibarrier(MPI_COMM_SELF, r); };
+	auto four = contd::ex::connect(given::just() | transform_mpi(barrier) | contd::erase(),
 				       receiver{&ends, &env});
 
 	contd::ex::start(one);
@@ -183,16 +189,20 @@ static void voids()
 	};
 	auto got = contd::sync_wait(given::just() | transform_mpi(nothing) | transform_mpi(nothing));
 	CHECK(got && called == 2);
-	auto begins_none = contd::sync_wait(given::just() | transform_mpi([&](MPI_Request *) { called++; }) | contd::then([] {}));
+	auto begins_none =
+		contd::sync_wait(given::just() | transform_mpi([&](MPI_Request *) { called++; }) | contd::then([] {}));
 	CHECK(begins_none && called == 3);
 	static_assert(std::is_same_v<decltype(begins_none), std::optional<std::tuple<>>>);
 	CHECK(throws<std::string>([&] {
-		contd::sync_wait(given::just() | transform_mpi([](MPI_Request *) { throw std::string("x"); }) | contd::then([] {}));
+		contd::sync_wait(given::just() | transform_mpi([](MPI_Request *) { throw std::string("x"); }) |
+				 contd::then([] {}));
 	}));
 	CHECK(throws<std::string>([&] {
-		contd::sync_wait(given::just() | transform_mpi(nothing) | contd::then([](MPI_Status) -> int { throw std::string("y"); }));
+		contd::sync_wait(given::just() | transform_mpi(nothing) |
+				 contd::then([](MPI_Status) -> int { throw std::string("y"); }));
 	}));
-	auto result = contd::sync_wait(given::just() | transform_mpi(nothing) | contd::then([] { return std::make_unique<int>(5); }));
+	auto result = contd::sync_wait(given::just() | transform_mpi(nothing) |
+				       contd::then([] { return std::make_unique<int>(5); }));
 	CHECK(result && *std::get<0>(*result) == 5);
 	contd::sync_wait([](auto f) -> contd::task<> { co_await contd::mpi(f); }(nothing));
 }
@@ -206,7 +216,8 @@ static void stops()
 
 	{
 		mini::started<decltype(receive)> run(
-			decltype(receive)(receive), source.get_token(), [](void *n) noexcept { ++*static_cast<int *>(n); }, &ends);
+			decltype(receive)(receive), source.get_token(),
+			[](void *n) noexcept { ++*static_cast<int *>(n); }, &ends);
 		for (int i = 0; i < 10; i++)
 			contd_poll(0);
 		CHECK(ends == 0);
@@ -220,7 +231,8 @@ static void stops()
 	std::stop_source never;
 	MPI_Request send;
 	MPI_Isend(&rank, 1, MPI_INT, other(), 78, comm, &send);
-	auto got = given::sync_wait(given::just(&v, 1, MPI_INT, other(), 78, comm) | transform_mpi(MPI_Irecv), never.get_token());
+	auto got = given::sync_wait(given::just(&v, 1, MPI_INT, other(), 78, comm) | transform_mpi(MPI_Irecv),
+				    never.get_token());
 	CHECK(got && v == other());
 	MPI_Wait(&send, MPI_STATUS_IGNORE);
 }

@@ -77,7 +77,8 @@ static task<> together(stack_extent &stack)
 
 	e.complete(2);
 	for (int i = 0; i < million / 4; i++) {
-		auto [a, b, c] = co_await contd::when_all(contd::event_done(e), child(i, &e, stack), child(i, nullptr, stack));
+		auto [a, b, c] =
+			co_await contd::when_all(contd::event_done(e), child(i, &e, stack), child(i, nullptr, stack));
 		CHECK(a == 2 && b == i && c == i);
 		stack.look();
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Coroutines of several threads await events that other threads complete, with stops that come at the same time and exceptions thrown
- * beside them; they go on here, on lent threads or in groups, by chance. What becomes of each is known from its number.
+ * Coroutines of several threads await events that other threads complete, with stops that come at the same time and
+ * exceptions thrown beside them; they go on here, on lent threads or in groups, by chance. What becomes of each is
+ * known from its number.
  *
  *	stress [steps of a worker [workers [threads]]]
  */
@@ -37,7 +38,8 @@ struct oops : std::runtime_error {
 	int number;
 };
 
-/* ------------------------------------------------------------------------------------------------ who completes and stops */
+/* ------------------------------------------------------------------------------------------------ who completes and
+ * stops */
 
 struct order {
 	contd::event *event;
@@ -79,7 +81,8 @@ static void serve()
 	}
 }
 
-/* -------------------------------------------------------------------------------------------------------------- steps */
+/* --------------------------------------------------------------------------------------------------------------
+ * steps */
 
 static std::atomic<long> came, caught, stopped;
 

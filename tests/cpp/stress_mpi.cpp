@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Coroutines of several threads in several ranks pass messages round: sizes at random, receives that are too short, that are
- * cancelled, and that are cancelled while their message comes; calls that fail, and tasks that throw. What becomes of each is known
- * from its number: all of it is counted in the end.
+ * Coroutines of several threads in several ranks pass messages round: sizes at random, receives that are too short,
+ * that are cancelled, and that are cancelled while their message comes; calls that fail, and tasks that throw. What
+ * becomes of each is known from its number: all of it is counted in the end.
  *
  *	stress_mpi [steps of a worker [workers [threads]]]
  */
@@ -25,7 +25,8 @@ static std::size_t truncates_most = SIZE_MAX;
 
 enum { TAG_NOBODY = 20000 };
 
-/* ------------------------------------------------------------------------------------------------------------- chance */
+/* -------------------------------------------------------------------------------------------------------------
+ * chance */
 
 static uint64_t mixed(uint64_t x)
 {
@@ -65,7 +66,8 @@ struct plan {
 	kind how;
 };
 
-/* ------------------------------------------------------------------------------------------------------------- counts */
+/* -------------------------------------------------------------------------------------------------------------
+ * counts */
 
 static std::atomic<long> received, too_short, refused, thrown, cancelled, raced;
 
@@ -76,7 +78,8 @@ struct oops : std::runtime_error {
 	int number;
 };
 
-/* -------------------------------------------------------------------------------------------------------------- steps */
+/* --------------------------------------------------------------------------------------------------------------
+ * steps */
 
 /* Where it is issued and where it goes on is chance. */
 template <class Op> void somewhere(Op &op, const plan &p)
@@ -293,7 +296,8 @@ static task<> work(int worker, int steps)
 	throw oops(worker); /* to the scope */
 }
 
-/* --------------------------------------------------------------------------------------------------------------- main */
+/* ---------------------------------------------------------------------------------------------------------------
+ * main */
 
 /* A thread of the program's has some of the workers. */
 static void drive(int first, int workers, int threads, int steps)
@@ -339,10 +343,11 @@ int main(int argc, char **argv)
 
 #ifdef OPEN_MPI
 	/*
-	 * What Open MPI 4.1 gets wrong by itself, in programs that have no contd. MPI_Testsome, when one of its requests has failed, drops
-	 * sends that are pending as well: what their error will be is not initialized. Where a message that is not sent eagerly does not
-	 * fit, more is written than there is room for. And MPI_Cancel of a receive whose message comes at the same time, on another
-	 * thread, leaves the queues of receives in disorder: messages are lost, or go to others.
+	 * What Open MPI 4.1 gets wrong by itself, in programs that have no contd. MPI_Testsome, when one of its
+	 * requests has failed, drops sends that are pending as well: what their error will be is not initialized. Where
+	 * a message that is not sent eagerly does not fit, more is written than there is room for. And MPI_Cancel of a
+	 * receive whose message comes at the same time, on another thread, leaves the queues of receives in disorder:
+	 * messages are lost, or go to others.
 	 */
 	const char *backend = std::getenv("CONTD_MPI_BACKEND");
 	truncates = !backend || std::strcmp(backend, "portable") != 0;

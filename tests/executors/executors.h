@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every adapter has to do, in C11 and in C++17: a program of one adapter describes its pool as a struct pool and calls
- * executors_main(). Nothing is measured here but counts, orders and addresses.
+ * What every adapter has to do, in C11 and in C++17: a program of one adapter describes its pool as a struct pool and
+ * calls executors_main(). Nothing is measured here but counts, orders and addresses.
  */
 #ifndef EXECUTORS_H
 #define EXECUTORS_H
@@ -54,7 +54,7 @@ static const struct pool *pool;
 static struct contd_executor *executor;
 static __thread int not_a_pool_thread; /* set by threads that complete, and by the main one */
 
-/* ------------------------------------------------------------------------------------------------------- what runs --- */
+/* ---------------------------------------------------------------------------------------------------- what runs --- */
 
 struct piece {
 	struct contd_event event;
@@ -156,7 +156,7 @@ static unsigned in_hand(void)
 	return comma ? (unsigned)atoi(comma + 1) : 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- cases --- */
+/* -------------------------------------------------------------------------------------------------------- cases --- */
 
 static volatile sig_atomic_t signal_next;
 static int signal_last;
@@ -431,7 +431,7 @@ static void chained(void)
 	end();
 }
 
-/* ------------------------------------------------------------------------------------------------------------ main --- */
+/* --------------------------------------------------------------------------------------------------------- main --- */
 
 static inline void executors_run(const struct pool *which)
 {

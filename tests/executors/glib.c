@@ -10,7 +10,7 @@
 static struct contd_executor_glib glib;
 static gboolean exclusive;
 
-/* ------------------------------------------------------------------------------------- threads that can't be made --- */
+/* ----------------------------------------------------------------------------------- threads that can't be made --- */
 
 static int refuse_threads, refused;
 
@@ -27,7 +27,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)
 	return next(thread, attr, start, data);
 }
 
-/* -------------------------------------------------------------------------------------------------------- the pool --- */
+/* ----------------------------------------------------------------------------------------------------- the pool --- */
 
 static struct contd_executor *start(int threads)
 {

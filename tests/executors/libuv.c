@@ -77,7 +77,7 @@ static int is_on_pool(void)
 static const struct pool threads_pool = {"libuv's threads", "libuv, 3 threads,", start, stop, is_on_pool, 0, 8};
 static const struct pool loop_pool = {"libuv's loop", "libuv, on the loop's thread,", start, stop, is_on_loop, 0, 8};
 
-/* ------------------------------------------------------------------------------------------- on the main thread's loop --- */
+/* ------------------------------------------------------------------------------------ on the main thread's loop --- */
 
 static void no_answer(struct contd_executor_uv *which, int status)
 {

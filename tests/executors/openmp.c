@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* contd/executor-openmp.h: a team with one thread that generates, asleep or polling; a team of one; threads that wait in tasks. */
+/* contd/executor-openmp.h: a team with one thread that generates, asleep or polling; a team of one; threads that wait
+ * in tasks. */
 #include <contd/executor-openmp.h>
 
 #include "executors.h"

@@ -44,7 +44,8 @@ int is_mine()
 }
 
 const struct pool own_pool = {"arena of its own", "oneTBB, task_arena of 3 threads,", start, stop, is_mine, 1, 0};
-const struct pool program_pool = {"arena of the program's", "oneTBB, task_arena of 3 threads,", start_in_arena, stop, is_mine, 1, 0};
+const struct pool program_pool = {
+	"arena of the program's", "oneTBB, task_arena of 3 threads,", start_in_arena, stop, is_mine, 1, 0};
 
 thread_local bool no_memory, no_task;
 
@@ -96,7 +97,8 @@ void enqueue(d1::task &task, d1::task_arena_base *to)
 namespace
 {
 
-/* The pool's queue can't grow while its thread is held up: what is refused is told, and runs once after that or not at all. */
+/* The pool's queue can't grow while its thread is held up: what is refused is told, and runs once after that or not at
+ * all. */
 void out_of_memory()
 {
 	contd_task first;

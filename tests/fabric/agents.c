@@ -27,7 +27,7 @@ static void ran_cb(int status, void *data)
 	ADD(ran, 1);
 }
 
-/* ------------------------------------------------------------------------------------------------- what is exchanged --- */
+/* -------------------------------------------------------------------------------------------- what is exchanged --- */
 
 struct pair {
 	struct contd_fabric_op receive, send;
@@ -120,7 +120,7 @@ static void end(void)
 	CHECK_IS(contd_fini(), 0);
 }
 
-/* --------------------------------------------------------------------------------------------------- the caller looks --- */
+/* --------------------------------------------------------------------------------------------- the caller looks --- */
 
 enum { ROUNDS = 200 };
 
@@ -180,7 +180,7 @@ static void case_wait(void)
 	end();
 }
 
-/* ---------------------------------------------------------------------------------------------------- nobody looks --- */
+/* ------------------------------------------------------------------------------------------------- nobody looks --- */
 
 static void case_region(void)
 {
@@ -230,7 +230,7 @@ static void case_spin(void)
 	end();
 }
 
-/* ------------------------------------------------------------------------------------------- the daemon's consumption --- */
+/* ------------------------------------------------------------------------------------- the daemon's consumption --- */
 
 static pid_t find_daemon(void)
 {
@@ -332,7 +332,7 @@ static void case_idle(void)
 	end();
 }
 
-/* ------------------------------------------------------------------------------------------------------------ block --- */
+/* -------------------------------------------------------------------------------------------------------- block --- */
 
 /* Each is found by its descriptor: ticks are further apart than all of them together may take. */
 static void case_block(void)
@@ -391,8 +391,8 @@ static void pair_process(int fd, bool first)
 {
 	struct contd_config rare = {.size = sizeof(rare), .tick_min_ns = RARE_MIN, .tick_max_ns = RARE_MAX};
 	/*
-	 * With shm (libfabric 1.17) a message is lost that one thread has found no receive for and is about to keep, while
-	 * another posts that receive. So there each receive is posted before the other process can send.
+	 * With shm (libfabric 1.17) a message is lost that one thread has found no receive for and is about to keep,
+	 * while another posts that receive. So there each receive is posted before the other process can send.
 	 */
 	bool early = strcmp(provider, "shm") == 0 && !first;
 	struct contd_fabric_op receive, send;
@@ -439,8 +439,8 @@ static void pair_process(int fd, bool first)
 	CHECK_IS(LOAD(ran), 2 * messages);
 	CHECK_IS(on_daemon, LOAD(ran));
 	/*
-	 * Neither goes before both have got everything; and one receive more, for contd drives libfabric while something is
-	 * under way: the other's last message may need that.
+	 * Neither goes before both have got everything; and one receive more, for contd drives libfabric while
+	 * something is under way: the other's last message may need that.
 	 */
 	post(&node, false, peer, &value, sizeof(value), 1ull << 40, &receive, ran_cb, NULL, any, true);
 	tell(fd, 'x');
@@ -472,7 +472,7 @@ static void case_connect(void)
 	case_pair();
 }
 
-/* ---------------------------------------------------------------------------------------------- changes under way --- */
+/* -------------------------------------------------------------------------------------------- changes under way --- */
 
 static uint32_t stop;
 
@@ -536,7 +536,7 @@ static void case_daemon(void)
 	end();
 }
 
-/* ------------------------------------------------------------------------------------------------ wake-ups, exactly --- */
+/* -------------------------------------------------------------------------------------------- wake-ups, exactly --- */
 
 static struct fake fake;
 static struct contd_fabric_op *wanted;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A completion queue of the test's own, behind libfabric's interface: it says what the test wants, when the test wants it,
- * and notes who reads it, with which mutex held, and whether anybody does so after its end.
+ * A completion queue of the test's own, behind libfabric's interface: it says what the test wants, when the test wants
+ * it, and notes who reads it, with which mutex held, and whether anybody does so after its end.
  */
 #ifndef AGENTS_FAKE_H
 #define AGENTS_FAKE_H

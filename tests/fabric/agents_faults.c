@@ -81,7 +81,7 @@ static void for_each_agent(void (*run)(int agent))
 	}
 }
 
-/* ---------------------------------------------------------------------------------------------- what the queue says --- */
+/* ------------------------------------------------------------------------------------------ what the queue says --- */
 
 static void run_interrupted(int agent)
 {
@@ -185,8 +185,8 @@ static void case_broken_error(void)
 }
 
 /*
- * A broken queue that is looked at always: its descriptor says nothing any more, and the count of what is under way does
- * not begin at 0; yet what is begun later must not wait for a tick.
+ * A broken queue that is looked at always: its descriptor says nothing any more, and the count of what is under way
+ * does not begin at 0; yet what is begun later must not wait for a tick.
  */
 static void case_broken_always(void)
 {
@@ -233,7 +233,7 @@ static void case_withdraw_late(void)
 	end();
 }
 
-/* -------------------------------------------------------------------------------------------------- real endpoints --- */
+/* ----------------------------------------------------------------------------------------------- real endpoints --- */
 
 struct slot {
 	struct contd_fabric_op op;
@@ -282,7 +282,8 @@ static void case_storm(void)
 	}
 }
 
-/* A peer is killed in the middle of a stream both ways: every operation completes, at the latest with the queue's end. */
+/* A peer is killed in the middle of a stream both ways: every operation completes, at the latest with the queue's
+ * end. */
 static void killed(int agent)
 {
 	static struct slot in[16], out[16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * agents_load PROVIDER THREADS: very many operations through one queue, each counted once; with four threads that post and
- * complete. CONTD_FABRIC_LOAD: how many operations (100000).
+ * agents_load PROVIDER THREADS: very many operations through one queue, each counted once; with four threads that post
+ * and complete. CONTD_FABRIC_LOAD: how many operations (100000).
  */
 #include "agents_fake.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * agents_races fake CASE: who may read a queue, and calls that meet each other. All on queues of the test's own, so that
- * sanitizers see everything. CONTD_FABRIC_ROUNDS: how often.
+ * agents_races fake CASE: who may read a queue, and calls that meet each other. All on queues of the test's own, so
+ * that sanitizers see everything. CONTD_FABRIC_ROUNDS: how often.
  */
 #include <sys/mman.h>
 
@@ -85,7 +85,7 @@ static void stop_lookers(unsigned count)
 		pthread_join(looker[i], NULL);
 }
 
-/* ------------------------------------------------------------------------------------------------------ who reads it --- */
+/* ------------------------------------------------------------------------------------------------- who reads it --- */
 
 static const int agents[] = {CONTD_AGENT_REGION, CONTD_AGENT_TICK, CONTD_AGENT_BLOCK, CONTD_AGENT_SPIN};
 
@@ -110,7 +110,8 @@ static void case_owned(void)
 			}
 			reads = LOAD(fake.reads);
 			if (round % 20 == 0) {
-				/* All the others look, for a while; none of them at this. (Ticks outside regions never do.) */
+				/* All the others look, for a while; none of them at this. (Ticks outside regions never
+				 * do.) */
 				nap_ns(10000000);
 				CHECK_IS(LOAD(fake.reads), reads);
 				CHECK_IS(fake_waiting(&fake), OPERATIONS);
@@ -175,7 +176,7 @@ static void case_mutex(void)
 	CHECK(on_others > 0);
 }
 
-/* ------------------------------------------------------------------------------------------------- calls that meet --- */
+/* ---------------------------------------------------------------------------------------------- calls that meet --- */
 
 static struct contd_fabric_op *ops;
 static uint32_t *ran_of, turn, withdrawn;
@@ -219,7 +220,8 @@ static void case_withdraw(void)
 		AWAIT(i - LOAD(ran) < 16, sched_yield());
 		CHECK_OK(contd_fabric_begin(fake.queue, &ops[i]));
 		CHECK_OK(contd_fabric_continue(&ops[i], ran_cb, &ran_of[i], any));
-		/* Withdrawn ones run unread: where readers get no processor the queue would be full. This one makes them read. */
+		/* Withdrawn ones run unread: where readers get no processor the queue would be full. This one makes
+		 * them read. */
 		AWAIT(i - fake_got(&fake) < FAKE_ROOM / 2, sched_yield());
 		STORE(turn, i + 1);
 	}
@@ -372,7 +374,7 @@ static void case_region_stop(void)
 	end();
 }
 
-/* ---------------------------------------------------------------------------------------------- multi-receive buffers --- */
+/* ---------------------------------------------------------------------------------------- multi-receive buffers --- */
 
 struct many {
 	struct contd_fabric_many many;
@@ -395,8 +397,8 @@ static struct many *many_new(void)
 }
 
 /*
- * Messages are put while they are taken, with room for four; who has taken the last gives the buffer's memory back to the
- * kernel at once: who touches it after that is seen.
+ * Messages are put while they are taken, with room for four; who has taken the last gives the buffer's memory back to
+ * the kernel at once: who touches it after that is seen.
  */
 static void case_many(void)
 {
@@ -519,8 +521,8 @@ static void *look_and_stay(void *data)
 }
 
 /*
- * A thread looks, and has seen that the buffer is full. It is emptied: the daemon, which is told of that, does not get its
- * look, and would sleep on the descriptor, which tells of nothing any more, until its longest tick is over.
+ * A thread looks, and has seen that the buffer is full. It is emptied: the daemon, which is told of that, does not get
+ * its look, and would sleep on the descriptor, which tells of nothing any more, until its longest tick is over.
  */
 static void case_skipped_look(void)
 {
@@ -605,7 +607,8 @@ static void case_many_close(void)
 	end();
 }
 
-/* Its end comes where there was no room for it when the queue ended: as the last entry, to who registers after that too. */
+/* Its end comes where there was no room for it when the queue ended: as the last entry, to who registers after that
+ * too. */
 static void case_many_end(void)
 {
 	struct contd_fabric_entry e;
@@ -667,7 +670,8 @@ static void case_many_withdraw_told(void)
 
 static void took_too_long(int number)
 {
-	check(false, "a multi-receive buffer whose queue outlived contd_fini() is taken from", __FILE__, __LINE__, "does not end");
+	check(false, "a multi-receive buffer whose queue outlived contd_fini() is taken from", __FILE__, __LINE__,
+	      "does not end");
 }
 
 /* Its queue outlives contd_fini(): what is there, and its end, can be taken after that. */
@@ -693,7 +697,7 @@ static void case_many_outlives(void)
 	munmap(m, sizeof(*m));
 }
 
-/* --------------------------------------------------------------------------------------------------------- counters --- */
+/* ----------------------------------------------------------------------------------------------------- counters --- */
 
 static struct fid_cntr cntr;
 static uint64_t counter_value, counter_errors;

@@ -74,7 +74,8 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* To a time, not for one: what is left of a sleep that a signal ends has the timer's slack in it, and under a storm never ends. */
+/* To a time, not for one: what is left of a sleep that a signal ends has the timer's slack in it, and under a storm
+ * never ends. */
 static inline void nap_ns(uint64_t ns)
 {
 	struct timespec until;
@@ -135,7 +136,7 @@ static inline struct contd_group *new_group(uint32_t flags)
 	return group;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ cases --- */
+/* -------------------------------------------------------------------------------------------------------- cases --- */
 
 struct agents_case {
 	const char *name;
@@ -172,12 +173,12 @@ static inline int agents_main(int argc, char **argv, const struct agents_case *c
 	return 2;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ storm --- */
+/* -------------------------------------------------------------------------------------------------------- storm --- */
 
 /*
- * Signals without SA_RESTART on the calling thread, from now on: calls of the kernel's that wait end with EINTR. Not with
- * the thread sanitizer: if one comes just when its runtime (gcc 12) begins to run handlers that it has put off, it restores
- * the wrong mask in the end, and all signals stay blocked.
+ * Signals without SA_RESTART on the calling thread, from now on: calls of the kernel's that wait end with EINTR. Not
+ * with the thread sanitizer: if one comes just when its runtime (gcc 12) begins to run handlers that it has put off, it
+ * restores the wrong mask in the end, and all signals stay blocked.
  */
 static uint32_t storm_signals;
 
@@ -202,7 +203,7 @@ static inline void storm_here(void)
 	CHECK_OK(timer_settime(timer, 0, &pace, NULL));
 }
 
-/* --------------------------------------------------------------------------------------------------- a real endpoint --- */
+/* ---------------------------------------------------------------------------------------------- a real endpoint --- */
 
 struct node {
 	struct fi_info *info;
@@ -297,8 +298,8 @@ static inline fi_addr_t node_exchange(struct node *n, int fd)
 }
 
 /*
- * First nobody reads the queue any more: rxm (libfabric 1.17) does not bear that while an endpoint is closed; and it frees a
- * queue that it refuses to close. So the queue is the program's, and contd's only in between.
+ * First nobody reads the queue any more: rxm (libfabric 1.17) does not bear that while an endpoint is closed; and it
+ * frees a queue that it refuses to close. So the queue is the program's, and contd's only in between.
  */
 static inline void node_close(struct node *n)
 {
@@ -313,8 +314,8 @@ static inline void node_close(struct node *n)
 }
 
 /*
- * Post one, with its continuation. Where the provider is not ready yet, either the caller polls or, with `idle`, somebody
- * else (daemon) is to look. EINTR must never be seen.
+ * Post one, with its continuation. Where the provider is not ready yet, either the caller polls or, with `idle`,
+ * somebody else (daemon) is to look. EINTR must never be seen.
  */
 static inline void post(struct node *n, bool send, fi_addr_t peer, void *buffer, size_t length, uint64_t tag,
 			struct contd_fabric_op *op, contd_callback *cb, void *data, struct contd_group *group,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tests of contd-fabric share: an endpoint that sends to itself, to the next process of a ring (ring.h), or to a
- * child, over the provider that the program's first argument names. Whatever is not there ends the program with 77, what
- * goes wrong with 1.
+ * What the tests of contd-fabric share: an endpoint that sends to itself, to the next process of a ring (ring.h), or to
+ * a child, over the provider that the program's first argument names. Whatever is not there ends the program with 77,
+ * what goes wrong with 1.
  *
  *	struct fabric f;
  *
@@ -150,7 +150,7 @@ static inline void fabric_poll(int times)
 		fabric_check_rc(rc_, 0, #call, __FILE__, __LINE__); \
 	} while (0)
 
-/* ------------------------------------------------------------------------------------------------------ providers --- */
+/* ---------------------------------------------------------------------------------------------------- providers --- */
 
 struct fabric {
 	struct fi_info *info;
@@ -242,7 +242,8 @@ static inline void fabric_drive(void *data)
 /* In a ring all wait for each other here. Without one it is nothing: a message to oneself comes when one sends it. */
 #define MEET(f) ring_meet(__LINE__, fabric_drive, (f))
 
-/* As UNTIL(), where nothing is under way: contd does not look then, and whoever writes to this process's memory needs it to. */
+/* As UNTIL(), where nothing is under way: contd does not look then, and whoever writes to this process's memory needs
+ * it to. */
 #define UNTIL_DRIVEN(f, cond) UNTIL_DOING(cond, (contd_poll(0), fabric_drive(f)))
 
 /* Does it hold in one of the ring's processes? */
@@ -303,7 +304,7 @@ static inline void fabric_close(struct fabric *f)
 	fi_freeinfo(f->info);
 }
 
-/* ---------------------------------------------------------------------------------------------------- with contd --- */
+/* --------------------------------------------------------------------------------------------------- with contd --- */
 
 static inline struct contd_group *fabric_begin_contd(void)
 {
@@ -322,8 +323,8 @@ static inline void fabric_end_contd(struct contd_group *group)
 }
 
 /*
- * A queue of contd's for tagged messages, with the endpoint on it. `attr`: what shall be other than it is by default, or
- * NULL; `room`: of the queue, 0 for the provider's default; `flags`: fabric_endpoint().
+ * A queue of contd's for tagged messages, with the endpoint on it. `attr`: what shall be other than it is by default,
+ * or NULL; `room`: of the queue, 0 for the provider's default; `flags`: fabric_endpoint().
  */
 static inline struct contd_fabric *fabric_queue(struct fabric *f, const struct contd_fabric_attr *attr, size_t room,
 						uint64_t flags)
@@ -359,7 +360,8 @@ static inline struct contd_fabric_op *fabric_begin(struct contd_fabric *queue, s
 	return op;
 }
 
-/* Memory for the one before to read and write; *base and *key are those of the peer's, *base what offsets are added to. */
+/* Memory for the one before to read and write; *base and *key are those of the peer's, *base what offsets are added
+ * to. */
 static inline struct fid_mr *fabric_memory(struct fabric *f, void *memory, size_t size, uint64_t access, uint64_t *base,
 					   uint64_t *key)
 {
@@ -379,7 +381,7 @@ static inline struct fid_mr *fabric_memory(struct fabric *f, void *memory, size_
 	return mr;
 }
 
-/* --------------------------------------------------------------------------------------------------- two processes --- */
+/* ------------------------------------------------------------------------------------------------ two processes --- */
 
 /* Does `work`; made before libfabric and contd are used. */
 static inline struct child fabric_fork(void (*work)(int fd))
@@ -408,7 +410,7 @@ static inline fi_addr_t fabric_exchange(struct fabric *f, int fd)
 	return fabric_address(f, &other);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- cases --- */
+/* -------------------------------------------------------------------------------------------------------- cases --- */
 
 struct fabric_case {
 	const char *name;

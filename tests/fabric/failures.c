@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes wrong with operations: nothing hangs, nothing is lost, everything can be given back. Usage: failures PROVIDER CASE. */
+/* What goes wrong with operations: nothing hangs, nothing is lost, everything can be given back. Usage: failures
+ * PROVIDER CASE. */
 #include "fabric.h"
 
 #define SIZE 32u
@@ -54,7 +55,7 @@ static void receive_some(struct contd_fabric_op *op)
 	}
 }
 
-/* --------------------------------------------------------------------------------------------- errors of operations --- */
+/* ----------------------------------------------------------------------------------------- errors of operations --- */
 
 static void truncated(const char *provider)
 {
@@ -108,7 +109,7 @@ static void cancelled(const char *provider)
 	close_all();
 }
 
-/* ---------------------------------------------------------------------------------------------------------- closing --- */
+/* ------------------------------------------------------------------------------------------------------ closing --- */
 
 static void endpoint_closed(const char *provider)
 {
@@ -203,7 +204,7 @@ static void queue_closed_first(const char *provider)
 	close_group();
 }
 
-/* ----------------------------------------------------------------------------------------------- calls that fail --- */
+/* ---------------------------------------------------------------------------------------------- calls that fail --- */
 
 #define FLOOD 2000
 
@@ -213,7 +214,8 @@ static void post_fails(const char *provider)
 	int posted = 0, refused = 0, most = FLOOD, all[RING_MOST];
 	long rc;
 
-	/* ofi_rxd hardly gets on when it has kept a thousand messages that nobody has received; sockets is slow then. */
+	/* ofi_rxd hardly gets on when it has kept a thousand messages that nobody has received; sockets is slow
+	 * then. */
 	if (strcmp(provider, "udp") == 0 || strcmp(provider, "sockets") == 0)
 		most = FLOOD / 10;
 	open_all(provider, 0, FLOOD + 2);
@@ -301,7 +303,7 @@ static void limit(const char *provider)
 	fabric_close(&f);
 }
 
-/* --------------------------------------------------------------------------------------------------------- overrun --- */
+/* ------------------------------------------------------------------------------------------------------ overrun --- */
 
 #define OVERRUN 64
 
@@ -417,7 +419,7 @@ static void out_of_order(const char *provider)
 	fabric_end_contd(group);
 }
 
-/* --------------------------------------------------------------------------------------------- the other one is killed --- */
+/* -------------------------------------------------------------------------------------- the other one is killed --- */
 
 /* Receives one message, says so, and waits for its end. */
 static void receiver(int fd)

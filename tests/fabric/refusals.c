@@ -256,8 +256,8 @@ static void runs_never(int status, void *data)
 }
 
 /*
- * The queue outlives contd_fini(), with operations of each kind whose continuations have gone with their group, and contd is
- * started again: nobody reads the queue or touches that group, also where another queue is read.
+ * The queue outlives contd_fini(), with operations of each kind whose continuations have gone with their group, and
+ * contd is started again: nobody reads the queue or touches that group, also where another queue is read.
  */
 static void outlived(const char *provider)
 {

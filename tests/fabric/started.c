@@ -172,11 +172,12 @@ static void started_region(const char *provider)
 	close_all();
 }
 
-/* ----------------------------------------------------------------------------------------------------------- chains --- */
+/* ------------------------------------------------------------------------------------------------------- chains --- */
 
 static unsigned left, sends;
 
-/* What was received is sent on: each in the callback of a receive, while sends complete in between. It ends where it began. */
+/* What was received is sent on: each in the callback of a receive, while sends complete in between. It ends where it
+ * began. */
 static void bounce(int status, void *data)
 {
 	count(status, data);
@@ -207,7 +208,7 @@ static void started_chains(const char *provider)
 	close_all();
 }
 
-/* ---------------------------------------------------------------------------------------------------------- failures --- */
+/* ----------------------------------------------------------------------------------------------------- failures --- */
 
 static void started_withdrawn(const char *provider)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One group, and one continuation, for MPI requests, fabric operations, events and a memory word together. Rank 0 has an
- * endpoint of libfabric's that sends to itself; rank 1 sends by MPI.
+ * One group, and one continuation, for MPI requests, fabric operations, events and a memory word together. Rank 0 has
+ * an endpoint of libfabric's that sends to itself; rank 1 sends by MPI.
  */
 #include "fabric.h"
 #undef CHECK /* fabric.h's end the process; those of MPI programs are counted */

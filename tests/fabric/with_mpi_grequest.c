@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A generalized request that a fabric operation completes: the operation's continuation calls contd_mpi_grequest_complete(),
- * wherever it is run, and who has a continuation on the request, or waits for it, sees what its query_fn tells of the
- * operation. Each rank has an endpoint that sends to itself. Usage: with_mpi_grequest funneled|multiple.
+ * A generalized request that a fabric operation completes: the operation's continuation calls
+ * contd_mpi_grequest_complete(), wherever it is run, and who has a continuation on the request, or waits for it, sees
+ * what its query_fn tells of the operation. Each rank has an endpoint that sends to itself. Usage: with_mpi_grequest
+ * funneled|multiple.
  */
 #include "fabric.h"
 #undef CHECK /* fabric.h's end the process; those of MPI programs are counted */
@@ -108,7 +109,7 @@ static void on_event(int status, void *data)
 	ran();
 }
 
-/* -------------------------------------------------------------------------------------------------------- readers --- */
+/* ------------------------------------------------------------------------------------------------------ readers --- */
 
 static atomic_int other_polls, end;
 
@@ -177,7 +178,7 @@ static void reader_end(enum reader reader, int rounds)
 		CHECK(after.run_daemon - before.run_daemon >= (uint64_t)rounds);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- a round --- */
+/* ------------------------------------------------------------------------------------------------------ a round --- */
 
 static void look(enum looker how, struct contd_event *event, struct contd_event *const events[])
 {

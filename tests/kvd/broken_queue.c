@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * To be preloaded: the completion queues of the first fabric that is opened fail (-FI_EIO), for good, when so many entries as
- * BREAK_AFTER says have been read from them, as those of a device that has gone.
+ * To be preloaded: the completion queues of the first fabric that is opened fail (-FI_EIO), for good, when so many
+ * entries as BREAK_AFTER says have been read from them, as those of a device that has gone.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

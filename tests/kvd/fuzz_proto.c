@@ -2,8 +2,8 @@
 /*
  * Everything of kvd's that reads bytes from others: the parser, the server's handler of requests, a client's reading of
  * answers, of a layout, and of slots and records read one-sidedly. Some inputs are requests that are put together from
- * the bytes, so that the store behind the parser gets work, its compaction interrupted by requests. Afterwards the store
- * must be in order.
+ * the bytes, so that the store behind the parser gets work, its compaction interrupted by requests. Afterwards the
+ * store must be in order.
  *
  * With libFuzzer: -DCONTD_FUZZ=ON with clang, and run kvd_fuzz. Without it, KVD_FUZZ_SEEDED: the same on inputs from a
  * seeded generator; arguments: how many, and the seed.
@@ -50,7 +50,7 @@ static struct {
 	uint64_t parsed, malformed, served, seen, full, again;
 } counts;
 
-/* ----------------------------------------------------------------------------------------------------- what is checked --- */
+/* ---------------------------------------------------------------------------------------------- what is checked --- */
 
 /* What the server says must be an answer to the client. */
 static void serve(const struct kvd_message *m)
@@ -147,7 +147,7 @@ static void read_one_sided(struct bytes *b, const void *key, uint32_t key_length
 	      (seen == KVD_SEEN && change >= sizeof(*r) + key_length + r->value_length && change < bytes - 8));
 }
 
-/* ------------------------------------------------------------------------------------------------- a request at a time --- */
+/* ------------------------------------------------------------------------------------------ a request at a time --- */
 
 static void request(struct bytes *b)
 {
@@ -195,7 +195,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static unsigned uses;
 	const char *wrong;
 
-	/* A store of its own for each input under libFuzzer, so that a crash can be repeated; else one for a thousand. */
+	/* A store of its own for each input under libFuzzer, so that a crash can be repeated; else one for a
+	 * thousand. */
 #ifdef KVD_FUZZ_SEEDED
 	if (uses % 1000 == 0) {
 		if (uses)
@@ -227,7 +228,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* ---------------------------------------------------------------------------------------------------- seeded generator --- */
+/* --------------------------------------------------------------------------------------------- seeded generator --- */
 
 #ifdef KVD_FUZZ_SEEDED
 static uint64_t state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kvd and its clients as processes: kvd_run CASE PROVIDER KVD KV, with + for the semicolon in a provider's name. Nothing waits by the clock: the server says by sd_notify
- * when it is ready, and what takes a while is asked for until it is so.
+ * kvd and its clients as processes: kvd_run CASE PROVIDER KVD KV, with + for the semicolon in a provider's name.
+ * Nothing waits by the clock: the server says by sd_notify when it is ready, and what takes a while is asked for until
+ * it is so.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +49,7 @@ static void nap(void)
 	nanosleep(&(struct timespec){0, 10000000}, NULL);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- processes --- */
+/* ---------------------------------------------------------------------------------------------------- processes --- */
 
 static void clean(void)
 {
@@ -248,7 +249,7 @@ static bool one_sided(const struct server *s)
 	return rc == 1;
 }
 
-/* ------------------------------------------------------------------------------------------------- a client in this process --- */
+/* ------------------------------------------------------------------------------------- a client in this process --- */
 
 static struct kv client;
 
@@ -287,7 +288,8 @@ static unsigned ask_now(unsigned operation, const char *key, const void *value, 
 	return r->status;
 }
 
-/* The server's counters, for those who ask often: a process of kv's takes 0.4 s to start, libfabric's libraries most of it. */
+/* The server's counters, for those who ask often: a process of kv's takes 0.4 s to start, libfabric's libraries most of
+ * it. */
 static unsigned long stat_now(const char *name)
 {
 	struct kv_request *r = &client.request[0];
@@ -309,7 +311,7 @@ static bool has(unsigned operation, const char *key, const char *value)
 	return status == KVD_OK && r->got_length == strlen(value) && memcmp(r->got, value, r->got_length) == 0;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- cases --- */
+/* -------------------------------------------------------------------------------------------------------- cases --- */
 
 static void commands(void)
 {
@@ -605,7 +607,8 @@ static void reload(void)
 	kv_close(&client);
 	CHECK(stat_of(&s, "reloads") == 1);
 	stop(&s);
-	/* --set goes first; what the file does not name any more has its default; what can't be read changes nothing. */
+	/* --set goes first; what the file does not name any more has its default; what can't be read changes
+	 * nothing. */
 	write_config(path, "value_max = 300\nkey_max = 10\n");
 	s = start("--set", "value_max=200", "--config", path, "--set", "segment_kb=64", NULL);
 	open_client(&s, 1);
@@ -700,7 +703,8 @@ static void killed(void)
 	stop(&s);
 }
 
-/* A message as it is. 0, what became of it, or -ETIMEDOUT: nothing after so long, and the operation is left under way. */
+/* A message as it is. 0, what became of it, or -ETIMEDOUT: nothing after so long, and the operation is left under
+ * way. */
 static int send_raw(struct contd_fabric_op *op, const void *data, size_t bytes, uint64_t ms)
 {
 	uint64_t until = kvd_now_ns() + ms * 1000000;
@@ -745,7 +749,8 @@ static void garbage(void)
 		}
 		CHECK(send_raw(&op, data, bytes, LONG_MS) == 0);
 	}
-	/* Larger than any message. shm of libfabric 1.17 goes on for ever copying what does not fit (process_vm_readv(2)). */
+	/* Larger than any message. shm of libfabric 1.17 goes on for ever copying what does not fit
+	 * (process_vm_readv(2)). */
 	if (strcmp(provider, "shm") != 0)
 		send_raw(&last, data, sizeof(data), 2000);
 	CHECK(kv(&s, "get", "a", NULL) <= 1); /* the garbage may have deleted any key */
@@ -761,7 +766,8 @@ static void garbage(void)
 	stop(&s);
 }
 
-/* A stranger who knows the client's address sends it what is no answer, and what is larger than any: the client goes on. */
+/* A stranger who knows the client's address sends it what is no answer, and what is larger than any: the client goes
+ * on. */
 static void stranger(void)
 {
 	static unsigned char data[KVD_MESSAGE_MAX + 5000];
@@ -892,7 +898,7 @@ static void two_hosts(void)
 		CHECK(kill(holder[i], SIGKILL) == 0 && ended(holder[i]) == -SIGKILL);
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- main --- */
+/* --------------------------------------------------------------------------------------------------------- main --- */
 
 static const struct {
 	const char *name;

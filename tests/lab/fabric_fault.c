@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fabric_fault FOLDER NUMBER ADDRESS: two processes, 0 and 1, that send to each other over tcp;ofi_rxm, each send and
- * receive with a continuation that starts the next one, until FOLDER/end is there. Addresses are told by files in FOLDER.
- * Then, or when nothing comes any more, a process has contd let go of the queue, upon which each continuation that has
- * not run must do so with an error. 0 if the other one was there to the end, 3 if not, 1 if a continuation is missing.
+ * receive with a continuation that starts the next one, until FOLDER/end is there. Addresses are told by files in
+ * FOLDER. Then, or when nothing comes any more, a process has contd let go of the queue, upon which each continuation
+ * that has not run must do so with an error. 0 if the other one was there to the end, 3 if not, 1 if a continuation is
+ * missing.
  */
 #include "fault.h"
 
@@ -179,7 +180,8 @@ int main(int argc, char **argv)
 	       contd_fabric_pending(queue));
 	fflush(stdout);
 	OK(contd_fabric_stop(queue));
-	/* libfabric 1.17 crashes now and then in fi_close of such an endpoint: a program without contd does so in 1 of 50. */
+	/* libfabric 1.17 crashes now and then in fi_close of such an endpoint: a program without contd does so in 1 of
+	 * 50. */
 	if (!lost) {
 		OK(fi_close(&ep->fid));
 		OK(contd_fabric_close(queue));

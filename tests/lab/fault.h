@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the programs share to which something is done from outside (see faults): a count of continuations, and where they
- * stand when nothing comes any more.
+ * What the programs share to which something is done from outside (see faults): a count of continuations, and where
+ * they stand when nothing comes any more.
  *
  *	fault_count(good)     a continuation has run; "flowing HOST PID" is printed, a few times a second
  *	fault_over()          it is over: the file FOLDER/end is there
- *	fault_late()          nothing more is expected: the file FOLDER/lost is there, or nothing has come for very long; or
- *	                      SIGTERM came: report and go
+ * fault_late()          nothing more is expected: the file FOLDER/lost is there, or nothing has come for very long; or
+ *                        SIGTERM came: report and go
  *	fault_report(left)    where the continuations stand; 0 if that adds up
  */
 #ifndef TESTS_LAB_FAULT_H
@@ -24,8 +24,8 @@
 
 #include <contd/contd.h>
 
-#define FAULT_FLOWING 300  /* continuations that have run by then */
-#define FAULT_TELL_MS 200  /* between two lines */
+#define FAULT_FLOWING 300 /* continuations that have run by then */
+#define FAULT_TELL_MS 200 /* between two lines */
 #define FAULT_LATE_MS 50000
 
 static const char *fault_folder, *fault_who = "";
@@ -94,8 +94,8 @@ static inline bool fault_late(void)
 }
 
 /*
- * Started, run, failed: counted here. `left`: what contd says has not run. In the file FOLDER/report, as what is printed may
- * be lost with the launcher.
+ * Started, run, failed: counted here. `left`: what contd says has not run. In the file FOLDER/report, as what is
+ * printed may be lost with the launcher.
  */
 static inline int fault_report(long left)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpi_fault FOLDER: messages around a ring of ranks, each of them with a continuation, until FOLDER/end is there; then all
- * must have run: 0. Where nothing comes any more for a while, or MPI is told to end, each rank says how many have never
- * run, as contd counts them, and ends with 3; with 1 where the counts do not add up.
+ * mpi_fault FOLDER: messages around a ring of ranks, each of them with a continuation, until FOLDER/end is there; then
+ * all must have run: 0. Where nothing comes any more for a while, or MPI is told to end, each rank says how many have
+ * never run, as contd counts them, and ends with 3; with 1 where the counts do not add up.
  */
 #include "fault.h"
 

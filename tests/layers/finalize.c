@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Finalize in a job in which rank 0 is with contd and rank 1 is not (this program without it): rank 0 starts no collective
- * operation that rank 1 does not know of, and does not wait for it, but runs what completes. In a job of programs with contd the
- * processes wait for each other.
+ * MPI_Finalize in a job in which rank 0 is with contd and rank 1 is not (this program without it): rank 0 starts no
+ * collective operation that rank 1 does not know of, and does not wait for it, but runs what completes. In a job of
+ * programs with contd the processes wait for each other.
  *
  *   finalize idle | outstanding | together
  */

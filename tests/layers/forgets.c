@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A library between contd and MPI that makes of it what MPICH is from 4.2 on: the call that asks for a persistent request's
- * status makes it inactive, as a test does. `forgets_told` counts how often it did.
+ * A library between contd and MPI that makes of it what MPICH is from 4.2 on: the call that asks for a persistent
+ * request's status makes it inactive, as a test does. `forgets_told` counts how often it did.
  */
 #include <dlfcn.h>
 #include <stdbool.h>

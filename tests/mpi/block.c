@@ -11,7 +11,8 @@
 #include "check.h"
 
 #define MESSAGES 8
-#define ROUNDS 5 /* on a machine with nothing to spare a tick may come before the daemon gets a processor, but not always */
+/* on a machine with nothing to spare a tick may come before the daemon gets a processor, but not always */
+#define ROUNDS 5
 
 static MPI_Request cr;
 static int in, level;

@@ -8,11 +8,26 @@
 
 #define TAG 101
 
-enum call { RECV, SSEND, PROBE, MPROBE, SENDRECV, WAIT, WAITALL, WAITANY, WAITSOME, BARRIER, BCAST, ALLREDUCE, COMM_DUP,
-	    FENCE, CALLS };
-static const char *const call_name[CALLS] = {
-	"Recv",    "Ssend",    "Probe",   "Mprobe", "Sendrecv",  "Wait",     "Waitall",
-	"Waitany", "Waitsome", "Barrier", "Bcast",  "Allreduce", "Comm_dup", "Win_fence"};
+enum call {
+	RECV,
+	SSEND,
+	PROBE,
+	MPROBE,
+	SENDRECV,
+	WAIT,
+	WAITALL,
+	WAITANY,
+	WAITSOME,
+	BARRIER,
+	BCAST,
+	ALLREDUCE,
+	COMM_DUP,
+	FENCE,
+	CALLS
+};
+static const char *const call_name[CALLS] = {"Recv",  "Ssend",     "Probe",    "Mprobe",   "Sendrecv",
+					     "Wait",  "Waitall",   "Waitany",  "Waitsome", "Barrier",
+					     "Bcast", "Allreduce", "Comm_dup", "Win_fence"};
 
 static int depth, runs, nested;
 static bool waits_inside;

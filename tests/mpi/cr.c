@@ -78,7 +78,7 @@ static void check_fresh(MPI_Request cr)
 static void check_alone(MPI_Request cr)
 {
 	enum { TEST, GET_STATUS, TESTALL, TESTANY, TESTSOME, PTEST, FORTRAN, TESTS };
-	static const char *const name[TESTS] = {"Test",     "Request_get_status", "Testall", "Testany",
+	static const char *const name[TESTS] = {"Test",     "Request_get_status", "Testall",       "Testany",
 						"Testsome", "PMPI_Test",          "Fortran handle"};
 	MPI_Request same = cr;
 

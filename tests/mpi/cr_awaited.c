@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * CRs given to MPI_Continue: when the callback runs a CR of the revised interface is inactive, and may be started and used again,
- * whether it was waited for, alone or beside an operation, or was complete.
+ * CRs given to MPI_Continue: when the callback runs a CR of the revised interface is inactive, and may be started and
+ * used again, whether it was waited for, alone or beside an operation, or was complete.
  */
 #include "check.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
-/* A continuation that runs on the daemon thread makes a CR with mpi_continue_async_signal_safe; the main thread uses it. */
+/* A continuation that runs on the daemon thread makes a CR with mpi_continue_async_signal_safe; the main thread uses
+ * it. */
 #include <pthread.h>
 
 #include "check.h"

@@ -127,8 +127,8 @@ static void check_ladder(bool set)
 		int count = set ? EACH : 1;
 
 		for (int k = 0; k < count; k++)
-			MPI_Irecv(&bytes[i * EACH + k], 1, MPI_BYTE, check_previous(), i * EACH + k,
-				  MPI_COMM_WORLD, &r[k]);
+			MPI_Irecv(&bytes[i * EACH + k], 1, MPI_BYTE, check_previous(), i * EACH + k, MPI_COMM_WORLD,
+				  &r[k]);
 		memcpy(before, r, sizeof(r));
 		for (long budget = 0;; budget++) {
 			int rc;

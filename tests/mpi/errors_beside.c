@@ -2,9 +2,9 @@
 /* ranks: 2 */
 /* environment: MALLOC_PERTURB_=165 */
 /*
- * A receive fails beside sends that are pending, whose requests nobody has used before. With the portable backend Open MPI's (4.1)
- * Testsome may forget the sends then, which take what is in their memory for an error: their continuations run all the
- * same, with MPI_ERR_INTERN. The messages arrive.
+ * A receive fails beside sends that are pending, whose requests nobody has used before. With the portable backend Open
+ * MPI's (4.1) Testsome may forget the sends then, which take what is in their memory for an error: their continuations
+ * run all the same, with MPI_ERR_INTERN. The messages arrive.
  */
 #include "check.h"
 
@@ -73,7 +73,8 @@ static void partner(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 	for (int i = 0; i < SENDS; i++) {
 		memset(large, 0, sizeof(large));
-		CHECK_EQ(MPI_Recv(large, BYTES, MPI_CHAR, 0, TAG_LARGE, MPI_COMM_WORLD, MPI_STATUS_IGNORE), MPI_SUCCESS);
+		CHECK_EQ(MPI_Recv(large, BYTES, MPI_CHAR, 0, TAG_LARGE, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+			 MPI_SUCCESS);
 		CHECK_EQ(large[0], 7);
 		CHECK_EQ(large[BYTES - 1], 7);
 	}

@@ -12,8 +12,9 @@
  *   the request fails              a continuation finds the same
  *   the starting call fails        there is no request, and nothing for a continuation
  *   MPI does not notice            neither does a continuation
- * The handler: that of the operation's object, or else the one that MPI_Wait calls: MPICH 4.0 calls MPI_COMM_WORLD's for
- * nearly all receives that are not persistent, Open MPI 4.1 calls it for collectives, and both for generalized requests.
+ * The handler: that of the operation's object, or else the one that MPI_Wait calls: MPICH 4.0 calls MPI_COMM_WORLD's
+ * for nearly all receives that are not persistent, Open MPI 4.1 calls it for collectives, and both for generalized
+ * requests.
  */
 #include "check.h"
 
@@ -30,7 +31,7 @@
 #define LONG (64 << 10)
 #define MOST 3 /* requests of one provocation */
 
-/* ------------------------------------------------------------------------------------------------------ handlers --- */
+/* ----------------------------------------------------------------------------------------------------- handlers --- */
 
 enum object { WORLD, SELF, OWN, SECOND, OTHER, WINDOW, THE_FILE, NO_FILE, OBJECTS };
 
@@ -102,7 +103,7 @@ static int class_of(int code)
 	return class;
 }
 
-/* -------------------------------------------------------------------------------------------------- provocations --- */
+/* ------------------------------------------------------------------------------------------------- provocations --- */
 
 struct provocation {
 	const char *name;
@@ -374,7 +375,7 @@ static const struct provocation read_only[] = {
 	{"File_iwrite_at_all to a read-only file", THE_FILE, 1, .begin = begin_file, .end = end_rma, .variant = 5},
 };
 
-/* ------------------------------------------------------------------------------------------------------ expected --- */
+/* ----------------------------------------------------------------------------------------------------- expected --- */
 
 static struct {
 	bool no_request;
@@ -431,7 +432,7 @@ static void find_out(const struct provocation *p)
 		expected.class_in_status = MPI_SUCCESS;
 }
 
-/* -------------------------------------------------------------------------------------------------------- checks --- */
+/* ------------------------------------------------------------------------------------------------------- checks --- */
 
 struct outcome {
 	atomic_int runs;
@@ -564,7 +565,7 @@ static void run(const struct provocation *p, int n, MPI_Request cr)
 
 #define RUN(set, cr) run((set), (int)(sizeof(set) / sizeof((set)[0])), (cr))
 
-/* ------------------------------------------------------------------------------------------------- several, others --- */
+/* ---------------------------------------------------------------------------------------------- several, others --- */
 
 /* Two operations of one continuation fail: each object's handler is told. */
 static void check_two(MPI_Request cr)
@@ -705,7 +706,8 @@ static void check_fatal_elsewhere(MPI_Request cr)
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, comm_handler);
 }
 
-/* A handler may call MPI, and attach: nothing is locked when it is called. (MPICH 4.0 stops at that in its own Test.) */
+/* A handler may call MPI, and attach: nothing is locked when it is called. (MPICH 4.0 stops at that in its own
+ * Test.) */
 static MPI_Request handler_cr;
 static struct outcome from_handler;
 
@@ -739,9 +741,10 @@ static void check_handler_attaches(MPI_Request cr)
 	}
 }
 
-/* ---------------------------------------------------------------------------------------------------------- files --- */
+/* -------------------------------------------------------------------------------------------------------- files --- */
 
-/* A handler for each file, not given back: MPICH 4.0 does so at every close, and stops when one is given back too often. */
+/* A handler for each file, not given back: MPICH 4.0 does so at every close, and stops when one is given back too
+ * often. */
 static void open_file(MPI_Comm among, const char *name, int mode)
 {
 	MPI_Errhandler handler;
@@ -777,9 +780,9 @@ static void run_files(MPI_Request cr)
 }
 
 /*
- * A write that fails when it is under way, for want of space. MPI_Wait on it crashes in Open MPI 4.1 (the request does not
- * know its file) and never returns in MPICH 4.0, so this is for the native backend alone; a handler that has no file to go
- * with is MPI_FILE_NULL's.
+ * A write that fails when it is under way, for want of space. MPI_Wait on it crashes in Open MPI 4.1 (the request does
+ * not know its file) and never returns in MPICH 4.0, so this is for the native backend alone; a handler that has no
+ * file to go with is MPI_FILE_NULL's.
  */
 static void check_no_space(MPI_Request cr)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 2 */
 /*
- * What MPI_Finalize does beside waiting, while continuations are outstanding: it calls the push functions of requests of
- * templates, whose continuations run; and errors of what a continuation calls go to the program's error handler.
+ * What MPI_Finalize does beside waiting, while continuations are outstanding: it calls the push functions of requests
+ * of templates, whose continuations run; and errors of what a continuation calls go to the program's error handler.
  */
 #include "check.h"
 

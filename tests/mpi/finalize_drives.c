@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 4 */
 /*
- * What is outstanding when MPI_Finalize is called, and completes because the peers go on: sends by rendezvous whose receives
- * are posted later, receives whose messages are sent later, persistent ones, chains of them, of a CR that was freed. Their
- * continuations run inside MPI_Finalize, and nothing is reported. A receive that nobody sends to is, with its rank, its kind
- * and its callback.
+ * What is outstanding when MPI_Finalize is called, and completes because the peers go on: sends by rendezvous whose
+ * receives are posted later, receives whose messages are sent later, persistent ones, chains of them, of a CR that was
+ * freed. Their continuations run inside MPI_Finalize, and nothing is reported. A receive that nobody sends to is, with
+ * its rank, its kind and its callback.
  */
 #include "check.h"
 

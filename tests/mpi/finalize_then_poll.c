@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * A program with a contd_init() of its own goes on after MPI_Finalize. What never ran by then never runs, whatever is called:
- * continuations that are ready or wait for an operation, an event or MPI_Start, and one that an executor has in hands; and the
- * report says of each why. What the program has of its own still works.
+ * A program with a contd_init() of its own goes on after MPI_Finalize. What never ran by then never runs, whatever is
+ * called: continuations that are ready or wait for an operation, an event or MPI_Start, and one that an executor has in
+ * hands; and the report says of each why. What the program has of its own still works.
  */
 #include <pthread.h>
 

@@ -62,8 +62,8 @@ int main(int argc, char **argv)
 			CHECK_OK(MPI_Continue(&r[0], count, &runs[i * PAIRS + k], MPI_STATUS_IGNORE, cr));
 			MPI_Isend(&out[k], 1, MPI_INT, 0, k, MPI_COMM_SELF, &r[1]);
 			/*
-			 * At first nothing but the other thread can run it: sending to oneself completes the receive. Only
-			 * Open MPI tells of that; elsewhere a thread that may call MPI has to ask.
+			 * At first nothing but the other thread can run it: sending to oneself completes the receive.
+			 * Only Open MPI tells of that; elsewhere a thread that may call MPI has to ask.
 			 */
 			while (i == 0 && check_native() && atomic_load(&runs[k]) == 0)
 				sched_yield();

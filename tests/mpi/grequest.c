@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Generalized requests: query_fn, the continuation, free_fn, in that order and each once, whoever completes the request
- * and whenever it was attached, by MPI_Grequest_complete or contd_mpi_grequest_complete(); several in one set; waiters are
- * woken; cancelling; what is refused.
+ * and whenever it was attached, by MPI_Grequest_complete or contd_mpi_grequest_complete(); several in one set; waiters
+ * are woken; cancelling; what is refused.
  */
 #include "check.h"
 
@@ -188,7 +188,7 @@ static void check_chain(void)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------- threads --- */
+/* ------------------------------------------------------------------------------------------------------ threads --- */
 
 static struct general many[SEVERAL];
 static pthread_barrier_t both;
@@ -272,7 +272,7 @@ static void check_woken(void)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------- cancel, and bad --- */
+/* ---------------------------------------------------------------------------------------------- cancel, and bad --- */
 
 static void check_cancelled(void)
 {

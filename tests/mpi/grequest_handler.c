@@ -17,9 +17,12 @@
 #endif
 
 enum where { COMPUTES, REGION, CALLS_MPI, WAITS, WAITS_FOR_IT, OTHER_THREAD, WHERES };
-static const char *const where_name[WHERES] = {
-	"while it computes", "in a region", "while it calls MPI", "while it waits for the CR", "while it waits for the request",
-	"on a thread that may not call MPI"};
+static const char *const where_name[WHERES] = {"while it computes",
+					       "in a region",
+					       "while it calls MPI",
+					       "while it waits for the CR",
+					       "while it waits for the request",
+					       "on a thread that may not call MPI"};
 
 static MPI_Request cr, handle;
 static MPI_Status status_of;
@@ -123,8 +126,7 @@ static void one(enum where where, int *round)
 		char in, out = 1;
 
 		while (atomic_load(&ran) <= *round) {
-			MPI_Sendrecv(&out, 1, MPI_BYTE, 0, 3, &in, 1, MPI_BYTE, 0, 3, MPI_COMM_SELF,
-				     MPI_STATUS_IGNORE);
+			MPI_Sendrecv(&out, 1, MPI_BYTE, 0, 3, &in, 1, MPI_BYTE, 0, 3, MPI_COMM_SELF, MPI_STATUS_IGNORE);
 			/* The portable backend looks after nothing in a call that finds at once what it wants. */
 			MPI_Iprobe(MPI_ANY_SOURCE, 4, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * A query_fn that returns an error: whoever asks for the status finds the code in MPI_ERROR, status queries and continuations
- * alike, asked once or again, and whether query_fn writes MPI_ERROR itself or not.
+ * A query_fn that returns an error: whoever asks for the status finds the code in MPI_ERROR, status queries and
+ * continuations alike, asked once or again, and whether query_fn writes MPI_ERROR itself or not.
  */
 #include "check.h"
 

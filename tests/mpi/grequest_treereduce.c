@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 5 16 */
-/* examples/treereduce, compared with MPI_Reduce and MPI_Ireduce: with continuations, or by threads as its other half says. */
+/* examples/treereduce, compared with MPI_Reduce and MPI_Ireduce: with continuations, or by threads as its other half
+ * says. */
 #ifndef FORM
 #define FORM "continuations"
 #endif

@@ -159,7 +159,8 @@ static void check(const struct keys *k)
 
 int main(int argc, char **argv)
 {
-	/* An interruption ends early when its time is over, which a busy machine may take away: the counts are for one that has it. */
+	/* An interruption ends early when its time is over, which a busy machine may take away: the counts are for one
+	 * that has it. */
 	setenv("CONTD_SCAN_NS", "1000000000", 1);
 	check_init(&argc, &argv, MPI_THREAD_FUNNELED); /* the key for handlers starts no daemon there */
 	keys_main = pthread_self();

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every kind of request in every way of attaching. A program describes kinds (struct kind); kinds_run takes each of them
- * through rounds that differ in
+ * Every kind of request in every way of attaching. A program describes kinds (struct kind); kinds_run takes each of
+ * them through rounds that differ in
  *   one continuation for each request of the round, or one for all of them
  *   statuses, or none
  *   attached at once; attached while one of the ranks holds back and begins later; attached after completion, which the
  *   status queries of several requests have told before, more than once
  *   CRs of three sorts: plain, poll_only, enqueue_complete
- * and then all of them together, in one set. Public calls only: the programs are the same for each MPI and each backend.
+ * and then all of them together, in one set. Public calls only: the programs are the same for each MPI and each
+ * backend.
  */
 #ifndef CONTD_TESTS_MPI_KINDS_H
 #define CONTD_TESTS_MPI_KINDS_H

@@ -95,7 +95,7 @@ struct collective {
 	MPI_Datatype type[MOST];
 };
 
-/* -------------------------------------------------------------------------------------------------- what is sent --- */
+/* ------------------------------------------------------------------------------------------------- what is sent --- */
 
 static int own_id(void)
 {
@@ -238,7 +238,7 @@ static void fill(struct collective *c, int round)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------------- starting --- */
+/* ----------------------------------------------------------------------------------------------------- starting --- */
 
 #if HAVE_PERSISTENT
 #define START(now, later, ...) (at.persistent ? INIT(later)(__VA_ARGS__, MPI_INFO_NULL, r) : MPI_I##now(__VA_ARGS__, r))
@@ -334,7 +334,7 @@ static void begin(const struct kind *k, int round, MPI_Request r[])
 		CHECK_OK(MPI_Startall(1, r));
 }
 
-/* ------------------------------------------------------------------------------------------------------- checking --- */
+/* ----------------------------------------------------------------------------------------------------- checking --- */
 
 /* One message for a block rather than one for each element. */
 static void block_is(const long *at_k, int n, int from, int to, int round)
@@ -440,7 +440,7 @@ static void end(const struct kind *k, MPI_Request r[])
 	c->in = c->out = NULL;
 }
 
-/* -------------------------------------------------------------------------------------------- duplicates, chains --- */
+/* ------------------------------------------------------------------------------------------- duplicates, chains --- */
 
 #define COPIES 3
 
@@ -480,7 +480,8 @@ static void idup_after(const struct kind *k, int round)
 
 static void run_idup(const char *suffix)
 {
-	/* Of an inter-communicator one at a time: several at once may never end in Open MPI 4.1, with MPI_Waitall too. */
+	/* Of an inter-communicator one at a time: several at once may never end in Open MPI 4.1, with MPI_Waitall
+	 * too. */
 	const int count = at.inter ? 1 : COPIES;
 	const struct kind kinds[] = {
 		{"Comm_idup", count, .begin = idup_begin, .check = idup_check, .after = idup_after},
@@ -615,7 +616,7 @@ static void check_inactive(void)
 }
 #endif
 
-/* ----------------------------------------------------------------------------------------------------------- runs --- */
+/* --------------------------------------------------------------------------------------------------------- runs --- */
 
 /* Nobody can be done before all have begun. */
 static bool all_needed(const struct collective *c)
@@ -626,8 +627,9 @@ static bool all_needed(const struct collective *c)
 }
 
 /*
- * MPICH 4.0 copies the own block of these when they are made, not when they are started, and a second start of a persistent
- * scatter ends in "Invalid communicator"; between groups also reduce_scatter_block goes wrong: with MPI_Wait too.
+ * MPICH 4.0 copies the own block of these when they are made, not when they are started, and a second start of a
+ * persistent scatter ends in "Invalid communicator"; between groups also reduce_scatter_block goes wrong: with MPI_Wait
+ * too.
  */
 static bool broken(enum what what)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* also: romio OMPI_MCA_io=romio321 */
-/* Continuations on nonblocking file operations: explicit offsets, individual and shared pointers, collective and not. */
+/* Continuations on nonblocking file operations: explicit offsets, individual and shared pointers, collective and
+ * not. */
 #include "kinds.h"
 
 #define SMALL 100

@@ -2,8 +2,8 @@
 /* environment: OMPI_MCA_osc=^rdma */
 /* also: pt2pt OMPI_MCA_osc=pt2pt */
 /*
- * One continuation on requests of every kind at once, and the same operations with one continuation each in whatever order
- * they complete; requests that are none (null, inactive, empty) and continuation requests among them.
+ * One continuation on requests of every kind at once, and the same operations with one continuation each in whatever
+ * order they complete; requests that are none (null, inactive, empty) and continuation requests among them.
  */
 #include "check.h"
 

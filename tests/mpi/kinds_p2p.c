@@ -113,7 +113,8 @@ static void begin(const struct kind *k, int round, MPI_Request r[])
 	const struct message *m = k->how;
 
 	fill(k, round, m->bytes);
-	/* The buffer is longer than the message. A wildcard finds its message alone where no other kind is under way. */
+	/* The buffer is longer than the message. A wildcard finds its message alone where no other kind is under
+	 * way. */
 	MPI_Irecv(buffer_of(in, k), LARGE, MPI_BYTE, m->any_source && from >= 0 ? MPI_ANY_SOURCE : from,
 		  m->any_tag ? MPI_ANY_TAG : tag_of(k), comm, &r[0]);
 	if (m->mode == READY)

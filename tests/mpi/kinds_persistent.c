@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Continuations on persistent sends of all modes and receives, and on partitioned communication where the MPI has it. */
+/* Continuations on persistent sends of all modes and receives, and on partitioned communication where the MPI has
+ * it. */
 #include "kinds.h"
 
 #define TAG 29
@@ -238,7 +239,7 @@ static void run_between_groups(void)
 	MPI_Comm_free(&group);
 }
 
-/* ------------------------------------------------------------------------------------------ restarted in callbacks --- */
+/* --------------------------------------------------------------------------------------- restarted in callbacks --- */
 
 #define ROUNDS 200
 

@@ -2,8 +2,9 @@
 /* environment: OMPI_MCA_osc=^rdma */
 /* also: pt2pt OMPI_MCA_osc=pt2pt */
 /*
- * Continuations on RMA operations with requests, on windows of all sorts. In Open MPI 4.1 the requests are complete at once
- * but with its component pt2pt; the component rdma loses the end of what a large Rget_accumulate reads, with MPI_Wait too.
+ * Continuations on RMA operations with requests, on windows of all sorts. In Open MPI 4.1 the requests are complete at
+ * once but with its component pt2pt; the component rdma loses the end of what a large Rget_accumulate reads, with
+ * MPI_Wait too.
  */
 #include "kinds.h"
 

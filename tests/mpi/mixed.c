@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
 /*
- * MPI operations together with what else contd waits for: as events in one continuation, and in a continuation request's
- * group.
+ * MPI operations together with what else contd waits for: as events in one continuation, and in a continuation
+ * request's group.
  */
 #include "mixed.h"
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 2 */
 /* also: caller CONTD_AGENT=caller */
-/* The five completion modes: requests and completions inline and transferred, to threads that are lent and to a queue. */
+/* The five completion modes: requests and completions inline and transferred, to threads that are lent and to a
+ * queue. */
 #include <errno.h>
 
 #include "modes.h"
 
 static int tag;
 
-/* ------------------------------------------------------------------------------------------------ a pool with a queue --- */
+/* ------------------------------------------------------------------------------------------ a pool with a queue --- */
 
 static struct {
 	pthread_mutex_t lock;
@@ -56,7 +57,7 @@ static void *queue_thread(void *data)
 	return NULL;
 }
 
-/* ----------------------------------------------------------------------------------------------------- combinations --- */
+/* ------------------------------------------------------------------------------------------------- combinations --- */
 
 static void one(const struct contd_mode_attr *how, pthread_t requests, pthread_t completions, int messages, bool ignore)
 {
@@ -102,7 +103,7 @@ static void all_of(pthread_t requests, pthread_t completions, MPI_Request cr)
 		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
 }
 
-/* ------------------------------------------------------------------------------------------------------- user's tasks --- */
+/* ------------------------------------------------------------------------------------------------- user's tasks --- */
 
 static atomic_int yields, suspended, resumed;
 static struct contd_event woken;
@@ -143,7 +144,8 @@ static void users_own(void)
 		exchange_check(&x);
 	}
 	check_begin("suspend and resume functions");
-	how = (struct contd_mode_attr){.size = sizeof(how), .mode = CONTD_MODE_SUSPEND, .suspend = suspend, .resume = resume};
+	how = (struct contd_mode_attr){
+		.size = sizeof(how), .mode = CONTD_MODE_SUSPEND, .suspend = suspend, .resume = resume};
 	for (int i = 0; i < 20; i++) {
 		how.requests = i % 2 ? requests_pool : NULL;
 		contd_event_init(&woken);
@@ -159,7 +161,7 @@ static void users_own(void)
 	}
 }
 
-/* -------------------------------------------------------------------------------------------------------------- errors --- */
+/* ------------------------------------------------------------------------------------------------------- errors --- */
 
 static int issue_nothing(struct contd_mpi_op *op)
 {

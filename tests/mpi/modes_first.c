@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
 /*
- * With MPI_THREAD_SERIALIZED, another thread than the main one is the first that calls contd; and then only the main one calls: it
- * makes progress, by contd_poll() and where it sleeps.
+ * With MPI_THREAD_SERIALIZED, another thread than the main one is the first that calls contd; and then only the main
+ * one calls: it makes progress, by contd_poll() and where it sleeps.
  */
 #include "modes.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Below MPI_THREAD_MULTIPLE: one thread is lent to the executor that owns MPI, and is the only one that calls MPI; others hand it
- * their requests, by every mode.
+ * Below MPI_THREAD_MULTIPLE: one thread is lent to the executor that owns MPI, and is the only one that calls MPI;
+ * others hand it their requests, by every mode.
  */
 #ifndef CONTD_TESTS_MPI_MODES_ONE_THREAD_H
 #define CONTD_TESTS_MPI_MODES_ONE_THREAD_H
@@ -26,10 +26,11 @@ static void *work(void *data)
 	int number = (int)(intptr_t)data;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		struct contd_mode_attr how = {.size = sizeof(how),
-					      .mode = i % MODES,
-					      .requests = requests_pool,
-					      .completions = i % 2 || i % MODES == CONTD_MODE_NEW_TASK ? completions_pool : NULL};
+		struct contd_mode_attr how = {
+			.size = sizeof(how),
+			.mode = i % MODES,
+			.requests = requests_pool,
+			.completions = i % 2 || i % MODES == CONTD_MODE_NEW_TASK ? completions_pool : NULL};
 		struct exchange x;
 
 		exchange_prepare(&x, (number * ROUNDS + i) * EACH, 1 + i % EACH, false);

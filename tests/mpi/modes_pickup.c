@@ -3,8 +3,8 @@
 /* not on portable: a test of another operation wakes nobody there */
 /* not on mpich: a test of another operation wakes nobody there */
 /*
- * A suspended task's operation is found complete in the test of another task's, which calls resume(). What resume() makes ready, of a group of
- * async-signal-safe continuations, runs before that call returns: nobody comes by later.
+ * A suspended task's operation is found complete in the test of another task's, which calls resume(). What resume()
+ * makes ready, of a group of async-signal-safe continuations, runs before that call returns: nobody comes by later.
  */
 #include <contd/modes.h>
 

@@ -2,9 +2,10 @@
 /* ranks: 1 2 */
 /* also: funneled MODES_LEVEL=funneled */
 /*
- * The completion modes on the one thread that there is, below MPI_THREAD_MULTIPLE: there the native backend has a short way for
- * operations of one request. What it does must be what the long way does: so everything here is done with one request and
- * with several, complete at once and later, with all kinds of continuation requests, with and without executors.
+ * The completion modes on the one thread that there is, below MPI_THREAD_MULTIPLE: there the native backend has a short
+ * way for operations of one request. What it does must be what the long way does: so everything here is done with one
+ * request and with several, complete at once and later, with all kinds of continuation requests, with and without
+ * executors.
  */
 #include <errno.h>
 
@@ -28,7 +29,7 @@ static bool waits(int mode)
 	return mode <= CONTD_MODE_SUSPEND;
 }
 
-/* --------------------------------------------------------------------------------------------------- an operation --- */
+/* ------------------------------------------------------------------------------------------------- an operation --- */
 
 struct one {
 	struct contd_mpi_op op;
@@ -193,7 +194,7 @@ static bool has_cr(enum kind kind)
 	return kind >= PLAIN;
 }
 
-/* -------------------------------------------------------------------------------------------------- combinations --- */
+/* ------------------------------------------------------------------------------------------------- combinations --- */
 
 struct waiting {
 	struct one *x;
@@ -379,7 +380,7 @@ static void alone_it_waits(void)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------ kinds of requests --- */
+/* -------------------------------------------------------------------------------------------- kinds of requests --- */
 
 static void run_and_wait(struct one *x, int mode, MPI_Request cr)
 {
@@ -546,7 +547,7 @@ static void kinds_of_requests(void)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
-/* --------------------------------------------------------------------------------------------------------- errors --- */
+/* ------------------------------------------------------------------------------------------------------- errors --- */
 
 static int told, told_class, told_when_done;
 static struct one *failing;
@@ -756,7 +757,7 @@ static void mpix_rules(void)
 	}
 }
 
-/* --------------------------------------------------------------------------------------------------------- chains --- */
+/* ------------------------------------------------------------------------------------------------------- chains --- */
 
 struct link {
 	struct contd_mpi_op op;
@@ -876,7 +877,7 @@ static void chains(void)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
-/* ----------------------------------------------------------------------------------------------- what done() may do --- */
+/* ------------------------------------------------------------------------------------------- what done() may do --- */
 
 struct short_lived {
 	struct contd_mpi_op op;
@@ -972,7 +973,7 @@ static void frees_all(void)
 		}
 }
 
-/* ------------------------------------------------------------------------------------------------------- nesting --- */
+/* ------------------------------------------------------------------------------------------------------ nesting --- */
 
 static struct nested {
 	struct one outer, inner[4];
@@ -1040,8 +1041,8 @@ static void nest_done(struct contd_mpi_op *op, int status)
 }
 
 /*
- * All of them arrive at the same time: the outer one is complete before the others (where: 0), after two (1), after all of
- * them (2), and is of one request or of two, which go another way.
+ * All of them arrive at the same time: the outer one is complete before the others (where: 0), after two (1), after all
+ * of them (2), and is of one request or of two, which go another way.
  */
 static void nested(int how, int where, int count, bool by_cr)
 {
@@ -1203,7 +1204,7 @@ static void turn_by_turn(void)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
-/* ------------------------------------------------------------------------------------------------- CRs in MPI's calls --- */
+/* ------------------------------------------------------------------------------------------- CRs in MPI's calls --- */
 
 #define SEVERAL 10
 
@@ -1377,7 +1378,7 @@ static void inactive(void)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
-/* ------------------------------------------------------------------------------------------------------ executors --- */
+/* ---------------------------------------------------------------------------------------------------- executors --- */
 
 static struct {
 	struct contd_work *work[1024];
@@ -1705,7 +1706,7 @@ static void executors_chains(void)
 	queue.at_once = false;
 }
 
-/* ------------------------------------------------------------------------------------------------------- regions --- */
+/* ------------------------------------------------------------------------------------------------------ regions --- */
 
 static volatile int reacted;
 
@@ -1746,7 +1747,7 @@ static void regions(void)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
-/* ---------------------------------------------------------------------------------------------------------- main --- */
+/* --------------------------------------------------------------------------------------------------------- main --- */
 
 static struct one never[2];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * Below MPI_THREAD_MULTIPLE mpi_continue_async_signal_safe alone drives nothing: a line says so and what helps, once a process.
- * Requests without the key, and contd_mpi_event(), say nothing.
+ * Below MPI_THREAD_MULTIPLE mpi_continue_async_signal_safe alone drives nothing: a line says so and what helps, once a
+ * process. Requests without the key, and contd_mpi_event(), say nothing.
  */
 #include "check.h"
 

@@ -2,9 +2,10 @@
 /* ranks: 2 */
 /* one host: the ranks have memory in common */
 /*
- * Compute regions do for continuations that are not async-signal-safe, at every thread level, what one info key does for
- * those that are: no thread calls anything while it computes, and yet callbacks that allocate and print run. At levels
- * below MPI_THREAD_MULTIPLE it is the main thread's region in which MPI makes progress; there, callbacks call MPI, too.
+ * Compute regions do for continuations that are not async-signal-safe, at every thread level, what one info key does
+ * for those that are: no thread calls anything while it computes, and yet callbacks that allocate and print run. At
+ * levels below MPI_THREAD_MULTIPLE it is the main thread's region in which MPI makes progress; there, callbacks call
+ * MPI, too.
  */
 #ifdef _OPENMP
 #include <omp.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 2 */
 /*
- * MPI_Request_free of a persistent request whose continuation is outstanding: the operation goes on, the continuation runs
- * once with the operation's own status, whatever MPI does with other requests meanwhile, and then the request is freed.
+ * MPI_Request_free of a persistent request whose continuation is outstanding: the operation goes on, the continuation
+ * runs once with the operation's own status, whatever MPI does with other requests meanwhile, and then the request is
+ * freed.
  */
 #include "check.h"
 
@@ -133,7 +134,8 @@ static void check_send(MPI_Request cr)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Not started, or complete before it is attached: the request is inactive, and freed at once. `late` keeps callbacks back. */
+/* Not started, or complete before it is attached: the request is inactive, and freed at once. `late` keeps callbacks
+ * back. */
 static void check_inactive(MPI_Request cr, MPI_Request late)
 {
 	struct seen seen = {0};

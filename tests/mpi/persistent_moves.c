@@ -2,9 +2,9 @@
 /* ranks: 2 */
 /* environment: OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_btl_tcp_sndbuf=4096 */
 /*
- * A buffered persistent send that is started again while its message is still on its way: Open MPI starts another request in
- * its place, with another handle. That one is persistent too, and stays so when a continuation is attached. (By TCP, where
- * the send is not complete at once.)
+ * A buffered persistent send that is started again while its message is still on its way: Open MPI starts another
+ * request in its place, with another handle. That one is persistent too, and stays so when a continuation is attached.
+ * (By TCP, where the send is not complete at once.)
  */
 #include "check.h"
 

@@ -3,8 +3,8 @@
 /*
  * One thread attaches while another completes, both released at the same moment: now and then the completer has looked
  * for a callback just before it was stored (src/mpi/native.c, struct op), and the continuation must run all the same.
- * No delays at test points here: the gap is a few instructions wide. One rank, so that both threads have a processor; and
- * the completer aims at the gap, later when it was too early and earlier when it was too late.
+ * No delays at test points here: the gap is a few instructions wide. One rank, so that both threads have a processor;
+ * and the completer aims at the gap, later when it was too early and earlier when it was too late.
  */
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For tests that stand at a test point of contd's while another thread takes the other side of the race: that thread, the
- * hook, and generalized requests, which anybody can complete at any moment.
+ * For tests that stand at a test point of contd's while another thread takes the other side of the race: that thread,
+ * the hook, and generalized requests, which anybody can complete at any moment.
  */
 #ifndef CONTD_TESTS_MPI_RACE_H
 #define CONTD_TESTS_MPI_RACE_H
@@ -12,7 +12,7 @@
 #include "base/testpoint.h"
 #include "mpi/backend.h"
 
-/* ------------------------------------------------------------------------------------------------- the other side --- */
+/* ----------------------------------------------------------------------------------------------- the other side --- */
 
 static pthread_t side_thread;
 static void (*_Atomic side_job)(void);
@@ -62,7 +62,7 @@ CHECK_HELPER void side_join(void)
 	pthread_join(side_thread, NULL);
 }
 
-/* ----------------------------------------------------------------------------------------------------- test point --- */
+/* --------------------------------------------------------------------------------------------------- test point --- */
 
 static const char *point_name;
 static void (*point_act)(void);
@@ -89,7 +89,7 @@ CHECK_HELPER void point_off(void)
 	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
 }
 
-/* -------------------------------------------------------------------------------------------------- an operation --- */
+/* ------------------------------------------------------------------------------------------------- an operation --- */
 
 struct operation {
 	MPI_Request handle; /* for MPI_Grequest_complete: the program's own is null after attaching */

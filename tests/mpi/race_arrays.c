@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * A revised CR that becomes active again while Testall, Testany or Testsome is about to report it: another thread registers a
- * continuation between their look at the count and the report. As MPI_Test they say that it is not complete; the
- * continuation then runs without another start. And Testall, which takes a CR before it asks MPI about the others, leaves
- * it active where one of them is not complete.
+ * A revised CR that becomes active again while Testall, Testany or Testsome is about to report it: another thread
+ * registers a continuation between their look at the count and the report. As MPI_Test they say that it is not
+ * complete; the continuation then runs without another start. And Testall, which takes a CR before it asks MPI about
+ * the others, leaves it active where one of them is not complete.
  */
 #include "race.h"
 
@@ -93,7 +93,8 @@ static void attached_before_the_report(int call, int beside)
 	end();
 }
 
-/* Testall has taken the CR and asks for one that is not complete: what is attached meanwhile does not wait for a start. */
+/* Testall has taken the CR and asks for one that is not complete: what is attached meanwhile does not wait for a
+ * start. */
 static void attached_to_one_that_was_taken(bool before)
 {
 	MPI_Request requests[2];

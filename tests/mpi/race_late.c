@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * An operation of the revised interface that fails ends the waiting for the others: those that complete later count nothing, whatever has
- * become of the continuation's slot. And one that fails while MPI_Start releases what its CR has held.
+ * An operation of the revised interface that fails ends the waiting for the others: those that complete later count
+ * nothing, whatever has become of the continuation's slot. And one that fails while MPI_Start releases what its CR has
+ * held.
  */
 #include "race.h"
 
@@ -30,7 +31,7 @@ static void first_has_failed(void)
 	CHECK_EQ(status[1].MPI_ERROR, MPI_ERR_PENDING);
 }
 
-/* ---------------------------------------------------------------------------------------- the slot is used again --- */
+/* --------------------------------------------------------------------------------------- the slot is used again --- */
 
 /* The generation's bits that fit in an event's word. */
 #define GENERATIONS (1u << 20)
@@ -58,7 +59,8 @@ static void late_for_another(void)
 	CHECK_OK(MPI_Grequest_complete(first.handle));
 	CHECK_SOON(first.runs == 1);
 	first_has_failed();
-	/* So many continuations later its slot has the same generation, but for bits that an event's word does not have. */
+	/* So many continuations later its slot has the same generation, but for bits that an event's word does not
+	 * have. */
 	group = contd_mpi_group(cr);
 	CHECK_EQ(contd_event_continue(0, NULL, count_run, NULL, group, &after), 0);
 	for (unsigned i = 0; i < GENERATIONS - 2; i++)
@@ -79,7 +81,7 @@ static void late_for_another(void)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
-/* ------------------------------------------------------------------------------------------------------ at the start --- */
+/* ------------------------------------------------------------------------------------------------- at the start --- */
 
 static void end_both(void)
 {
@@ -91,7 +93,8 @@ static void end_both(void)
 		CHECK_OK(MPI_Test(&cr, &flag, MPI_STATUS_IGNORE));
 }
 
-/* MPI_Start stands between taking what was held and counting the start: until it has, nothing runs, and the set stays. */
+/* MPI_Start stands between taking what was held and counting the start: until it has, nothing runs, and the set
+ * stays. */
 static void let_them_end(void)
 {
 	side_do(end_both);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * Attaching to a revised CR counts first and then looks whether the CR is active; reporting it complete makes it inactive
- * and then looks at the count (src/mpi/cr.h). At every point between these the other side runs. Whatever comes of it: a
- * CR is not reported complete with something outstanding that may run; what is registered with an inactive one does not
- * run before it is started; and nothing waits for a start that has been.
+ * Attaching to a revised CR counts first and then looks whether the CR is active; reporting it complete makes it
+ * inactive and then looks at the count (src/mpi/cr.h). At every point between these the other side runs. Whatever comes
+ * of it: a CR is not reported complete with something outstanding that may run; what is registered with an inactive one
+ * does not run before it is started; and nothing waits for a start that has been.
  */
 #include "race.h"
 #include "base/testpoint.h"

@@ -4,8 +4,8 @@
 /* not on mpich: nothing is looked at again there */
 /*
  * The recheck of hooked operations looks at a pending slot's set (src/mpi/native.c, recheck_slot). Meanwhile the slot
- * counts one event more, SLOT_LOOKED_AT, and a failure does not end the waiting early: or the continuation would run, and
- * the set be freed, under the looker's hands. The end of the look makes up for both.
+ * counts one event more, SLOT_LOOKED_AT, and a failure does not end the waiting early: or the continuation would run,
+ * and the set be freed, under the looker's hands. The end of the look makes up for both.
  */
 #include "race.h"
 
@@ -79,8 +79,8 @@ static void fail_while_looked_at(void)
 }
 
 /*
- * The callback of an operation is missed whose continuation has failed before: as if the completer had looked for a callback before
- * it was stored. Nothing else tells of it, and it is not waited for for ever.
+ * The callback of an operation is missed whose continuation has failed before: as if the completer had looked for a
+ * callback before it was stored. Nothing else tells of it, and it is not waited for for ever.
  */
 static void miss_after_failure(void)
 {

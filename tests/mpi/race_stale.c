@@ -3,9 +3,9 @@
 /* not on portable: MPI_Request_get_status is intercepted there */
 /* not on mpich: MPI_Request_get_status is intercepted there */
 /*
- * MPI_Request_get_status reads Open MPI's own field of a CR. That it is complete is put down there by whoever empties the
- * list of CRs that may be complete without saying so (src/mpi/native.c, stale). On the way there the other side completes,
- * registers, and gives back.
+ * MPI_Request_get_status reads Open MPI's own field of a CR. That it is complete is put down there by whoever empties
+ * the list of CRs that may be complete without saying so (src/mpi/native.c, stale). On the way there the other side
+ * completes, registers, and gives back.
  */
 #include "race.h"
 #include "base/atomic.h"

@@ -3,8 +3,8 @@
 /* not on portable: nothing is looked at again there */
 /* not on mpich: nothing is looked at again there */
 /*
- * A callback that was missed is found in time, with many operations pending and few calls of MPI: the time depends on how
- * many there are, and not on how often MPI is called.
+ * A callback that was missed is found in time, with many operations pending and few calls of MPI: the time depends on
+ * how many there are, and not on how often MPI is called.
  */
 #include "race.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * Two threads receive, and one message comes that both might see: one of them takes it, and the other one goes on looking after
- * continuations. And what is wrong with a receive's arguments costs no message.
+ * Two threads receive, and one message comes that both might see: one of them takes it, and the other one goes on
+ * looking after continuations. And what is wrong with a receive's arguments costs no message.
  */
 #include <pthread.h>
 
@@ -86,8 +86,8 @@ static void check_two_threads(void)
 	atomic_store(&ran, 0);
 	MPI_Irecv(&in, 1, MPI_BYTE, 0, TAG_CONTINUED, comm, &r);
 	CHECK_OK(MPI_Continue(&r, ran_cb, NULL, MPI_STATUS_IGNORE, cr));
-	/* So that something is pending as long as they receive: MPICH (4.0) does not wake a thread in MPI_Recv for a message to
-	 * oneself that another thread sends. */
+	/* So that something is pending as long as they receive: MPICH (4.0) does not wake a thread in MPI_Recv for a
+	 * message to oneself that another thread sends. */
 	MPI_Irecv(&in_last, 1, MPI_BYTE, 0, TAG_LAST, comm, &r);
 	CHECK_OK(MPI_Continue(&r, see, &last, MPI_STATUS_IGNORE, cr));
 	for (int i = 0; i < 2; i++)
@@ -130,7 +130,8 @@ static void told_once(int rc, int class)
 	told = 0;
 }
 
-/* While a continuation waits for something: each error is told once, by the communicator's handler, and takes no message. */
+/* While a continuation waits for something: each error is told once, by the communicator's handler, and takes no
+ * message. */
 static void check_errors(void)
 {
 	MPI_Request cr = check_plain_cr(), r, send;

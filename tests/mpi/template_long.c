@@ -2,8 +2,8 @@
 /* ranks: 1 */
 /* environment: CONTD_TICK_MIN_NS=50000 CONTD_TICK_MAX_NS=10000000000 CONTD_OVERHEAD_PERCENT=2 */
 /*
- * A long push does the program's work: the overhead budget is not for that. If it were, an interval of fifty times what a
- * push takes would follow.
+ * A long push does the program's work: the overhead budget is not for that. If it were, an interval of fifty times what
+ * a push takes would follow.
  */
 #include <time.h>
 

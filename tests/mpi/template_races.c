@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * What another thread does to a request of a template between the return of its push_fn and the moment when the thread that
- * called it takes the lock (src/mpi/template.c, "push_returned"), and while push_fn runs. The request is busy for as long:
- * nobody else pushes it, and whoever marks it leaves it to this thread to tell MPI, which must not overlook that.
+ * What another thread does to a request of a template between the return of its push_fn and the moment when the thread
+ * that called it takes the lock (src/mpi/template.c, "push_returned"), and while push_fn runs. The request is busy for
+ * as long: nobody else pushes it, and whoever marks it leaves it to this thread to tell MPI, which must not overlook
+ * that.
  */
 #include "race.h"
 #include "template.h"
@@ -45,7 +46,7 @@ static void on_self(MPI_Comm *comm, int *error, ...)
 	atomic_store(&self_class, class);
 }
 
-/* ------------------------------------------------------------------------------------------------- the other side --- */
+/* ----------------------------------------------------------------------------------------------- the other side --- */
 
 static bool is_complete(void)
 {
@@ -142,7 +143,7 @@ static void side_waits(void)
 	usleep(100);
 }
 
-/* ------------------------------------------------------------------------------------------------------ this side --- */
+/* ---------------------------------------------------------------------------------------------------- this side --- */
 
 static void (*job_at_point)(void);
 

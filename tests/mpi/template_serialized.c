@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 2 */
 /*
- * MPI_THREAD_SERIALIZED, and a thread that is not MPI's main thread makes all calls: what it tests and waits for pushes templates there,
- * too. Nobody else does.
+ * MPI_THREAD_SERIALIZED, and a thread that is not MPI's main thread makes all calls: what it tests and waits for pushes
+ * templates there, too. Nobody else does.
  */
 #include <pthread.h>
 
@@ -121,8 +121,8 @@ static void chained(MPI_Status *status, void *data)
 }
 
 /*
- * A handler runs the callback, where complete_fn may not be called. The CR is not complete before that has been called: polls see to it,
- * or MPI_Finalize.
+ * A handler runs the callback, where complete_fn may not be called. The CR is not complete before that has been called:
+ * polls see to it, or MPI_Finalize.
  */
 static void check_handler(struct exchange *e, bool finalize)
 {

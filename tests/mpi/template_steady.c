@@ -2,8 +2,8 @@
 /* ranks: 1 */
 /* environment: CONTD_TICK_MIN_NS=50000 CONTD_TICK_MAX_NS=10000000000 CONTD_OVERHEAD_PERCENT=50 */
 /*
- * Looks that find nothing become rare, but not while a template has something to push: with an interval that doubles after
- * 64 of them, and may grow to ten seconds, so many pushes would take days.
+ * Looks that find nothing become rare, but not while a template has something to push: with an interval that doubles
+ * after 64 of them, and may grow to ten seconds, so many pushes would take days.
  */
 #include "check.h"
 

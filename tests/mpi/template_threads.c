@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 2 */
-/* Templates with MPI_THREAD_MULTIPLE: the daemon pushes; and whatever is done to a request while another thread marks it. */
+/* Templates with MPI_THREAD_MULTIPLE: the daemon pushes; and whatever is done to a request while another thread marks
+ * it. */
 #include <pthread.h>
 
 #include "template.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * A callback that a test of a CR runs waits for the same CR: max_poll bounds the test, not the wait, which would never end.
+ * A callback that a test of a CR runs waits for the same CR: max_poll bounds the test, not the wait, which would never
+ * end.
  */
 #include "check.h"
 

@@ -30,7 +30,7 @@ static unsigned function_of(const char *name)
 	exit(2);
 }
 
-/* ------------------------------------------------------------------------------------------ what the program gives --- */
+/* --------------------------------------------------------------------------------------- what the program gives --- */
 
 struct operation {
 	MPI_Request request;
@@ -92,7 +92,7 @@ static bool untouched(const struct operation *o)
 	return !o->starts && !o->pushes && !o->completes && !o->queries && !o->frees;
 }
 
-/* ------------------------------------------------------------------------------------------------------ the calls --- */
+/* ---------------------------------------------------------------------------------------------------- the calls --- */
 
 enum call { GREQUEST, TEMPLATE, BEGIN, CALLS };
 static const char *const call_name[CALLS] = {"MPI_Grequest_start", "MPIX_Gr_init", "MPIX_Gr_begin"};
@@ -162,7 +162,8 @@ static void clear(void)
 	made = MPIX_GR_NULL;
 }
 
-/* Of each function that gives memory the first call is refused, the second, and so on, until there is none to refuse. */
+/* Of each function that gives memory the first call is refused, the second, and so on, until there is none to
+ * refuse. */
 static int memory_ladder(enum call call)
 {
 	enum { FUNCTIONS = 5 };

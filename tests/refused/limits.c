@@ -129,7 +129,8 @@ static void *attach_granted(void *unused)
 	return NULL;
 }
 
-/* ---------------------------------------------------------------------------------------------------- RLIMIT_SIGPENDING */
+/* ----------------------------------------------------------------------------------------------------
+ * RLIMIT_SIGPENDING */
 
 /* No timer at all: nobody is attached, and everything else goes on. */
 static int no_signals(void)
@@ -188,8 +189,8 @@ static int one_signal(void)
 	return 0;
 }
 
-/* The limit comes down when the thread is attached: a notification fails, and the thread's timer interrupts it instead; when
- * the limit is lifted the next one comes through. */
+/* The limit comes down when the thread is attached: a notification fails, and the thread's timer interrupts it instead;
+ * when the limit is lifted the next one comes through. */
 static int notification_refused(void)
 {
 	struct contd_stats stats = {.size = sizeof(stats)};
@@ -211,7 +212,8 @@ static int notification_refused(void)
 	CHECK(ran_now() == 2, "%u: the timer has not come in place of the notification", ran_now());
 	CHECK(contd_group_outstanding(safe) == 1, "%u", contd_group_outstanding(safe));
 	MUST_DO(contd_stats_get(&stats));
-	/* At most one for each completion, unless it finds another's timer on its way; and one for a look that it came behind. */
+	/* At most one for each completion, unless it finds another's timer on its way; and one for a look that it came
+	 * behind. */
 	CHECK(stats.notify_failed >= 1 && stats.notify_failed <= 4 && stats.notifications == 0,
 	      "%llu failed, %llu sent", (unsigned long long)stats.notify_failed,
 	      (unsigned long long)stats.notifications);
@@ -229,7 +231,8 @@ static int notification_refused(void)
 	return 0;
 }
 
-/* --------------------------------------------------------------------------------------------------------- RLIMIT_NPROC */
+/* ---------------------------------------------------------------------------------------------------------
+ * RLIMIT_NPROC */
 
 static int no_threads(void)
 {
@@ -264,7 +267,8 @@ static int no_threads(void)
 	return 0;
 }
 
-/* -------------------------------------------------------------------------------------------------------- RLIMIT_NOFILE */
+/* --------------------------------------------------------------------------------------------------------
+ * RLIMIT_NOFILE */
 
 static int no_descriptors(void)
 {
@@ -295,7 +299,8 @@ static int no_descriptors(void)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ RLIMIT_AS */
+/* ------------------------------------------------------------------------------------------------------------
+ * RLIMIT_AS */
 
 #define MANY 40000u
 

@@ -39,7 +39,8 @@ static MPI_Request make(int poll_only)
 	return cr;
 }
 
-/* Four receives, two of them for a continuation each, and two for one of both; and one that is waited for with the CR. */
+/* Four receives, two of them for a continuation each, and two for one of both; and one that is waited for with the
+ * CR. */
 static void draft(int poll_only, int way)
 {
 	int in[5], tags[5] = {0, 1, 2, 3, 4}, out = 1, n = 0, indices[2], flag = 0, index;
@@ -110,8 +111,8 @@ static int counts_runs(int rc, void *data)
 }
 
 /*
- * What MPIX_Continue_get_failed gives is the program's own data: of a callback that returned an error, and of one that did not
- * run, as its operation had failed; of the latter the status cannot be had by a query, or says so.
+ * What MPIX_Continue_get_failed gives is the program's own data: of a callback that returned an error, and of one that
+ * did not run, as its operation had failed; of the latter the status cannot be had by a query, or says so.
  */
 static void failed(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dies kill|abort|exit: rank 1 ends before its time, while a receive of each rank is open. Before it is killed, each rank has
- * written a timeline (REQTRACE tells its name): messages go to and fro until both are there. 2 ranks.
+ * dies kill|abort|exit: rank 1 ends before its time, while a receive of each rank is open. Before it is killed, each
+ * rank has written a timeline (REQTRACE tells its name): messages go to and fro until both are there. 2 ranks.
  */
 #include <signal.h>
 #include <stdio.h>

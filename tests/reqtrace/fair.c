@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fairness: a request that is complete each time stands beside one whose message comes from the other rank, only after
- * the first rounds. The calls with "some" must complete it eventually, and so must those with "any" where it stands first.
- * Rank 1 in turn waits for an answer. Ends, or is ended by the test's time limit. 2 ranks.
+ * the first rounds. The calls with "some" must complete it eventually, and so must those with "any" where it stands
+ * first. Rank 1 in turn waits for an answer. Ends, or is ended by the test's time limit. 2 ranks.
  *
- * Neither Open MPI 4.1 nor MPICH 4.0 ends by itself: their calls make no progress where they find something complete at once.
- * So the program makes progress by another call, unless it is told to be "alone": with the tool it ends all the same.
+ * Neither Open MPI 4.1 nor MPICH 4.0 ends by itself: their calls make no progress where they find something complete at
+ * once. So the program makes progress by another call, unless it is told to be "alone": with the tool it ends all the
+ * same.
  */
 #include <stdio.h>
 #include <string.h>

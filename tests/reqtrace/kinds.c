@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every other call that starts an operation or makes a persistent one, each completed by another call: matched receives,
- * collectives, neighbourhood ones and persistent ones of both, RMA, files, MPI_Comm_idup, generalized requests; of MPI 4
- * exchanges, partitioned ones and large counts. Prints what account.c prints, and a sum of all that was received. 2 ranks.
+ * Every other call that starts an operation or makes a persistent one, each completed by another call: matched
+ * receives, collectives, neighbourhood ones and persistent ones of both, RMA, files, MPI_Comm_idup, generalized
+ * requests; of MPI 4 exchanges, partitioned ones and large counts. Prints what account.c prints, and a sum of all that
+ * was received. 2 ranks.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tool as in figure 3 of the paper on status queries: consistent, but the program is another one with it, because what
- * the completion of one request brings about completes others in the same call.
+ * A tool as in figure 3 of the paper on status queries: consistent, but the program is another one with it, because
+ * what the completion of one request brings about completes others in the same call.
  */
 #include <mpi.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tool as in figure 2 of the paper on status queries, faulty: it saves the status of each request that is complete, and
- * then lets MPI_Testsome complete what is complete by then. At the end it tells what it has seen.
+ * A tool as in figure 2 of the paper on status queries, faulty: it saves the status of each request that is complete,
+ * and then lets MPI_Testsome complete what is complete by then. At the end it tells what it has seen.
  */
 #include <stdio.h>
 

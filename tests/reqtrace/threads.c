@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Three threads start and complete at the same time, so that handles go from one to another. Prints what account.c prints. */
+/* Three threads start and complete at the same time, so that handles go from one to another. Prints what account.c
+ * prints. */
 #include <pthread.h>
 #include <stdio.h>
 

@@ -57,7 +57,7 @@ static double now_ns(void)
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
-/* -------------------------------------------------------------------------------------------------------- memory --- */
+/* ------------------------------------------------------------------------------------------------------- memory --- */
 
 enum { PRIVATE, HEAP, RSS, PSS, DESCRIPTORS, WHATS };
 
@@ -93,7 +93,7 @@ static struct use use_now(void)
 	return u;
 }
 
-/* ------------------------------------------------------------------------------------------------ medians of ranks --- */
+/* --------------------------------------------------------------------------------------------- medians of ranks --- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -133,7 +133,7 @@ static void tell_use(const char *name, const struct use *u)
 	tell("descriptors", (double)u->v[DESCRIPTORS], 1);
 }
 
-/* --------------------------------------------------------------------------------------------------- the exchange --- */
+/* ------------------------------------------------------------------------------------------------- the exchange --- */
 
 static int peer(int n)
 {
@@ -204,7 +204,7 @@ static void exchange_plainly(void)
 	exchange_check();
 }
 
-/* ------------------------------------------------------------------------------------------- the end of every rank --- */
+/* ---------------------------------------------------------------------------------------- the end of every rank --- */
 
 /* Ranks that have left MPI tell how long that took through a file, which has no name any more. */
 static double *ends_map(void)
@@ -318,7 +318,7 @@ static int end_mpi(void)
 	return rc || atomic_load(&check_failures);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- the job --- */
+/* ------------------------------------------------------------------------------------------------------ the job --- */
 
 static struct use use_since(const struct use *before)
 {
@@ -463,7 +463,7 @@ static int job(bool figures, double init)
 	return end_mpi();
 }
 
-/* ------------------------------------------------------------------------------------------------ what grows with what --- */
+/* ----------------------------------------------------------------------------------------- what grows with what --- */
 
 static atomic_int arrived;
 

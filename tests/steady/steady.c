@@ -22,7 +22,7 @@
 
 static MPI_Comm world = MPI_COMM_NULL; /* errors return */
 static MPI_Request draft, polled, revised;
-static uint64_t registered, ran;       /* that have failed and wait for get_failed count as run */
+static uint64_t registered, ran; /* that have failed and wait for get_failed count as run */
 static unsigned long round_number;
 static int next, previous;
 static int in[2 * MANY], out[2 * MANY];
@@ -129,7 +129,8 @@ static void sets(void)
 			irecv(i, &requests[2 * i]);
 			isend(i, &requests[2 * i + 1]);
 		}
-		CHECK_OK(MPI_Continueall(2 * n, requests, draft_cb, NULL, n & 4 ? MPI_STATUSES_IGNORE : statuses, draft));
+		CHECK_OK(MPI_Continueall(2 * n, requests, draft_cb, NULL, n & 4 ? MPI_STATUSES_IGNORE : statuses,
+					 draft));
 		registered++;
 		wait_for(&draft);
 	}
@@ -196,7 +197,8 @@ static void restarted(void)
 /* With an info object and a Fortran handle of its own, and freed before its continuations have run. */
 static void short_lived(void)
 {
-	static const char *const keys[] = {"mpi_continue_enqueue_complete", "mpi_continue_thread", "mpi_continue_max_poll"};
+	static const char *const keys[] = {"mpi_continue_enqueue_complete", "mpi_continue_thread",
+					   "mpi_continue_max_poll"};
 	static const char *const values[] = {"true", "any", "3"};
 	unsigned k = round_number % 3;
 	uint64_t before = ran;
@@ -392,8 +394,8 @@ static void failed(void)
 		CHECK_OK(MPIX_Continue(&request, failing_cb, &seen[1], 0, MPI_STATUS_IGNORE, revised));
 		MPI_Irecv(in + 1, 1, MPI_BYTE, previous, TAG + 1, world, &requests[0]);
 		irecv(2, &requests[1]);
-		CHECK_OK(MPIX_Continueall(2, requests, failing_cb, &seen[2], MPIX_CONT_INVOKE_FAILED, MPI_STATUSES_IGNORE,
-					  revised));
+		CHECK_OK(MPIX_Continueall(2, requests, failing_cb, &seen[2], MPIX_CONT_INVOKE_FAILED,
+					  MPI_STATUSES_IGNORE, revised));
 		registered += 2;
 		ran++; /* the first one does not run, but waits to be taken */
 		taken += 2;
@@ -582,7 +584,8 @@ int main(int argc, char **argv)
 	MPI_Comm_dup(MPI_COMM_WORLD, &world);
 	MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* which MPICH 4.0 calls for its duplicates as well */
+	/* which MPICH 4.0 calls for its duplicates as well */
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	draft = check_plain_cr();
 	polled = check_cr("mpi_continue_poll_only", "true", NULL, NULL);
 	CHECK_OK(MPIX_Continue_init(0, 0, MPI_INFO_NULL, &revised));
@@ -613,8 +616,8 @@ int main(int argc, char **argv)
 	CHECK_EQ(stats.run, registered);
 	CHECK_EQ(stats.cancelled, 0);
 	if (check_rank == 0)
-		printf("%.2f million continuations a rank in %.1f s: %.0f ns each\n", (double)registered / 1e6, end - begin,
-		       (end - begin) / (double)registered * 1e9);
+		printf("%.2f million continuations a rank in %.1f s: %.0f ns each\n", (double)registered / 1e6,
+		       end - begin, (end - begin) / (double)registered * 1e9);
 
 	for (int i = 0; i < PERSISTENT; i++)
 		if (persistent[i].request != MPI_REQUEST_NULL)

@@ -547,7 +547,8 @@ int main(int argc, char **argv)
 	must(contd_init(&config));
 	must(contd_daemon_start(NULL));
 	for (unsigned i = 0; i < GROUPS; i++) {
-		struct contd_group_attr attr = {.size = sizeof(attr), .flags = group_flags[i], .max_poll = group_max_poll[i]};
+		struct contd_group_attr attr = {
+			.size = sizeof(attr), .flags = group_flags[i], .max_poll = group_max_poll[i]};
 
 		must(contd_group_create(&attr, &group[i]));
 	}

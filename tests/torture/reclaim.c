@@ -4,8 +4,8 @@
  *
  * What contd reclaims after a grace period is groups and their tables: the group itself, a table's first chunk
  * (aligned_alloc), its other chunks (mmap), its branches (calloc). The linker hands all of this to the functions here
- * (--wrap), which keep what was freed for some more grace periods in a pipeline, as rcutorture does, and see to it that a
- * use shows:
+ * (--wrap), which keep what was freed for some more grace periods in a pipeline, as rcutorture does, and see to it that
+ * a use shows:
  *
  *   three of four groups, first chunks and branches   are filled with a pattern that must be there at the end of the
  *                                                     pipeline: who wrote there is found; who followed a pointer in it
@@ -13,21 +13,22 @@
  *   the fourth, and all larger chunks                 are made inaccessible: a read crashes, too, and the handler of
  *                                                     that says what lies there and for how long it has been free
  *
- * Ages, from the readers' side. A reader is in a section from which contd must not reclaim what the reader may have found
- * in it. It looks at the age of what it has when it is about to leave:
+ * Ages, from the readers' side. A reader is in a section from which contd must not reclaim what the reader may have
+ * found in it. It looks at the age of what it has when it is about to leave:
  *
  *   0    in use: still in its root (a completer: its handle was not given back)
  *   1    unlinked (given back) meanwhile, and waiting for this reader
  *   2    reclaimed while the reader held it. Must never be
  *   3..  the same, and so many more grace periods (minus 2) have passed
  *
- * Three sorts of readers: a thread that RCU knows and one that it does not know (these read the roots as a scan does, and
- * stay longer), and whoever completes an event, seen at the test points inside (contd__enter_sig to contd__leave_sig).
- * Columns 0 and 1 are legal; that column 1 is not empty says that readers and reclaiming did meet.
+ * Three sorts of readers: a thread that RCU knows and one that it does not know (these read the roots as a scan does,
+ * and stay longer), and whoever completes an event, seen at the test points inside (contd__enter_sig to
+ * contd__leave_sig). Columns 0 and 1 are legal; that column 1 is not empty says that readers and reclaiming did meet.
  *
  * Ages, from the reclaimer's side: how many grace periods began after the handle was given back, up to the one that the
- * reclaimer has waited for before it frees. 0 would be a grace period that began too early, or none. Batches of dead groups
- * make larger ones. contd_fini() frees without a grace period, since nobody else may be in contd: it is not counted.
+ * reclaimer has waited for before it frees. 0 would be a grace period that began too early, or none. Batches of dead
+ * groups make larger ones. contd_fini() frees without a grace period, since nobody else may be in contd: it is not
+ * counted.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -108,7 +109,7 @@ int __wrap_munmap(void *p, size_t bytes);
 void __wrap_free(void *p);
 void __wrap_contd__grace_period(void);
 
-/* ------------------------------------------------------------------------------------------------------- pipeline --- */
+/* ----------------------------------------------------------------------------------------------------- pipeline --- */
 
 static bool fenced(uint32_t c)
 {
@@ -247,7 +248,7 @@ static void chunk_reclaim(void *p, size_t bytes)
 		__real_munmap(leaves.memory, leaves.bytes);
 }
 
-/* ----------------------------------------------------------------------------------------- in place of the library's --- */
+/* ------------------------------------------------------------------------------------ in place of the library's --- */
 
 void *__wrap_aligned_alloc(size_t align, size_t bytes)
 {
@@ -302,7 +303,7 @@ void __wrap_contd__grace_period(void)
 	contd__add(&graces_over, 1);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- ages --- */
+/* --------------------------------------------------------------------------------------------------------- ages --- */
 
 void reclaim_init(void)
 {

@@ -16,17 +16,17 @@
  * At test points, now and then (often at those that are rare), the thread does something: yields, spins, raises contd's
  * signal on itself, completes an event, polls and cancels where that is allowed.
  *
- * A run is a row of rounds. Each has its settings, and ends in contd_fini() when everything is over but a few continuations
- * that are left on purpose. Then the books must balance: see settle().
+ * A run is a row of rounds. Each has its settings, and ends in contd_fini() when everything is over but a few
+ * continuations that are left on purpose. Then the books must balance: see settle().
  *
  * Exactly once: a continuation's data names its operation and which use of it this is (incarnation). The callback, and
  * who cancelled, exchange the operation's state for RAN or CANCELLED and must find ARMED with their incarnation. So a
  * continuation that runs twice, or after it was cancelled, is found when it does; one that does not run keeps its
  * operation from being used anew, and the round from ending.
  *
- * Every choice comes from the seed, which is printed first. Each worker has two generators: one for its operations, which
- * nothing but the operations draws from, so that the same seed and number give the same choices (the line "choices"), and
- * one for what happens at test points, where timing decides how often.
+ * Every choice comes from the seed, which is printed first. Each worker has two generators: one for its operations,
+ * which nothing but the operations draws from, so that the same seed and number give the same choices (the line
+ * "choices"), and one for what happens at test points, where timing decides how often.
  *
  * usage: torture [--seed N] [--seconds S | --continuations N]
  * Without either CONTD_TORTURE_SECONDS says how long; without that it is 100 million continuations.
@@ -73,7 +73,7 @@
 #define HANG_SECONDS 120
 #define DEFAULT_CONTINUATIONS 100000000ull
 
-/* ---------------------------------------------------------------------------------------------------- operations --- */
+/* --------------------------------------------------------------------------------------------------- operations --- */
 
 enum op_state { OP_IDLE, OP_ARMED, OP_RAN, OP_CANCELLED, OP_REFUSED };
 #define STATE(incarnation, st) ((incarnation) << 3 | (uint32_t)(st))
@@ -102,7 +102,8 @@ static const char *const for_name[FORS] = {"events", "words", "groups"};
 
 struct op {
 	uint32_t state; /* STATE() */
-	/* Who still has something to do with it: each completer of an event, and the continuation. At 0 it may be used anew. */
+	/* Who still has something to do with it: each completer of an event, and the continuation. At 0 it may be used
+	 * anew. */
 	uint32_t busy;
 	uint8_t n, waits_for, action, flags; /* flags of its group */
 	uint8_t lasting;                     /* 1 + the number of its group, where that stays for the round */
@@ -148,7 +149,7 @@ static const uint32_t lasting_flags[LASTING] = {CONTD_ASYNC_SIGNAL_SAFE,
 						0};
 static const int32_t lasting_max_poll[LASTING] = {0, 3, 5, 0, 0, CONTD_MAX_POLL_NONE};
 
-/* ------------------------------------------------------------------------------------------------------- threads --- */
+/* ------------------------------------------------------------------------------------------------------ threads --- */
 
 enum counted {
 	DID_EVENTS_1,
@@ -291,7 +292,7 @@ static struct self *self_here(void)
 	return me;
 }
 
-/* ------------------------------------------------------------------------------------------------- shared groups --- */
+/* ------------------------------------------------------------------------------------------------ shared groups --- */
 
 static struct contd_group *shared_enter(uint32_t k)
 {
@@ -339,7 +340,7 @@ static struct contd_group *group_make(uint32_t flags, int32_t max_poll)
 	return group;
 }
 
-/* ------------------------------------------------------------------------------------- arming, completing, running --- */
+/* ---------------------------------------------------------------------------------- arming, completing, running --- */
 
 static void run_cb(int status, void *data);
 
@@ -719,9 +720,10 @@ static void run_cb(int status, void *data)
 	release(o);
 }
 
-/* --------------------------------------------------------------------------------------------------- test points --- */
+/* -------------------------------------------------------------------------------------------------- test points --- */
 
-/* The latest continuations of lasting groups, for whoever stands at a test point and wants to cancel what is just begun. */
+/* The latest continuations of lasting groups, for whoever stands at a test point and wants to cancel what is just
+ * begun. */
 #define RECENT 16u
 static struct recent {
 	uint32_t taken, incarnation, index;
@@ -757,11 +759,12 @@ static void recent_cancel(struct self *m, uint32_t which)
 		cancel(m, index, incarnation, handle);
 }
 
-/* Ordinary code could call contd_poll() and contd_cancel() there: no lock of contd's is held, and no read-side section is under way. */
+/* Ordinary code could call contd_poll() and contd_cancel() there: no lock of contd's is held, and no read-side section
+ * is under way. */
 static bool may_poll_at(const char *name)
 {
-	static const char *const allowed[] = {"publish_pending",      "event_attached", "event_attached_alone",
-					      "event_before_release", "claim_running",  "chain_waiting",
+	static const char *const allowed[] = {"publish_pending",      "event_attached",  "event_attached_alone",
+					      "event_before_release", "claim_running",   "chain_waiting",
 					      "scan_pinned",          "word_before_live"};
 
 	for (unsigned i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
@@ -857,7 +860,7 @@ static void hook(const char *name)
 		completer_holds(m, name);
 }
 
-/* ------------------------------------------------------------------------------------------------------- handler --- */
+/* ------------------------------------------------------------------------------------------------------ handler --- */
 
 static uint64_t worst_handler_ns, handled[3], handler_log2[40];
 
@@ -876,12 +879,13 @@ void __wrap_contd__handler(int signo, siginfo_t *info, void *context)
 	took = now_ns() - begin;
 	while (took > worst && !contd__cas(&worst_handler_ns, &worst, took))
 		;
-	contd__add(&handled[info->si_code != SI_TIMER ? 2 : info->si_value.sival_ptr == &contd__signals.notice_mark], 1);
+	contd__add(&handled[info->si_code != SI_TIMER ? 2 : info->si_value.sival_ptr == &contd__signals.notice_mark],
+		   1);
 	contd__add(&handler_log2[took ? 63 - __builtin_clzll(took) : 0], 1);
 	errno = before;
 }
 
-/* ------------------------------------------------------------------------------------------------------- workers --- */
+/* ------------------------------------------------------------------------------------------------------ workers --- */
 
 /* A queue's end: other threads, or this one, go on with what is ready. Draws nothing from the operations' generator. */
 static void relieve(struct self *m)
@@ -1136,7 +1140,8 @@ static void wait_for(struct self *m, struct contd_group *group, uint64_t r)
 		wrong("a group that was waited for has %u outstanding", contd_group_outstanding(group));
 }
 
-/* A group of the worker's own: a few continuations, perhaps one that waits for it, and given back in all sorts of ways. */
+/* A group of the worker's own: a few continuations, perhaps one that waits for it, and given back in all sorts of
+ * ways. */
 static void step_group(struct self *m, uint64_t r)
 {
 	uint64_t r2 = draw(&m->random);
@@ -1176,7 +1181,8 @@ static void step_group(struct self *m, uint64_t r)
 		if (r >> 13 & 1)
 			cancel(m, index, chain_incarnation, o->handle);
 		else if (k < LASTING)
-			recent_put(index, chain_incarnation, o->handle); /* its group lasts; what it waits for does not */
+			/* its group lasts; what it waits for does not */
+			recent_put(index, chain_incarnation, o->handle);
 		else
 			cancel_later(m, index, chain_incarnation, k, o->handle);
 		shared_leave(k);
@@ -1553,7 +1559,7 @@ static void *worker_main(void *arg)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------- other threads --- */
+/* ------------------------------------------------------------------------------------------------ other threads --- */
 
 /* Outside contd's calls: true if the thread is to end. */
 static bool pause_point(uint32_t *pauses)
@@ -1716,7 +1722,7 @@ static void helper_start(enum role role, uint32_t number, void *(*run)(void *))
 		abort();
 }
 
-/* ------------------------------------------------------------------------------------------------------ the books --- */
+/* ---------------------------------------------------------------------------------------------------- the books --- */
 
 static void add_books(struct books *sum, const struct self *m)
 {
@@ -1798,7 +1804,7 @@ static void settle(const struct books *before, uint64_t abandoned)
 		((uint64_t *)&sum_stats)[i] += ((uint64_t *)&s)[i];
 }
 
-/* --------------------------------------------------------------------------------------------------------- rounds --- */
+/* ------------------------------------------------------------------------------------------------------- rounds --- */
 
 static struct contd_event abandoned_event[ABANDONED];
 
@@ -1839,7 +1845,8 @@ static void round_begin(struct self *m)
 	rounds_with_daemon += config.agent == CONTD_AGENT_TICK || r >> 33 & 1;
 	must(contd_init(&config));
 #ifdef __SANITIZE_THREAD__
-	/* contd_poll() reads the descriptor without an order; a sanitizer sees that where it is made at the same time. */
+	/* contd_poll() reads the descriptor without an order; a sanitizer sees that where it is made at the same
+	 * time. */
 	contd_fd();
 #endif
 	if (r >> 33 & 1)
@@ -1962,7 +1969,7 @@ static void crashed(int signo, siginfo_t *info, void *context)
 	raise(signo);
 }
 
-/* --------------------------------------------------------------------------------------------------------- report --- */
+/* ------------------------------------------------------------------------------------------------------- report --- */
 
 static void line(const char *title, const char *const *name, const uint64_t *count, unsigned n)
 {

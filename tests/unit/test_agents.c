@@ -37,7 +37,7 @@ static void begin_agent(enum contd_agent agent, uint64_t tick_ns)
 	plain = group_new(0, 0);
 }
 
-/* --------------------------------------------------------------------------------------------- what a thread has cost --- */
+/* --------------------------------------------------------------------------------------- what a thread has cost --- */
 
 struct usage {
 	uint64_t switches, cpu_ns;
@@ -95,7 +95,7 @@ static uint32_t daemon_is(void)
 	return contd__load_seq(&contd__page->armed.by.daemon);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ block --- */
+/* -------------------------------------------------------------------------------------------------------- block --- */
 
 /* Its sleep lasts as long as nothing happens: no look, no switch, no time. */
 static void sleeps_for(uint64_t ns, enum contd__where where)
@@ -406,7 +406,7 @@ Test(agents, block_and_a_source_that_is_always_busy)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* ------------------------------------------------------------------------------------------- on behalf of regions --- */
+/* ----------------------------------------------------------------------------------------- on behalf of regions --- */
 
 static void *finisher(void *data)
 {
@@ -471,7 +471,7 @@ Test(agents, block_leaves_regions_descriptors_alone_outside_them)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* ------------------------------------------------------------------------------------------------------ spin, tick --- */
+/* --------------------------------------------------------------------------------------------------- spin, tick --- */
 
 static void nothing_is_pending_costs_nothing(void)
 {
@@ -549,7 +549,7 @@ Test(agents, rings_that_wake_the_daemon_are_counted)
 	cr_assert_eq(contd_fini(), 1);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- idle --- */
+/* --------------------------------------------------------------------------------------------------------- idle --- */
 
 #define IDLE_SECONDS 10
 

@@ -54,7 +54,8 @@ static void next_cb(int status, void *data)
 
 Test(chain_turns, in_a_region_with_ticks)
 {
-	struct contd_config c = {.size = sizeof(c), .agent = CONTD_AGENT_REGION, .overhead_percent = 50, .tick_min_ns = 1000};
+	struct contd_config c = {
+		.size = sizeof(c), .agent = CONTD_AGENT_REGION, .overhead_percent = 50, .tick_min_ns = 1000};
 	struct contd_event first = CONTD_EVENT_INIT, *es[] = {&first};
 
 	must(contd_init(&c));
@@ -120,6 +121,15 @@ static void by_turns(uint32_t flags0, uint32_t flags1)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-Test(chain_turns, groups) { by_turns(0, 0); }
-Test(chain_turns, enqueued) { by_turns(CONTD_ENQUEUE_COMPLETE, 0); }
-Test(chain_turns, async_signal_safe) { by_turns(CONTD_ASYNC_SIGNAL_SAFE, CONTD_ASYNC_SIGNAL_SAFE); }
+Test(chain_turns, groups)
+{
+	by_turns(0, 0);
+}
+Test(chain_turns, enqueued)
+{
+	by_turns(CONTD_ENQUEUE_COMPLETE, 0);
+}
+Test(chain_turns, async_signal_safe)
+{
+	by_turns(CONTD_ASYNC_SIGNAL_SAFE, CONTD_ASYNC_SIGNAL_SAFE);
+}

@@ -24,24 +24,24 @@ static struct contd_config fresh(void)
 	return (struct contd_config){.size = sizeof(struct contd_config)};
 }
 
-/* ------------------------------------------------------------------------------------------------- accepted, refused --- */
+/* -------------------------------------------------------------------------------------------- accepted, refused --- */
 
-#define accepted(field_, value_)                                          \
-	do {                                                              \
-		struct contd_config c_ = fresh();                         \
-		c_.field_ = (value_);                                     \
-		must(contd_init(&c_));                                    \
-		cr_assert_eq(CONFIG.field_, (value_), "%s", #field_);     \
-		cr_assert_eq(contd_fini(), 0);                            \
+#define accepted(field_, value_) \
+	do { \
+		struct contd_config c_ = fresh(); \
+		c_.field_ = (value_); \
+		must(contd_init(&c_)); \
+		cr_assert_eq(CONFIG.field_, (value_), "%s", #field_); \
+		cr_assert_eq(contd_fini(), 0); \
 	} while (0)
 
-#define refused(field_, value_)                                                           \
-	do {                                                                              \
-		struct contd_config c_ = fresh();                                         \
-		c_.field_ = (value_);                                                     \
-		must_fail(contd_init(&c_), EINVAL);                                       \
+#define refused(field_, value_) \
+	do { \
+		struct contd_config c_ = fresh(); \
+		c_.field_ = (value_); \
+		must_fail(contd_init(&c_), EINVAL); \
 		cr_assert(strstr(contd_error_text(), #field_), "%s", contd_error_text()); \
-		must_fail(contd_fini(), EPERM);                                           \
+		must_fail(contd_fini(), EPERM); \
 	} while (0)
 
 Test(config, defaults)
@@ -207,7 +207,7 @@ Test(config, shortest_and_longest_tick_together)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* -------------------------------------------------------------------------------------------------- the environment --- */
+/* ---------------------------------------------------------------------------------------------- the environment --- */
 
 struct env_case {
 	const char *name, *value;
@@ -453,7 +453,7 @@ Test(config, environment_has_the_last_word)
 	cr_assert(strstr(contd_error_text(), "CONTD_SCAN_NS"));
 }
 
-/* ------------------------------------------------------------------------------------------------ what settings do --- */
+/* --------------------------------------------------------------------------------------------- what settings do --- */
 
 Test(config, agents)
 {
@@ -524,8 +524,8 @@ Test(config, overhead_makes_the_interval)
 		want = cost * 100 / (0.8 * percents[i]); /* the rest is for notifications and rings */
 		want = want < 1000 ? 1000 : want > 1e10 ? 1e10 : want;
 		got = (double)contd__budget_interval_sig(0);
-		cr_assert(fabs(got - want) <= want / 100, "%g%% of a tick of %g ns: %g instead of %g", percents[i], cost, got,
-			  want);
+		cr_assert(fabs(got - want) <= want / 100, "%g%% of a tick of %g ns: %g instead of %g", percents[i],
+			  cost, got, want);
 		must(contd_thread_detach());
 		cr_assert_eq(contd_fini(), 0);
 	}
@@ -591,8 +591,8 @@ Test(config, scan_count_bounds_a_scan)
 		c.scan_ns = 1000000000;
 		ten_by_signal(&c, 0);
 		for (unsigned k = 0; k < TEN; k++)
-			cr_assert_eq(ran_in[k], 1 + k / counts[i], "scan_count %u: number %u ran in scan %u", counts[i], k,
-				     ran_in[k]);
+			cr_assert_eq(ran_in[k], 1 + k / counts[i], "scan_count %u: number %u ran in scan %u", counts[i],
+				     k, ran_in[k]);
 	}
 }
 
@@ -611,7 +611,7 @@ Test(config, scan_time_bounds_a_scan)
 		cr_assert_eq(ran_in[k], 1);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ life --- */
+/* --------------------------------------------------------------------------------------------------------- life --- */
 
 Test(config, only_the_first_brings_settings)
 {
@@ -699,7 +699,7 @@ Test(config, other_settings_the_next_time)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------- the signal is taken --- */
+/* ------------------------------------------------------------------------------------------ the signal is taken --- */
 
 /* Awaited, since ThreadSanitizer keeps signals back for a while. */
 static volatile sig_atomic_t foreign[2];

@@ -33,7 +33,7 @@ static int configure_agent(int agent)
 	return contd_configure(&c);
 }
 
-/* ------------------------------------------------------------------------------------------------------ the daemon --- */
+/* --------------------------------------------------------------------------------------------------- the daemon --- */
 
 static pid_t daemon_tid;
 
@@ -349,7 +349,7 @@ Test(configure, daemon_sched_without_privilege)
 	must_fail(contd_fini(), EPERM);
 }
 
-/* ---------------------------------------------------------------------------------------------- switching the agent --- */
+/* ------------------------------------------------------------------------------------------ switching the agent --- */
 
 enum { BATCH = 200 };
 static struct contd_event batch[BATCH];
@@ -433,8 +433,7 @@ Test(configure, agents_and_the_programs_own_daemon)
 	cr_assert_eq(contd__wake.daemon_mode, CONTD_AGENT_TICK);
 	for (int agent = CONTD_AGENT_SPIN; agent >= CONTD_AGENT_CALLER; agent--) {
 		must(configure_agent(agent));
-		cr_assert_eq(contd__wake.daemon_mode,
-			     agent >= CONTD_AGENT_TICK ? (uint32_t)agent : CONTD_AGENT_TICK);
+		cr_assert_eq(contd__wake.daemon_mode, agent >= CONTD_AGENT_TICK ? (uint32_t)agent : CONTD_AGENT_TICK);
 		cr_assert_eq(daemon_thread(), tid);
 	}
 	must(configure_agent(CONTD_AGENT_BLOCK));
@@ -446,7 +445,7 @@ Test(configure, agents_and_the_programs_own_daemon)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* -------------------------------------------------------------------------------------------------- the other fields --- */
+/* --------------------------------------------------------------------------------------------- the other fields --- */
 
 static uint64_t helper_tick_ns;
 
@@ -579,7 +578,7 @@ Test(configure, what_handlers_go_by)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- refused --- */
+/* ------------------------------------------------------------------------------------------------------ refused --- */
 
 #define refused(field_, value_, code_) \
 	do { \
@@ -705,7 +704,7 @@ Test(configure, environment_has_the_last_word)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* ------------------------------------------------------------------------------------------------------ from where --- */
+/* --------------------------------------------------------------------------------------------------- from where --- */
 
 static int callback_rc;
 

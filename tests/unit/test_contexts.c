@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * README's table of what may be called where, cell by cell: what it says "yes" to succeeds there, what it says "no" to is
- * refused. (Calls that return nothing, and handlers of the program's, which contd cannot know, are left out.)
+ * README's table of what may be called where, cell by cell: what it says "yes" to succeeds there, what it says "no" to
+ * is refused. (Calls that return nothing, and handlers of the program's, which contd cannot know, are left out.)
  */
 #include <contd/executor.h>
 
@@ -294,7 +294,8 @@ static void *compute(void *data)
 	(void)data;
 	must(contd_thread_attach(NULL));
 	computes = contd__me;
-	/* Made ready in the region: what is ready before it runs in contd_compute_begin(), a call that contd_fini() does not wait for. */
+	/* Made ready in the region: what is ready before it runs in contd_compute_begin(), a call that contd_fini()
+	 * does not wait for. */
 	contd_compute_begin();
 	trigger_with(late);
 	raise_ours();
@@ -304,7 +305,8 @@ static void *compute(void *data)
 	return NULL;
 }
 
-/* A callback in a region's handler does not wait for contd_fini(), which waits for it, and starts nothing that outlives it. */
+/* A callback in a region's handler does not wait for contd_fini(), which waits for it, and starts nothing that outlives
+ * it. */
 Test(contexts, while_fini_waits_for_a_handler)
 {
 	static const int expected[4] = {-EBUSY, -EBUSY, -EBUSY, -EPERM};

@@ -221,7 +221,8 @@ Test(daemon, words_are_found_while_the_thread_computes)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* 200 ms pass without the daemon having been given the processor at all. The first of them may still see it go to bed. */
+/* 200 ms pass without the daemon having been given the processor at all. The first of them may still see it go to
+ * bed. */
 static bool idles(void)
 {
 	for (unsigned i = 0; i < 20; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CONTD_ENQUEUE_COMPLETE: nothing runs inside the call that registers, not even where a handler might; but soon after it. */
+/* CONTD_ENQUEUE_COMPLETE: nothing runs inside the call that registers, not even where a handler might; but soon after
+ * it. */
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "dispatch/carried.h"
@@ -77,7 +78,8 @@ static void not_inside(enum contd_agent agent, uint32_t flags)
 	for (unsigned round = 0; round < 20; round++)
 		for (unsigned i = 0; i < WAYS; i++) {
 			tally = (struct tally){0};
-			/* Ticks and other threads' notifications may come at any time: what the call itself does is asked. */
+			/* Ticks and other threads' notifications may come at any time: what the call itself does is
+			 * asked. */
 			block_ours(SIG_BLOCK);
 			ways[i](g);
 			if (!(flags & CONTD_THREAD_ANY))
@@ -120,7 +122,8 @@ Test(enqueue, not_inside_spin)
 	not_inside(CONTD_AGENT_SPIN, CONTD_THREAD_ANY);
 }
 
-/* A purse that says that it will take very long (its interruptions cost much, and little flows in) is waited for a second. */
+/* A purse that says that it will take very long (its interruptions cost much, and little flows in) is waited for a
+ * second. */
 Test(enqueue, soon_whatever_the_purse_says)
 {
 	struct contd_group *g;

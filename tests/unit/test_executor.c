@@ -54,7 +54,7 @@ static void end(void)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- pull --- */
+/* --------------------------------------------------------------------------------------------------------- pull --- */
 
 Test(executor, only_lent_threads_run_it)
 {
@@ -302,7 +302,8 @@ Test(executor, a_handler_submits_where_threads_are_woken)
 	submitted_in_a_handler_at("tells_now");
 }
 
-/* What a brief task hands over is told of when it is through; but at once where a callback runs in it, which may wait. */
+/* What a brief task hands over is told of when it is through; but at once where a callback runs in it, which may
+ * wait. */
 static struct contd_executor *issuing;
 static struct contd_task brief[2], awaited;
 static bool came, handed_over_before;
@@ -436,7 +437,7 @@ Test(executor, nothing_starves)
 	end();
 }
 
-/* ------------------------------------------------------------------------------------------------------------ tasks --- */
+/* -------------------------------------------------------------------------------------------------------- tasks --- */
 
 Test(executor, tasks_in_order)
 {
@@ -488,7 +489,7 @@ Test(executor, tasks_in_order_whoever_submits)
 	end();
 }
 
-/* ------------------------------------------------------------------------------------ one thread, and then several --- */
+/* --------------------------------------------------------------------------------- one thread, and then several --- */
 
 enum { CIRCULATE = 16, GENERATIONS = 60, SHARINGS = 60 };
 
@@ -568,8 +569,8 @@ Test(executor, its_only_thread_gets_company)
 }
 
 /*
- * The first to take, and another one that begins to at the same time, at each distance: no task runs twice or never. It is
- * the barrier in settle() that keeps them apart.
+ * The first to take, and another one that begins to at the same time, at each distance: no task runs twice or never. It
+ * is the barrier in settle() that keeps them apart.
  */
 enum { AT_ONCE = 16, MEETINGS = SLOW_BUILD ? 500 : 40000 };
 
@@ -767,7 +768,7 @@ Test(executor, a_handler_hands_over)
 	end();
 }
 
-/* -------------------------------------------------------------------------------------------------------- take, notify --- */
+/* ------------------------------------------------------------------------------------------------- take, notify --- */
 
 static unsigned notifications;
 
@@ -856,7 +857,7 @@ Test(executor, cancelled_with_nobody_lent)
 	cr_assert_eq(runs(&t[0]), 0);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- push --- */
+/* --------------------------------------------------------------------------------------------------------- push --- */
 
 #define QUEUE 4096
 
@@ -1020,7 +1021,7 @@ Test(executor, refused_on_the_daemon_which_may)
 	end();
 }
 
-/* ----------------------------------------------------------------------------------------------------------- errors --- */
+/* ------------------------------------------------------------------------------------------------------- errors --- */
 
 Test(executor, bad_input)
 {
@@ -1208,7 +1209,7 @@ Test(executor, switched)
 	end();
 }
 
-/* ----------------------------------------------------------------------------------------------------------- threads --- */
+/* ------------------------------------------------------------------------------------------------------ threads --- */
 
 #define MANY 4000u
 #define THREADS 3u

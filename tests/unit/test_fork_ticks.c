@@ -22,7 +22,8 @@ static struct contd_group *safe, *any;
 
 static void start_all(void)
 {
-	struct contd_config c = {.size = sizeof(c), .agent = CONTD_AGENT_TICK, .overhead_percent = 50, .tick_min_ns = 1000};
+	struct contd_config c = {
+		.size = sizeof(c), .agent = CONTD_AGENT_TICK, .overhead_percent = 50, .tick_min_ns = 1000};
 
 	must(contd_init(&c));
 	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
@@ -135,7 +136,7 @@ static void *forking_thread(void *data)
 		if (contd_thread_detach() != -ECHILD)
 			_exit(1);
 		if (SLOW_BUILD)
-			_exit(0); /* sanitizers have an exit status of their own */
+			_exit(0);   /* sanitizers have an exit status of their own */
 		pthread_exit(NULL); /* the only one: the process exits, with 0 */
 	}
 	*(pid_t *)data = pid;

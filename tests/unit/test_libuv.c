@@ -58,7 +58,8 @@ Test(libuv, loop_ends_when_all_have_run, .timeout = 30)
 	cr_assert_eq(uv_poll_init(&loop, &poll, contd_fd()), 0);
 	cr_assert_eq(uv_poll_start(&poll, UV_READABLE, on_readable), 0);
 	cr_assert_eq(pthread_create(&thread, NULL, complete_all, NULL), 0);
-	cr_assert_eq(uv_run(&loop, UV_RUN_DEFAULT), 0); /* sleeps in epoll_wait, and returns when the poll handle stops */
+	/* sleeps in epoll_wait, and returns when the poll handle stops */
+	cr_assert_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
 	pthread_join(thread, NULL);
 	uv_close((uv_handle_t *)&poll, NULL);
 	cr_assert_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);

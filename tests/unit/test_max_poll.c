@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* max_poll: a test, a look of another call and an interruption run at most so many of the group; nothing is lost by that. */
+/* max_poll: a test, a look of another call and an interruption run at most so many of the group; nothing is lost by
+ * that. */
 #include <poll.h>
 
 #include "unit.h"
@@ -377,7 +378,7 @@ Test(max_poll, bounds_a_checkpoint)
 	end(N);
 }
 
-/* ------------------------------------------------------------------------------------------- a test inside a test --- */
+/* ----------------------------------------------------------------------------------------- a test inside a test --- */
 
 static struct contd_group *other;
 

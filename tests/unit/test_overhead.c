@@ -35,7 +35,7 @@ static void begin(enum contd_agent agent, double percent)
 	must(contd_thread_attach(NULL));
 }
 
-/* ----------------------------------------------------------------------------------------------------------- samples --- */
+/* ------------------------------------------------------------------------------------------------------ samples --- */
 
 /* What has been charged up to when; sampled under a guard, so that no interruption lies between the two. */
 enum { SAMPLES = 1 << 16 };
@@ -84,7 +84,7 @@ static double price_percent(void)
 
 static const double percents[] = {0.5, 2, 10};
 
-/* --------------------------------------------------------------------------------------------------- notifications --- */
+/* ------------------------------------------------------------------------------------------------ notifications --- */
 
 static uint32_t over;
 static struct contd_group *flooded;
@@ -216,7 +216,7 @@ Test(overhead, handlers_that_run_something_cost_what_empty_ones_do)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- rings --- */
+/* -------------------------------------------------------------------------------------------------------- rings --- */
 
 /* A peer that rings without pause. */
 static pid_t ringer(const char *job)
@@ -280,7 +280,7 @@ Test(overhead, rings_ten_percent)
 	rings_stay_within(percents[2]);
 }
 
-/* --------------------------------------------------------------------------------------------------------- back-off --- */
+/* ----------------------------------------------------------------------------------------------------- back-off --- */
 
 #define LONGEST 3100000u
 static uint64_t words[2];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What becomes ready, or is notified, while a continuation runs on an attached thread: it runs when the continuation has ended, wherever
- * that ran. And what the program's own signal handler completes at the end of a look, where that has been already. No agent is there
- * that would come by later.
+ * What becomes ready, or is notified, while a continuation runs on an attached thread: it runs when the continuation
+ * has ended, wherever that ran. And what the program's own signal handler completes at the end of a look, where that
+ * has been already. No agent is there that would come by later.
  */
 #include <string.h>
 
@@ -192,7 +192,7 @@ Test(pickup, carried_and_notified)
 	carried(true);
 }
 
-/* ------------------------------------------------------------------------------------------------ in the handler itself --- */
+/* ---------------------------------------------------------------------------------------- in the handler itself --- */
 
 static unsigned hits;
 
@@ -236,8 +236,8 @@ static struct contd_group *group_of_priority(uint32_t flags, int32_t priority)
 }
 
 /*
- * The scan has been at the high priority's groups, and finds nothing in the others: a mark is there for nothing, of a continuation that
- * was cancelled.
+ * The scan has been at the high priority's groups, and finds nothing in the others: a mark is there for nothing, of a
+ * continuation that was cancelled.
  */
 static void completed_behind(bool region, uint32_t flags, bool by_guard)
 {

@@ -18,7 +18,7 @@ static struct contd_group *prio_group(uint32_t flags, int32_t max_poll, int32_t 
 	return g;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- order --- */
+/* -------------------------------------------------------------------------------------------------------- order --- */
 
 enum { EACH = 4, ALL = 3 * EACH };
 static struct contd_event event[ALL];
@@ -219,7 +219,7 @@ Test(priority, out_of_range)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* ------------------------------------------------------------------------------------------------------ starvation --- */
+/* --------------------------------------------------------------------------------------------------- starvation --- */
 
 /* Work that never ends: each callback registers the next one, complete. */
 static bool busy_over;
@@ -457,7 +457,7 @@ Test(priority, order_is_back_after_a_flood)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------ one revolution --- */
+/* ----------------------------------------------------------------------------------------------- one revolution --- */
 
 /* Groups of one kind, all busy but those that wait: each is reached before any other one has its second turn. */
 Test(priority, groups_within_one_revolution)
@@ -498,7 +498,7 @@ Test(priority, kinds_within_one_revolution)
 	end();
 }
 
-/* ------------------------------------------------------------------------------------------------------- max_poll --- */
+/* ----------------------------------------------------------------------------------------------------- max_poll --- */
 
 /* Of each group its own max_poll runs in a test, of the group tested and of those that are run beside it. */
 Test(priority, tests_of_many_groups_are_bounded_each_by_its_own)
@@ -534,7 +534,7 @@ Test(priority, tests_of_many_groups_are_bounded_each_by_its_own)
 	}
 }
 
-/* ---------------------------------------------------------------------------------------------------------- hints --- */
+/* -------------------------------------------------------------------------------------------------------- hints --- */
 
 /* Where a class's bit has just been cleared another continuation of it, or of the next lower one, becomes ready. */
 static struct contd_event chain_event[300];

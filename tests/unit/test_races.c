@@ -137,10 +137,8 @@ static struct point points[] = {
 static const struct {
 	const char *name, *file;
 } elsewhere[] = {
-	{"executor_rests", "test_races_move.c"},
-	{"executor_read", "test_races_move.c"},
-	{"tell_held", "test_executor.c"},
-	{"tells_now", "test_executor.c"},
+	{"executor_rests", "test_races_move.c"}, {"executor_read", "test_races_move.c"},
+	{"tell_held", "test_executor.c"},        {"tells_now", "test_executor.c"},
 	{"look_begun", "test_checkpoint.c"},
 };
 #define ELSEWHERE (sizeof(elsewhere) / sizeof(elsewhere[0]))
@@ -314,7 +312,8 @@ static void complete_it(void *event)
 	contd_event_complete(event, 0);
 }
 
-/* Regions in which the bell is armed, and rung, by this process itself: each operation of the source's is found once. */
+/* Regions in which the bell is armed, and rung, by this process itself: each operation of the source's is found
+ * once. */
 static void bells_part(const char *point)
 {
 	struct contd_event e = CONTD_EVENT_INIT;
@@ -380,8 +379,8 @@ static void run_all_of(void *executor)
 }
 
 /*
- * Tasks and a continuation of an executor's, which this thread is lent to; and it sleeps there for a moment. What it submits after that
- * is queued without atomic operations, until another thread comes.
+ * Tasks and a continuation of an executor's, which this thread is lent to; and it sleeps there for a moment. What it
+ * submits after that is queued without atomic operations, until another thread comes.
  */
 static void executor_part(struct helper *helper)
 {
@@ -803,7 +802,8 @@ Test(races, slot_used_anew_while_it_is_cancelled)
 	end(0, 1, 0);
 }
 
-/* A scan frees what was ready, and the slot, with its bit, is another continuation's by the time the canceller comes to it. */
+/* A scan frees what was ready, and the slot, with its bit, is another continuation's by the time the canceller comes to
+ * it. */
 static void scan_and_make_ready(void)
 {
 	cr_assert_eq(contd_poll(0), 0, "cancelled");
@@ -1151,7 +1151,8 @@ Test(races, free_list_changes_under_an_allocation)
 		cr_assert_eq(runs(&t[i]), 1);
 }
 
-/* In a region a handler may run anything, also a callback that gives groups back; it may have interrupted a completer. */
+/* In a region a handler may run anything, also a callback that gives groups back; it may have interrupted a
+ * completer. */
 static void destroy_many_cb(int status, void *data)
 {
 	tally_cb(status, data);
@@ -1197,7 +1198,8 @@ Test(races, groups_given_back_in_a_region_at_mark_leaf)
 	region_at("mark_leaf");
 }
 
-/* The same with one that gives a group another executor: nobody may be about to tell the old one when it is destroyed. */
+/* The same with one that gives a group another executor: nobody may be about to tell the old one when it is
+ * destroyed. */
 static struct contd_executor *given, *taken_back;
 
 static void switch_cb(int status, void *data)
@@ -1236,8 +1238,8 @@ Test(races, an_executor_taken_away_in_a_region)
 }
 
 /*
- * A signal that interrupts a read-side section leaves a note. Else its callback may wait for a thread that waits for the end
- * of that section.
+ * A signal that interrupts a read-side section leaves a note. Else its callback may wait for a thread that waits for
+ * the end of that section.
  */
 static struct helper reaper;
 static struct contd_event reaped_event;
@@ -1560,7 +1562,7 @@ Test(races, grown_by_two_at_grow_before_limit)
 	grown_at("grow_before_limit");
 }
 
-/* ------------------------------------------------------------------------------------ bells, and the daemon's sleep --- */
+/* -------------------------------------------------------------------------------- bells, and the daemon's sleep --- */
 
 /* Longer than any of these tests, and shorter than the patience: what ends in time has been woken. */
 #define LONG_TICK_NS 10000000000ull
@@ -1740,7 +1742,8 @@ Test(races, completed_before_the_daemon_naps)
 {
 	daemon_at("daemon_naps", CONTD_AGENT_TICK, let_other_complete_e2);
 }
-/* It has said that it sleeps, for nothing is pending. The poll that has seen to that is over, and takes nothing away. */
+/* It has said that it sleeps, for nothing is pending. The poll that has seen to that is over, and takes nothing
+ * away. */
 static uint32_t polled;
 
 static void complete_e2_after_the_poll(void)
@@ -1766,7 +1769,8 @@ Test(races, completed_before_the_daemon_sleeps)
 	end(1, 1, 0);
 }
 
-/* The same where checkpoints watch the bell: a ring is no signal then, and the look after arming finds what has arrived. */
+/* The same where checkpoints watch the bell: a ring is no signal then, and the look after arming finds what has
+ * arrived. */
 Test(races, something_arrives_while_a_checkpoint_arms_the_bell)
 {
 	begin_long(CONTD_AGENT_CALLER);
@@ -1836,7 +1840,7 @@ Test(races, agent_is_switched_before_a_nap_that_nothing_ends)
 	configured_at("daemon_rests", CONTD_AGENT_CALLER);
 }
 
-/* ------------------------------------------------------------------------------------------------------ executors --- */
+/* ---------------------------------------------------------------------------------------------------- executors --- */
 
 static struct contd_executor *pull;
 static struct contd_task task;
@@ -1966,7 +1970,7 @@ Test(races, another_thread_comes_while_the_owner_takes)
 	other_comes_at("task_found");
 }
 
-/* ------------------------------------------------------------------------------------- notifications that are put off --- */
+/* ------------------------------------------------------------------------------- notifications that are put off --- */
 
 static void job_complete_e2(void *data)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread looks at what a pending slot waits for, which counts as one event more: SLOT_LOOKED_AT. Here the looker is made by hand;
- * tests/mpi/race_recheck.c has the one that there is.
+ * A thread looks at what a pending slot waits for, which counts as one event more: SLOT_LOOKED_AT. Here the looker is
+ * made by hand; tests/mpi/race_recheck.c has the one that there is.
  */
 #include "unit.h"
 #include "base/atomic.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A group gets another executor, and with it another place, while a scan is on its way to it with nothing but a pin. What has been
- * ready for the scan has run meanwhile; what becomes ready now is somebody else's to run, and another group may have the place.
+ * A group gets another executor, and with it another place, while a scan is on its way to it with nothing but a pin.
+ * What has been ready for the scan has run meanwhile; what becomes ready now is somebody else's to run, and another
+ * group may have the place.
  */
 #include <contd/executor.h>
 
@@ -20,7 +21,7 @@ static struct contd_event e[2];
 static struct tally t[2];
 static unsigned notifications;
 
-/* ------------------------------------------------------------------------------------------------------ the test point --- */
+/* ----------------------------------------------------------------------------------------------- the test point --- */
 
 static const char *point;
 static void (*act)(void);
@@ -48,7 +49,7 @@ static void hook_off(void)
 	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
 }
 
-/* ------------------------------------------------------------------------------------------------------- the executors --- */
+/* ------------------------------------------------------------------------------------------------ the executors --- */
 
 static void notify(void *pool)
 {
@@ -106,7 +107,7 @@ static void end(void)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* ------------------------------------------------------------------------------------------------------ another group --- */
+/* ------------------------------------------------------------------------------------------------ another group --- */
 
 static void another_takes_the_place(void)
 {
@@ -134,7 +135,7 @@ Test(races_move, the_place_is_another_group_s)
 	end();
 }
 
-/* ---------------------------------------------------------------------------------------------------- another's to run --- */
+/* --------------------------------------------------------------------------------------------- another's to run --- */
 
 static void becomes_the_executor_s(void)
 {
@@ -235,7 +236,7 @@ Test(races_move, a_thread_of_the_executor_before)
 	end();
 }
 
-/* --------------------------------------------------------------------------------------------------------- the daemon --- */
+/* --------------------------------------------------------------------------------------------------- the daemon --- */
 
 static uint32_t reached, go;
 

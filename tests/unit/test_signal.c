@@ -216,8 +216,8 @@ Test(signal, notifications_are_coalesced)
 
 /* The same with timers: the rest comes by ticks. */
 /*
- * One that was sent and has not come for a second is taken for lost (a debugger, a handler of the program's that stood in
- * ours' place): the next completion sends another. Before that it is believed to be on its way.
+ * One that was sent and has not come for a second is taken for lost (a debugger, a handler of the program's that stood
+ * in ours' place): the next completion sends another. Before that it is believed to be on its way.
  */
 Test(signal, a_notification_that_was_swallowed_is_sent_again)
 {

@@ -14,13 +14,13 @@ static uint64_t histogram(const struct contd_stats *s)
 	return sum;
 }
 
-#define counts(s, registered_, run_, inline_, cancelled_)                  \
-	do {                                                               \
-		cr_assert_eq((s).registered, (uint64_t)(registered_));     \
-		cr_assert_eq((s).run, (uint64_t)(run_));                   \
-		cr_assert_eq((s).run_inline, (uint64_t)(inline_));         \
-		cr_assert_eq((s).cancelled, (uint64_t)(cancelled_));       \
-		cr_assert_eq(histogram(&(s)), (s).run);                    \
+#define counts(s, registered_, run_, inline_, cancelled_) \
+	do { \
+		cr_assert_eq((s).registered, (uint64_t)(registered_)); \
+		cr_assert_eq((s).run, (uint64_t)(run_)); \
+		cr_assert_eq((s).run_inline, (uint64_t)(inline_)); \
+		cr_assert_eq((s).cancelled, (uint64_t)(cancelled_)); \
+		cr_assert_eq(histogram(&(s)), (s).run); \
 	} while (0)
 
 /*
@@ -78,13 +78,15 @@ Test(stats, known_sequence_over_threads_that_live_and_that_ended)
 		cr_assert_eq(pthread_create(&thread[i], NULL, sequence, NULL), 0);
 	await(contd__load_acquire(&ready) == THREADS);
 	s = stats_now();
-	counts(s, THREADS * (LATER + INLINE + CANCELLED), THREADS * (LATER + INLINE), THREADS * INLINE, THREADS * CANCELLED);
+	counts(s, THREADS * (LATER + INLINE + CANCELLED), THREADS * (LATER + INLINE), THREADS * INLINE,
+	       THREADS * CANCELLED);
 	cr_assert_geq(s.grown, THREADS, "each group's first 64 places were not enough");
 	contd__store_release(&go, 1);
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
 	s = stats_now();
-	counts(s, THREADS * (LATER + INLINE + CANCELLED), THREADS * (LATER + INLINE), THREADS * INLINE, THREADS * CANCELLED);
+	counts(s, THREADS * (LATER + INLINE + CANCELLED), THREADS * (LATER + INLINE), THREADS * INLINE,
+	       THREADS * CANCELLED);
 	/* And more: some ended, some new, and this one. */
 	for (unsigned i = 0; i < 2; i++) {
 		cr_assert_eq(pthread_create(&thread[i], NULL, sequence, NULL), 0);
@@ -92,8 +94,8 @@ Test(stats, known_sequence_over_threads_that_live_and_that_ended)
 	}
 	sequence(NULL);
 	s = stats_now();
-	counts(s, (THREADS + 3) * (LATER + INLINE + CANCELLED), (THREADS + 3) * (LATER + INLINE), (THREADS + 3) * INLINE,
-	       (THREADS + 3) * CANCELLED);
+	counts(s, (THREADS + 3) * (LATER + INLINE + CANCELLED), (THREADS + 3) * (LATER + INLINE),
+	       (THREADS + 3) * INLINE, (THREADS + 3) * CANCELLED);
 	cr_assert_eq(s.run_handler + s.run_region + s.run_daemon, 0);
 	cr_assert_eq(s.ticks + s.notifications + s.notify_failed + s.guarded + s.overruns, 0);
 	cr_assert_eq(s.handler_ns, 0);

@@ -19,7 +19,7 @@ TestSuite(watchdog, .timeout = WATCHDOG);
 #define LATE_NS 6000000u
 #define FAR_NS 1000000000000u /* a bound that nothing here reaches */
 
-/* -------------------------------------------------------------------------------------------------------- reports --- */
+/* ------------------------------------------------------------------------------------------------------ reports --- */
 
 enum { REPORTS = 600 };
 static struct contd_late report[REPORTS];
@@ -103,7 +103,7 @@ static void is_report(uint32_t i, const char *what, const char *where, void (*si
 	cr_assert_eq(report_data[i], &reports);
 }
 
-/* ------------------------------------------------------------------------------------------------ what is reported --- */
+/* --------------------------------------------------------------------------------------------- what is reported --- */
 
 Test(watchdog, continuation_on_a_thread)
 {
@@ -275,7 +275,7 @@ Test(watchdog, handler_in_a_region)
 	handler_is_late(true);
 }
 
-/* ------------------------------------------------------------------------------------------------- still running --- */
+/* ------------------------------------------------------------------------------------------------ still running --- */
 
 static uint32_t release;
 
@@ -326,7 +326,7 @@ Test(watchdog, one_on_the_daemon_that_does_not_return)
 	cr_assert_eq(reported(), 1);
 }
 
-/* ------------------------------------------------------------------------------------------------------ no report --- */
+/* ---------------------------------------------------------------------------------------------------- no report --- */
 
 static unsigned watchdog_threads(void)
 {
@@ -373,7 +373,7 @@ Test(watchdog, none_below_the_bound)
 	cr_assert_eq(watchdog_threads(), 0);
 }
 
-/* ------------------------------------------------------------------------------------------------- changed settings --- */
+/* --------------------------------------------------------------------------------------------- changed settings --- */
 
 static uint32_t others;
 
@@ -468,7 +468,7 @@ Test(watchdog, function_and_data_belong_together)
 	cr_assert_eq(wrong_pairs, 0);
 }
 
-/* -------------------------------------------------------------------------------------------------------- many sites --- */
+/* --------------------------------------------------------------------------------------------------- many sites --- */
 
 /* More sites than there are places: as many as there are places are reported, each once. */
 Test(watchdog, many_sites)

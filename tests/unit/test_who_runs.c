@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table "Who runs it, and when" of docs/signals.md, cell by cell: what completes the event, the flags of the group, what
- * the attached thread does, and the agent. The letters are those of the document.
+ * The table "Who runs it, and when" of docs/signals.md, cell by cell: what completes the event, the flags of the group,
+ * what the attached thread does, and the agent. The letters are those of the document.
  */
 #include "source.h"
 #include "base/atomic.h"
@@ -17,13 +17,13 @@ TestSuite(who_runs, .timeout = WATCHDOG);
 
 /* What the thread does: the columns. */
 enum state { UNKNOWN_CODE, REGION, GUARD_IN_REGION, GUARD, WAITS, NOT_ATTACHED, STATES };
-static const char *const state_names[] = {
-	"unknown code", "region", "guard in a region", "guard", "contd_group_wait", "not attached"};
+static const char *const state_names[] = {"unknown code", "region",           "guard in a region",
+					  "guard",        "contd_group_wait", "not attached"};
 
 /* What completes it. */
 enum kind { OWN, OTHER, HANDLER, GROUP, WORD, SOURCE, KINDS };
-static const char *const kind_names[] = {"the thread itself", "another thread", "a signal handler", "a group",
-					 "a memory word", "a source"};
+static const char *const kind_names[] = {"the thread itself", "another thread", "a signal handler",
+					 "a group",           "a memory word",  "a source"};
 
 enum { PLAIN, SIGNAL_SAFE, ANY, POLL_ONLY, FLAGS };
 static const char *const flag_names[] = {"plain", "async-signal-safe", "thread any", "poll-only"};
@@ -34,28 +34,19 @@ static const uint32_t flags_of[] = {0, CONTD_ASYNC_SIGNAL_SAFE, CONTD_THREAD_ANY
  * thread that waits. D: on the daemon. E: as D or N, whoever looks first. C: nobody, until a call. -: does not exist.
  */
 static const char expected_caller[KINDS][FLAGS][STATES + 1] = {
-	[OWN] = {"CHGC-C", "HHGG-C", "CHGC-C", "CCCC-C"},
-	[OTHER] = {"CNGCWC", "NNGGWC", "CNGCWC", "CCCCCC"},
-	[HANDLER] = {"CHGCWC", "HHGGWC", "CHGCWC", "CCCCCC"},
-	[GROUP] = {"CNGCWC", "NNGGWC", "CNGCWC", "CCCCCC"},
-	[WORD] = {"CCCCWC", "CCCCWC", "CCCCWC", "CCCCCC"},
-	[SOURCE] = {"CCCCWC", "CCCCWC", "CCCCWC", "CCCCCC"},
+	[OWN] = {"CHGC-C", "HHGG-C", "CHGC-C", "CCCC-C"},     [OTHER] = {"CNGCWC", "NNGGWC", "CNGCWC", "CCCCCC"},
+	[HANDLER] = {"CHGCWC", "HHGGWC", "CHGCWC", "CCCCCC"}, [GROUP] = {"CNGCWC", "NNGGWC", "CNGCWC", "CCCCCC"},
+	[WORD] = {"CCCCWC", "CCCCWC", "CCCCWC", "CCCCCC"},    [SOURCE] = {"CCCCWC", "CCCCWC", "CCCCWC", "CCCCCC"},
 };
 static const char expected_region[KINDS][FLAGS][STATES + 1] = {
-	[OWN] = {"CHGC-C", "HHGG-C", "CHGC-C", "CCCC-C"},
-	[OTHER] = {"CNGCWC", "NNGGWC", "CNGCWC", "CCCCCC"},
-	[HANDLER] = {"CHGCWC", "HHGGWC", "CHGCWC", "CCCCCC"},
-	[GROUP] = {"CNGCWC", "NNGGWC", "CNGCWC", "CCCCCC"},
-	[WORD] = {"CNGCWC", "NNGGWC", "CNGCWC", "CCCCCC"},
-	[SOURCE] = {"CNGCWC", "CNGCWC", "CNGCWC", "CCCCCC"},
+	[OWN] = {"CHGC-C", "HHGG-C", "CHGC-C", "CCCC-C"},     [OTHER] = {"CNGCWC", "NNGGWC", "CNGCWC", "CCCCCC"},
+	[HANDLER] = {"CHGCWC", "HHGGWC", "CHGCWC", "CCCCCC"}, [GROUP] = {"CNGCWC", "NNGGWC", "CNGCWC", "CCCCCC"},
+	[WORD] = {"CNGCWC", "NNGGWC", "CNGCWC", "CCCCCC"},    [SOURCE] = {"CNGCWC", "CNGCWC", "CNGCWC", "CCCCCC"},
 };
 static const char expected_daemon[KINDS][FLAGS][STATES + 1] = {
-	[OWN] = {"CHGC-C", "HHGG-C", "DDDD-D", "CCCC-C"},
-	[OTHER] = {"CNGCWC", "NNGGWC", "DDDDWD", "CCCCCC"},
-	[HANDLER] = {"CHGCWC", "HHGGWC", "DDDDWD", "CCCCCC"},
-	[GROUP] = {"CNGCWC", "NNGGWC", "DDDDWD", "CCCCCC"},
-	[WORD] = {"CNGCWC", "NNGGWC", "DEEDWD", "CCCCCC"},
-	[SOURCE] = {"CNGCWC", "NNGGWC", "DEEDWD", "CCCCCC"},
+	[OWN] = {"CHGC-C", "HHGG-C", "DDDD-D", "CCCC-C"},     [OTHER] = {"CNGCWC", "NNGGWC", "DDDDWD", "CCCCCC"},
+	[HANDLER] = {"CHGCWC", "HHGGWC", "DDDDWD", "CCCCCC"}, [GROUP] = {"CNGCWC", "NNGGWC", "DDDDWD", "CCCCCC"},
+	[WORD] = {"CNGCWC", "NNGGWC", "DEEDWD", "CCCCCC"},    [SOURCE] = {"CNGCWC", "NNGGWC", "DEEDWD", "CCCCCC"},
 };
 
 static struct helper other;
@@ -197,7 +188,8 @@ static void check(enum state state)
 		break;
 	case 'E':
 		compute_until(runs(&tally));
-		cr_assert(tally.context == CONTEXT_DAEMON || tally.context == context, "%s: context %d", cell, tally.context);
+		cr_assert(tally.context == CONTEXT_DAEMON || tally.context == context, "%s: context %d", cell,
+			  tally.context);
 		break;
 	case 'C':
 		not_yet();
@@ -475,8 +467,8 @@ Test(who_runs, a_region_that_ends_before_the_signal)
 }
 
 /*
- * A scan in the handler clears a hint for a place that it finds empty, finds something there after all, and sets the hint
- * again: who looked in between has found nothing, so this handler's thread must look once more.
+ * A scan in the handler clears a hint for a place that it finds empty, finds something there after all, and sets the
+ * hint again: who looked in between has found nothing, so this handler's thread must look once more.
  */
 static struct contd_event late_event;
 static uint32_t parked, put;

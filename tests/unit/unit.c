@@ -19,7 +19,8 @@ void tally_cb(int status, void *data)
 
 void start(enum contd_agent agent)
 {
-	/* On a loaded machine a handler may lose its processor: the time bound is not to end its scan, for tests count. */
+	/* On a loaded machine a handler may lose its processor: the time bound is not to end its scan, for tests
+	 * count. */
 	struct contd_config config = {.size = sizeof(config), .agent = agent, .scan_ns = 1000000000};
 
 	must(contd_init(&config));
