@@ -272,7 +272,7 @@ int main(int argc, char **argv)
 {
 	struct bench_options o = bench_options(argc, argv, "[--mode contd|bare,PROVIDER,DEPTH]");
 	struct contd_config config = {.size = sizeof(config), .agent = CONTD_AGENT_CALLER};
-	struct contd_group_attr attr = {.size = sizeof(attr)};
+	struct contd_group_attr attr = {.size = sizeof(attr), .max_poll = -1};
 	static const unsigned depths[] = {1, 16, 64};
 	int rc = 0;
 

@@ -300,7 +300,7 @@ static void receiver(const struct mode *m, const char *provider, int fd, unsigne
 static int run(const struct mode *m, const char *provider, int fd, bool receives_here, unsigned windows)
 {
 	struct contd_config config = {.size = sizeof(config), .agent = m->agent};
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = m->any ? CONTD_THREAD_ANY : 0};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = m->any ? CONTD_THREAD_ANY : 0, .max_poll = -1};
 	bool contd = m->contd && receives_here;
 
 	if (contd) {

@@ -297,7 +297,7 @@ int main(int argc, char **argv)
 {
 	struct bench_options o = bench_options(argc, argv, NULL);
 	struct contd_config config = {.size = sizeof(config), .agent = CONTD_AGENT_CALLER};
-	struct contd_group_attr attr = {.size = sizeof(attr)};
+	struct contd_group_attr attr = {.size = sizeof(attr), .max_poll = -1};
 	int pair[2], status = 0;
 	pid_t child;
 

@@ -302,7 +302,7 @@ int main(int argc, char **argv)
 {
 	struct bench_options o = bench_options(argc, argv, NULL);
 	struct contd_config config = {.size = sizeof(config), .overhead_percent = 50};
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE, .max_poll = -1};
 	void *(*const ends[])(void *) = {compute, eventfd_reader, futex_waiter};
 	struct sigaction action;
 	pthread_t thread[3];

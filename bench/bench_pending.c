@@ -253,7 +253,7 @@ int main(int argc, char **argv)
 	struct bench_options o = bench_options(argc, argv, NULL);
 	/* Many ticks, and as many notifications as are asked for. */
 	struct contd_config config = {.size = sizeof(config), .overhead_percent = 20};
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE, .max_poll = -1};
 	pthread_t thread;
 
 	unsetenv("CONTD_OVERHEAD_PERCENT"); /* would have the last word */

@@ -184,7 +184,7 @@ int main(int argc, char **argv)
 {
 	struct bench_options o = bench_options(argc, argv, NULL);
 	struct contd_config config = {.size = sizeof(config)};
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE, .max_poll = -1};
 	struct sigaction action;
 
 	contd_signal = SIGRTMAX - 3;

@@ -160,31 +160,36 @@ enum contd_group_flags {
  */
 enum contd_priority { CONTD_PRIORITY_LOW = -1, CONTD_PRIORITY_NORMAL = 0, CONTD_PRIORITY_HIGH = 1 };
 
+/* Begin with CONTD_GROUP_ATTR_INIT, and set what is to be different. */
 struct contd_group_attr {
 	size_t size;      /* sizeof(struct contd_group_attr) */
 	uint32_t flags;   /* enum contd_group_flags */
-	int32_t max_poll; /* how many of the group's continuations run at once: see below; 0: no limit */
+	int32_t max_poll; /* how many of the group's continuations run at once: see below; -1: no limit */
 	int32_t priority; /* enum contd_priority */
 };
 
 /*
- * max_poll n > 0: none of these runs more than n continuations of the group, each by itself:
+ * max_poll says how many continuations of the group run in one go. -1, as in CONTD_GROUP_ATTR_INIT, is no limit.
+ *
+ * n > 0: each of these runs at most n continuations of the group:
  *   - a contd_group_test() of it, with all that happens during the test;
  *   - an interruption: a tick, a notification, a contd_checkpoint(), the end of a guard, a completion on an attached
- *   thread.
- *     During a test of the group an interruption of that thread runs none of it;
+ *     thread. During a test of the group an interruption of that thread runs none of it;
  *   - each look of another call at all that is ready: contd_poll(), a test or wait of another group, an MPI call.
  * What is left stays ready. The next call may run it. If the group is async-signal-safe, or the thread computes in a
  * region, a tick comes soon, with every agent. The daemon has no such limit, and a wait for the group ends when all
  * have run, also a wait in a callback that a test of the group runs.
  *
- * CONTD_MAX_POLL_NONE: tests of the group and interruptions run none of it; other calls, waits and the daemon run it
- * without a limit. Not with CONTD_POLL_ONLY.
+ * 0: tests of the group and interruptions run none of it; other calls, waits and the daemon run it without a limit.
+ * Refused with CONTD_POLL_ONLY, where nothing would ever run. A structure that was filled with zeros has this.
  */
-#define CONTD_MAX_POLL_NONE (-1)
+
+/* clang-format off */
+#define CONTD_GROUP_ATTR_INIT {sizeof(struct contd_group_attr), 0, -1, CONTD_PRIORITY_NORMAL}
+/* clang-format on */
 
 /*
- * attr may be NULL: no flags, no limit.
+ * attr may be NULL: CONTD_GROUP_ATTR_INIT.
  * Context: any thread, in a callback; may block. Errors: -EINVAL, -ENOMEM, -EAGAIN (4096 groups exist with the same
  * CONTD_THREAD_ANY and CONTD_ASYNC_SIGNAL_SAFE flags that are not poll-only), -EPERM (not initialized), -ECHILD.
  */

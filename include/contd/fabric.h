@@ -70,8 +70,8 @@ enum contd_fabric_flags {
 struct contd_fabric_attr {
 	size_t size;              /* sizeof(struct contd_fabric_attr) */
 	enum fi_cq_format format; /* of the queue; FI_CQ_FORMAT_UNSPEC is not allowed */
-	enum fi_wait_obj
-		wait; /* of the queue; with FI_WAIT_FD and `fabric` agent "block" sleeps, else it looks in turns */
+	/* Of the queue; with FI_WAIT_FD and `fabric` agent "block" sleeps, else it looks in turns. */
+	enum fi_wait_obj wait;
 	struct fid_fabric *fabric; /* for fi_trywait(3); may be NULL */
 	/*
 	 * The domain's, fi_domain(3). FI_THREAD_SAFE: any thread reads. With the others only the thread that calls

@@ -37,7 +37,7 @@ typedef void(MPI_Continue_cb_function)(MPI_Status *array_of_statuses, void *user
  *                                   after it
  *   mpi_continue_max_poll           an integer >= -1: how many one Test, one MPI_Request_get_status* of the CR, one
  *                                   interruption or one look of another call runs at most, as max_poll of struct
- *                                   contd_group_attr (contd.h); -1: no limit; 0: as CONTD_MAX_POLL_NONE there
+ *                                   contd_group_attr (contd.h); -1: no limit; 0: none
  *   mpi_continue_thread             "application" or "any" (also "all"): may contd's daemon thread run them
  *   mpi_continue_async_signal_safe  callbacks are async-signal-safe. Also attaches the calling thread
  *                                   (contd_thread_attach), and later each thread that attaches to the CR, tests or

@@ -177,8 +177,7 @@ bool contd__word_take_rcu(uint64_t word)
 	struct contd_group *g = s->group;
 
 	if (!take || take->slot || !take->slot_may || contd__self.context != CONTEXT_THREAD ||
-	    contd__marked_sig(CLASSES_ALL) || g->max_poll >= 0 ||
-	    contd__load_seq(&g->flags) & (CONTD_POLL_ONLY | GROUP_EXECUTOR))
+	    contd__marked_sig(CLASSES_ALL) || !contd__may_be_taken_sig(g))
 		return false;
 	if (contd__slot_take_sig(s, contd__word_generation(word), 1))
 		take->slot = s;

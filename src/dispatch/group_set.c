@@ -52,14 +52,14 @@ static int attr_check(const struct contd_group_attr *attr)
 	if (attr->flags & ~known)
 		return contd__fail(-EINVAL,
 				   "contd_group_create: attr->flags has bits that are no enum contd_group_flags");
-	if (attr->max_poll < CONTD_MAX_POLL_NONE)
-		return contd__fail(-EINVAL,
-				   "contd_group_create: attr->max_poll must be at least CONTD_MAX_POLL_NONE (-1)");
+	if (attr->max_poll < -1)
+		return contd__fail(-EINVAL, "contd_group_create: attr->max_poll must be at least -1 (no limit)");
 	if (attr->priority < CONTD_PRIORITY_LOW || attr->priority > CONTD_PRIORITY_HIGH)
 		return contd__fail(-EINVAL, "contd_group_create: attr->priority must be one of enum contd_priority");
-	if (attr->flags & CONTD_POLL_ONLY && attr->max_poll == CONTD_MAX_POLL_NONE)
+	if (attr->flags & CONTD_POLL_ONLY && attr->max_poll == 0)
 		return contd__fail(-EINVAL,
-				   "contd_group_create: poll-only with CONTD_MAX_POLL_NONE would never run anything");
+				   "contd_group_create: nothing of a poll-only group with max_poll 0 would ever "
+				   "run; set max_poll to -1 (no limit): CONTD_GROUP_ATTR_INIT does");
 	return 0;
 }
 
@@ -78,6 +78,7 @@ static int group_list(struct contd_group *g)
 
 int contd_group_create(const struct contd_group_attr *attr, struct contd_group **groupp)
 {
+	static const struct contd_group_attr defaults = CONTD_GROUP_ATTR_INIT;
 	struct contd_group *g;
 	int rc = contd__check_live();
 
@@ -85,7 +86,9 @@ int contd_group_create(const struct contd_group_attr *attr, struct contd_group *
 		return rc;
 	if (!groupp)
 		return contd__fail(-EINVAL, "contd_group_create: groupp must not be NULL");
-	if (attr && (rc = attr_check(attr)) != 0)
+	if (!attr)
+		attr = &defaults;
+	if ((rc = attr_check(attr)) != 0)
 		return rc;
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_group_create: not in a signal handler");
@@ -96,14 +99,10 @@ int contd_group_create(const struct contd_group_attr *attr, struct contd_group *
 		return contd__fail(-ENOMEM, "contd_group_create: out of memory");
 	*g = (struct contd_group){.life = LIFE_REFERENCE,
 				  /* No interruption may run any of it then, and none is made. */
-				  .flags = !attr ? 0
-					   : attr->max_poll == CONTD_MAX_POLL_NONE
-						   ? attr->flags & ~(uint32_t)CONTD_ASYNC_SIGNAL_SAFE
-						   : attr->flags,
-				  .priority = attr ? attr->priority : 0,
-				  .max_poll = !attr || attr->max_poll == 0            ? -1
-					      : attr->max_poll == CONTD_MAX_POLL_NONE ? 0
-										      : attr->max_poll};
+				  .flags = attr->max_poll == 0 ? attr->flags & ~(uint32_t)CONTD_ASYNC_SIGNAL_SAFE
+							       : attr->flags,
+				  .priority = attr->priority,
+				  .max_poll = attr->max_poll};
 	rc = contd__table_init(&g->table, g);
 	if (rc) {
 		free(g);

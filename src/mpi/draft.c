@@ -6,7 +6,7 @@
 
 CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req)
 {
-	struct contd__settings s = {.attr = {.size = sizeof(s.attr)}};
+	struct contd__settings s = {.attr = CONTD_GROUP_ATTR_INIT};
 	int rc;
 
 	if (!contd__mpi_start(&rc))

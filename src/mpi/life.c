@@ -335,7 +335,7 @@ const struct contd__mpi_backend *contd__mpi_start_asking(int *errp)
 
 __attribute__((noinline)) static struct contd_group *make_loose(enum contd__loose which)
 {
-	struct contd__settings s = {.attr = {.size = sizeof(s.attr)}};
+	struct contd__settings s = {.attr = CONTD_GROUP_ATTR_INIT};
 
 	/* Completing an event is async-signal-safe, and anybody's. */
 	if (which == LOOSE_EVENTS)

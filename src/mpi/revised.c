@@ -8,7 +8,7 @@
 
 CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req)
 {
-	struct contd__settings s = {.attr = {.size = sizeof(s.attr)}};
+	struct contd__settings s = {.attr = CONTD_GROUP_ATTR_INIT};
 	int rc;
 
 	if (!contd__mpi_start(&rc))
@@ -19,7 +19,7 @@ CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Re
 		s.attr.flags |= CONTD_POLL_ONLY;
 	if (flags & MPIX_CONT_DEFER_COMPLETE)
 		s.attr.flags |= CONTD_ENQUEUE_COMPLETE;
-	s.attr.max_poll = max_poll == MPI_UNDEFINED ? 0 : max_poll; /* 0: no limit in both */
+	s.attr.max_poll = max_poll > 0 ? max_poll : -1; /* 0 and MPI_UNDEFINED: no limit, in this interface */
 	rc = contd__settings_read(info, &s);
 	if (!rc)
 		rc = contd__cr_make(&s, true, cont_req);

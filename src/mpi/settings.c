@@ -55,7 +55,7 @@ static int info_max_poll(MPI_Info info, struct contd_group_attr *attr)
 	/* strtol(3) takes blanks and a plus sign too. */
 	if (value[strspn(value, "-0123456789")] || end == value || *end || errno || n < -1 || n > INT_MAX)
 		return MPI_ERR_INFO_VALUE;
-	attr->max_poll = n == -1 ? 0 : n == 0 ? CONTD_MAX_POLL_NONE : (int32_t)n;
+	attr->max_poll = (int32_t)n;
 	return MPI_SUCCESS;
 }
 
@@ -307,7 +307,7 @@ int contd__cr_make(struct contd__settings *s, bool revised, MPI_Request *handle)
 	struct contd__cr *cr;
 	int rc, level;
 
-	if (s->attr.flags & CONTD_POLL_ONLY && s->attr.max_poll == CONTD_MAX_POLL_NONE)
+	if (s->attr.flags & CONTD_POLL_ONLY && s->attr.max_poll == 0)
 		return MPI_ERR_ARG; /* the draft, 3.11.3: such a continuation would never run */
 	rc = contd_group_create(&s->attr, &group);
 	if (rc)

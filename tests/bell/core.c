@@ -123,7 +123,7 @@ static void start(uint32_t number)
 				      .tick_max_ns = 10000000000u,
 				      .overhead_percent = 20,
 				      .agent = agent};
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_THREAD_ANY};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_THREAD_ANY, .max_poll = -1};
 
 	CHECK(contd_init(&config) == 0);
 	CHECK(contd__source_register(&source) == 0);

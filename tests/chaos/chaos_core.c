@@ -892,11 +892,7 @@ static void reported_complete(uint32_t group, const struct snapshot *s, const ch
 static void do_test(struct self *me, uint32_t group)
 {
 	struct grec *g = &groups[group];
-	struct testing t = {group,
-			    g->max_poll == 0                     ? INT32_MAX
-			    : g->max_poll == CONTD_MAX_POLL_NONE ? 0
-								 : g->max_poll,
-			    me->testing};
+	struct testing t = {group, g->max_poll < 0 ? INT32_MAX : g->max_poll, me->testing};
 	struct snapshot s = snap(g);
 	int complete = -1, rc;
 
@@ -932,8 +928,10 @@ static int do_wait(struct self *me, uint32_t group, int64_t ns)
 static void do_group_create(uint64_t r)
 {
 	uint32_t at = (uint32_t)(r % LIVE_GROUPS), k, none = NONE;
-	struct contd_group_attr attr = {
-		.size = sizeof(attr), .flags = (uint32_t)(r >> 8) & 15, .priority = (int32_t)(r >> 12 & 3) - 1};
+	struct contd_group_attr attr = {.size = sizeof(attr),
+					.flags = (uint32_t)(r >> 8) & 15,
+					.max_poll = -1,
+					.priority = (int32_t)(r >> 12 & 3) - 1};
 	struct grec *g;
 	int rc;
 
@@ -944,15 +942,14 @@ static void do_group_create(uint64_t r)
 	if (r >> 16 & 1) /* half of them as plain as an executor's must be */
 		attr.flags &= CONTD_THREAD_ANY | CONTD_ENQUEUE_COMPLETE;
 	else if ((r >> 17 & 3) == 0)
-		attr.max_poll =
-			r >> 19 & 1 || attr.flags & CONTD_POLL_ONLY ? 1 + (int32_t)(r >> 20 & 3) : CONTD_MAX_POLL_NONE;
+		attr.max_poll = r >> 19 & 1 || attr.flags & CONTD_POLL_ONLY ? 1 + (int32_t)(r >> 20 & 3) : 0;
 	k = contd__add(&group_count, 1);
 	g = &groups[k];
 	memset(g, 0, sizeof(*g));
 	g->flags = attr.flags;
 	g->max_poll = attr.max_poll;
 	g->ex = NONE;
-	rc = contd_group_create(attr.flags || attr.max_poll || attr.priority ? &attr : NULL, &g->g);
+	rc = contd_group_create(attr.flags || attr.max_poll >= 0 || attr.priority ? &attr : NULL, &g->g);
 	chaos_note("group", k, attr.flags);
 	if (rc)
 		chaos_wrong("contd_group_create is %d: %s", rc, contd_error_text());
@@ -988,7 +985,7 @@ static void do_set_executor(uint64_t r)
 	if (k == NONE)
 		return;
 	g = &groups[k];
-	if (g->flags & (CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE) || g->max_poll || !close_it(&g->users))
+	if (g->flags & (CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE) || g->max_poll >= 0 || !close_it(&g->users))
 		return;
 	if (!contd__load(&g->destroyed)) {
 		if (r >> 8 & 3)
@@ -1227,7 +1224,8 @@ static void do_push(struct self *me, uint64_t r)
 static void wait_long(struct self *me, uint64_t r)
 {
 	uint32_t k = contd__load(&group_count) < GROUPS - 64 ? contd__add(&group_count, 1) : NONE;
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = r & 1 ? CONTD_ASYNC_SIGNAL_SAFE : 0};
+	struct contd_group_attr attr = {
+		.size = sizeof(attr), .flags = r & 1 ? CONTD_ASYNC_SIGNAL_SAFE : 0, .max_poll = -1};
 	struct grec *g = &groups[k];
 	int rc;
 
@@ -2043,13 +2041,13 @@ static bool covers_signal(const struct alone *a, const struct cont *c)
 {
 	const struct grec *g = &groups[c->group];
 
-	return c->ex == NONE && g->flags & CONTD_ASYNC_SIGNAL_SAFE && !poll_only(g) &&
-	       g->max_poll != CONTD_MAX_POLL_NONE && c->ready_ns > a->since;
+	return c->ex == NONE && g->flags & CONTD_ASYNC_SIGNAL_SAFE && !poll_only(g) && g->max_poll != 0 &&
+	       c->ready_ns > a->since;
 }
 
 static bool covers_region(const struct alone *a, const struct cont *c)
 {
-	return groups[c->group].max_poll != CONTD_MAX_POLL_NONE && !poll_only(&groups[c->group]) && !is_pull(c->ex) &&
+	return groups[c->group].max_poll != 0 && !poll_only(&groups[c->group]) && !is_pull(c->ex) &&
 	       c->ready_ns > a->since;
 }
 
@@ -2288,7 +2286,7 @@ static void alone_poll(struct self *me)
 			return;
 		a.group = group;
 		a.covers = covers_group;
-		if (groups[group].max_poll != CONTD_MAX_POLL_NONE && choose_at(2)) {
+		if (groups[group].max_poll != 0 && choose_at(2)) {
 			a.who = "tests";
 			a.step = step_test;
 			expect(me, &a);

@@ -1541,7 +1541,7 @@ static void op_counter(struct self *me, uint64_t r)
 static void group_open(uint32_t at, uint64_t r)
 {
 	uint32_t i = contd__add(&group_count, 1);
-	struct contd_group_attr attr = {.size = sizeof(attr)};
+	struct contd_group_attr attr = {.size = sizeof(attr), .max_poll = -1};
 	struct grec *g;
 	int rc;
 
@@ -1555,7 +1555,7 @@ static void group_open(uint32_t at, uint64_t r)
 	attr.flags = r & 15;
 	if (r >> 4 & 3)
 		attr.flags &= ~(uint32_t)CONTD_POLL_ONLY;
-	attr.max_poll = r >> 6 & 3 ? 0 : (int32_t)(r >> 8 & 3);
+	attr.max_poll = r >> 6 & 3 || !(r >> 8 & 3) ? -1 : (int32_t)(r >> 8 & 3);
 	attr.priority = (int32_t)(r >> 10) % 3 - 1;
 	if (attr.priority < -1 || attr.priority > 1)
 		attr.priority = 0;

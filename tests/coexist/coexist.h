@@ -126,7 +126,7 @@ COEXIST_HELPER void ticking_held(int status, void *data)
 
 COEXIST_HELPER struct contd_group *group_new(uint32_t flags)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags, .max_poll = -1};
 	struct contd_group *g = NULL;
 
 	MUST(contd_group_create(&attr, &g));

@@ -219,7 +219,7 @@ static void *complete(void *event)
 /* A notification is kept back until the exec. */
 static void exec_notified(void)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE, .max_poll = -1};
 	struct contd_event event = CONTD_EVENT_INIT, *events[] = {&event};
 	struct contd_config c = {.size = sizeof(c), .agent = CONTD_AGENT_CALLER};
 	struct contd_group *group;

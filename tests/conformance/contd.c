@@ -270,7 +270,7 @@ CONFORMANCE_TEST(s6_dlclose, 1, none, "A program may load contd, leave continuat
 /* Every call that can fail by its arguments alone. */
 CONFORMANCE_TEST(s11_error_texts, 1, single, "A call that fails gives -errno, and a text that says what to do")
 {
-	struct contd_group_attr bad = {.size = sizeof(bad), .flags = 1u << 31};
+	struct contd_group_attr bad = {.size = sizeof(bad), .flags = 1u << 31, .max_poll = -1};
 	struct contd_daemon_attr no_daemon = {.size = 1};
 	struct contd_thread_attr no_thread = {.size = 1};
 	struct contd_stats no_stats = {.size = 1};

@@ -203,7 +203,7 @@ static void on_self(MPI_Comm *comm, int *error, ...)
 /* What it returned in the handler, or -1: it did not run there in ten tries. */
 static int from_handler(int (*what)(void), void (*prepare)(void), void (*after)(bool there))
 {
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE, .max_poll = -1};
 	struct contd_event *const events[] = {&event};
 	struct contd_stats before = {.size = sizeof(before)}, now = {.size = sizeof(now)};
 	struct contd_group *group;

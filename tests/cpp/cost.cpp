@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 		contd::group g;
 		contd::event e;
 		contd_event *event = e.get();
-		const contd_group_attr attr = {sizeof(attr), 0, 0, 0};
+		const contd_group_attr attr = CONTD_GROUP_ATTR_INIT;
 
 		contd_group_create(&attr, &loose);
 		e.complete();

@@ -113,11 +113,9 @@ static void end(void)
 
 static struct contd_group *group_of(struct contd_executor *of, int priority)
 {
-	struct contd_group_attr attr;
+	struct contd_group_attr attr = CONTD_GROUP_ATTR_INIT;
 	struct contd_group *group;
 
-	memset(&attr, 0, sizeof(attr));
-	attr.size = sizeof(attr);
 	attr.priority = priority;
 	must(contd_group_create(&attr, &group));
 	if (of)

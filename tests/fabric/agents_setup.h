@@ -129,7 +129,7 @@ static inline void begin_contd(int agent, uint64_t tick_min, uint64_t tick_max)
 
 static inline struct contd_group *new_group(uint32_t flags)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags, .max_poll = -1};
 	struct contd_group *group;
 
 	CHECK_OK(contd_group_create(&attr, &group));

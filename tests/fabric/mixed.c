@@ -226,9 +226,10 @@ static void mixed_groups(const char *provider)
 	struct contd_group *awaited;
 
 	begin_all(provider);
-	OK(contd_group_create(
-		&(struct contd_group_attr){.size = sizeof(struct contd_group_attr), .flags = CONTD_POLL_ONLY},
-		&awaited));
+	OK(contd_group_create(&(struct contd_group_attr){.size = sizeof(struct contd_group_attr),
+							 .flags = CONTD_POLL_ONLY,
+							 .max_poll = -1},
+			      &awaited));
 	OK(contd_fabric_continue(receive(&a, 0, 1), count, &ran, awaited));
 	OK(contd_fabric_continue(receive(&a, 1, 2), count, &ran, awaited));
 	OK(contd_group_continue(awaited, count, &ran_other, group, NULL));

@@ -363,7 +363,7 @@ static void *complete_it(void *data)
 
 static void refused_in_handler(const char *provider)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE, .max_poll = -1};
 	struct fi_cntr_attr cntr_attr = {.events = FI_CNTR_EVENTS_COMP};
 	struct contd_event *events[] = {&event};
 	struct contd_group *group;

@@ -97,7 +97,7 @@ static void await_message(void)
 
 static void round_trips(struct contd_fabric *queue, fi_addr_t self)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_THREAD_ANY};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_THREAD_ANY, .max_poll = -1};
 	struct contd_fabric_op sent, received;
 	struct contd_group *group;
 	double ns[ROUNDS], begun;

@@ -38,7 +38,7 @@ static void open_all(const char *provider, enum contd_agent agent, uint32_t flag
 	struct contd_fabric_attr attr = {.size = sizeof(attr), .threading = FI_THREAD_SAFE, .operations = operations};
 	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
 	struct contd_config config = {.size = sizeof(config), .agent = agent};
-	struct contd_group_attr group_attr = {.size = sizeof(group_attr), .flags = flags};
+	struct contd_group_attr group_attr = {.size = sizeof(group_attr), .flags = flags, .max_poll = -1};
 
 	fabric_open(&f, provider, FI_MSG);
 	OK(contd_init(&config));

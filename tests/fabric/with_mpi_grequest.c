@@ -330,7 +330,7 @@ static void check_many(void)
 
 int main(int argc, char **argv)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr)};
+	struct contd_group_attr attr = {.size = sizeof(attr), .max_poll = -1};
 	struct fi_info *info = fabric_info("tcp", FI_EP_RDM, FI_TAGGED, 0, 0);
 	pthread_t thread;
 	int there = info != NULL;

@@ -146,7 +146,7 @@ static void one(enum where where, int *round)
 
 int main(int argc, char **argv)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE, .max_poll = -1};
 	struct contd_stats stats = {.size = sizeof(stats)};
 	pthread_t thread;
 	int round = 0;

@@ -115,7 +115,7 @@ static void round_of_second(void)
 int main(int argc, char **argv)
 {
 	struct contd_config config = {.size = sizeof(config), .agent = CONTD_AGENT_CALLER};
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE, .max_poll = -1};
 	struct contd_group *group;
 	int over = 0;
 

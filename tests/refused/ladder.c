@@ -176,7 +176,7 @@ static void on_thread(void *(*body)(void *))
 
 static void group_make(uint32_t flags, struct contd_group **groupp)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags, .max_poll = -1};
 
 	TRY(contd_group_create(&attr, groupp));
 }

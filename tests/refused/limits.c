@@ -82,7 +82,7 @@ static void start(enum contd_agent agent)
 
 static struct contd_group *group_make(uint32_t flags)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags, .max_poll = -1};
 	struct contd_group *group = NULL;
 
 	MUST_DO(contd_group_create(&attr, &group));

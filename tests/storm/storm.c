@@ -98,7 +98,7 @@ static const uint32_t group_flags[GROUPS] = {
 	CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE,
 	0,
 };
-static const int32_t group_max_poll[GROUPS] = {0, 3, 0, 0, 0, 0, 7, 5, 0, CONTD_MAX_POLL_NONE};
+static const int32_t group_max_poll[GROUPS] = {-1, 3, -1, -1, -1, -1, 7, 5, -1, 0};
 
 static struct contd_group *group[GROUPS];
 static struct worker worker[WORKERS];
@@ -221,7 +221,7 @@ static struct operation *free_operation(struct worker *w, uint32_t *at)
 /* A group of its own, that is destroyed with continuations outstanding, and a chain on it. */
 static void group_round(struct worker *w, uint32_t i, uint64_t random, uint32_t *at)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = group_flags[random % 7]};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = group_flags[random % 7], .max_poll = -1};
 	struct operation *o = free_operation(w, at);
 	struct contd_event *es[] = {&o->event[0]};
 	struct contd_group *own;

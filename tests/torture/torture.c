@@ -147,7 +147,7 @@ static const uint32_t lasting_flags[LASTING] = {CONTD_ASYNC_SIGNAL_SAFE,
 						CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE,
 						CONTD_THREAD_ANY | CONTD_ENQUEUE_COMPLETE,
 						0};
-static const int32_t lasting_max_poll[LASTING] = {0, 3, 5, 0, 0, CONTD_MAX_POLL_NONE};
+static const int32_t lasting_max_poll[LASTING] = {-1, 3, 5, -1, -1, 0};
 
 /* ------------------------------------------------------------------------------------------------------ threads --- */
 
@@ -321,8 +321,8 @@ static uint32_t some_flags(uint64_t r)
 static int32_t some_max_poll(uint64_t r, uint32_t flags)
 {
 	if (r % 4)
-		return 0;
-	return flags & CONTD_POLL_ONLY || r & 4 ? 1 + (int32_t)(r >> 4 & 7) : CONTD_MAX_POLL_NONE;
+		return -1;
+	return flags & CONTD_POLL_ONLY || r & 4 ? 1 + (int32_t)(r >> 4 & 7) : 0;
 }
 
 static struct contd_group *group_make(uint32_t flags, int32_t max_poll)
@@ -562,7 +562,7 @@ static void act_again(struct self *m, struct op *o, uint32_t index)
 
 static void act_create(struct self *m, struct op *o)
 {
-	struct contd_group *group = group_make(o->again & ~(uint32_t)CONTD_POLL_ONLY & 15, 0);
+	struct contd_group *group = group_make(o->again & ~(uint32_t)CONTD_POLL_ONLY & 15, -1);
 	struct op *other = &ops[o->other];
 
 	other->flags = (uint8_t)group->flags;
@@ -1223,7 +1223,7 @@ static void step_bulk(struct self *m, uint64_t r)
 {
 	uint32_t n = 100 + (r & 3 ? below(r, 400) : below(r, BULK - 100)), stride = 2 * below(r << 8, n) + 1;
 	uint32_t flags = some_flags(r >> 20), cancelled = 0;
-	struct contd_group *group = group_make(flags, 0);
+	struct contd_group *group = group_make(flags, -1);
 	bool given_back = r >> 30 & 1, done;
 	/* One by one, or so many at a time. */
 	struct contd_event *held[EVENTS_TOGETHER];

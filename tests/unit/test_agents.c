@@ -33,8 +33,8 @@ static void begin_agent(enum contd_agent agent, uint64_t tick_ns)
 	config.tick_max_ns = tick_ns;
 	must(contd_init(&config));
 	contd__store(&contd__limits.tick_min, tick_ns); /* may be more than a setting may say */
-	any = group_new(CONTD_THREAD_ANY, 0);
-	plain = group_new(0, 0);
+	any = group_new(CONTD_THREAD_ANY, -1);
+	plain = group_new(0, -1);
 }
 
 /* --------------------------------------------------------------------------------------- what a thread has cost --- */
@@ -539,7 +539,7 @@ Test(agents, rings_that_wake_the_daemon_are_counted)
 	must(contd_bell_open(job, 0, &bell));
 	await(contd__load_seq(&contd__wake.daemon_asleep));
 	cr_assert_eq(contd_bell_ring(bell), 0, "nothing is pending, and it was rung");
-	must(contd_word_continue(&never_word, tally_cb, &never_tally, group_new(0, 0), NULL));
+	must(contd_word_continue(&never_word, tally_cb, &never_tally, group_new(0, -1), NULL));
 	for (uint64_t i = 1; i <= 10; i++) {
 		await(daemon_is() == DAEMON_NAPS);
 		cr_assert_eq(contd_bell_ring(bell), 1);
@@ -594,8 +594,8 @@ __attribute__((unused)) static int idle(enum contd_agent agent, const char *name
 	int wrong = 0;
 
 	start(agent);
-	any = group_new(CONTD_THREAD_ANY, 0);
-	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	any = group_new(CONTD_THREAD_ANY, -1);
+	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	source_register(&source_a, WHERE_THREAD | WHERE_REGION | WHERE_DAEMON, true);
 	cr_assert_eq(pthread_create(&thread, NULL, pauses, NULL), 0);
 	await(contd__load_acquire(&paused_tid));

@@ -35,7 +35,7 @@ Test(budget, max_poll_bounds_each_test)
 
 	start(CONTD_AGENT_CALLER);
 	g = group_new(0, 7);
-	other = group_new(0, 0);
+	other = group_new(0, -1);
 	register_ready(g, 0, 100, false);
 	register_ready(other, 100, 150, false);
 	cr_assert_eq(contd_group_test(g, &complete), 57, "seven of its own, and all of the other's");
@@ -64,8 +64,8 @@ Test(budget, max_poll_none_leaves_it_to_others)
 	int complete;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, CONTD_MAX_POLL_NONE);
-	other = group_new(0, 0);
+	g = group_new(0, 0);
+	other = group_new(0, -1);
 	register_ready(g, 0, 10, false);
 	for (unsigned i = 0; i < 5; i++)
 		cr_assert_eq(contd_group_test(g, &complete), 0);
@@ -97,7 +97,7 @@ Test(budget, nested_test_has_its_own)
 	int complete;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ENQUEUE_COMPLETE, 0);
+	g = group_new(CONTD_ENQUEUE_COMPLETE, -1);
 	nested_group = group_new(CONTD_POLL_ONLY, 3);
 	register_ready(nested_group, 0, 10, false);
 	must(contd_event_continue(0, NULL, nested_cb, &outer_tally, g, NULL));
@@ -115,7 +115,7 @@ Test(budget, poll_runs_at_most_what_it_was_told)
 
 	start(CONTD_AGENT_CALLER);
 	for (unsigned i = 0; i < 4; i++) {
-		g[i] = group_new(0, 0);
+		g[i] = group_new(0, -1);
 		register_ready(g[i], i * 25, i * 25 + 25, false);
 	}
 	cr_assert_eq(contd_poll(10), 10);
@@ -135,7 +135,7 @@ Test(budget, handler_scan_counts)
 	sigset_t ours;
 
 	must(contd_init(&config));
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	register_ready(g, 0, 100, true);
 	/* The signal for what is left comes at the end of each handler: keep it back. */
@@ -167,7 +167,7 @@ Test(budget, handler_scan_is_timed)
 	sigset_t ours;
 
 	must(contd_init(&config));
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	for (unsigned i = 0; i < 5; i++) {
 		struct contd_event *es[] = {&e[i]};
@@ -206,11 +206,11 @@ static void others_are_reached(uint32_t busy_flags, uint32_t other_flags)
 	unsigned scans = 0;
 
 	start(CONTD_AGENT_CALLER);
-	busy_group = group_new(busy_flags | CONTD_ENQUEUE_COMPLETE, 0);
+	busy_group = group_new(busy_flags | CONTD_ENQUEUE_COMPLETE, -1);
 	for (unsigned i = 0; i < BUSY; i++)
 		must(contd_event_continue(0, NULL, busy_cb, NULL, busy_group, NULL));
 	for (unsigned i = 0; i < OTHERS; i++)
-		register_ready(group_new(other_flags, 0), i, i + 1, false);
+		register_ready(group_new(other_flags, -1), i, i + 1, false);
 	for (; total(0, OTHERS) < OTHERS; scans++) {
 		cr_assert_lt(scans, 4 * (BUSY + OTHERS), "%u of %u were reached", total(0, OTHERS), (unsigned)OTHERS);
 		cr_assert_eq(contd_poll(1), 1);
@@ -243,7 +243,7 @@ Test(budget, cursor_of_a_group_goes_round)
 	unsigned scans = 0;
 
 	start(CONTD_AGENT_CALLER);
-	busy_group = group_new(CONTD_ENQUEUE_COMPLETE, 0);
+	busy_group = group_new(CONTD_ENQUEUE_COMPLETE, -1);
 	for (unsigned i = 0; i < 20; i++)
 		must(contd_event_continue(0, NULL, busy_cb, NULL, busy_group, NULL));
 	register_ready(busy_group, 0, 300, false);
@@ -260,7 +260,7 @@ Test(budget, cursor_of_a_group_goes_round)
 Test(budget, poll_ends)
 {
 	start(CONTD_AGENT_CALLER);
-	busy_group = group_new(CONTD_ENQUEUE_COMPLETE, 0);
+	busy_group = group_new(CONTD_ENQUEUE_COMPLETE, -1);
 	for (unsigned i = 0; i < 100; i++)
 		must(contd_event_continue(0, NULL, busy_cb, NULL, busy_group, NULL));
 	for (unsigned i = 0; i < 10; i++)

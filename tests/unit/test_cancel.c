@@ -12,7 +12,7 @@ Test(cancel, pending_never_runs_and_frees_its_events)
 	struct tally t = {0}, again = {0};
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must(contd_event_continue(3, es, tally_cb, &t, g, &h));
 	must(contd_event_complete(&e[1], 0));
 	must(contd_cancel(h));
@@ -41,8 +41,8 @@ Test(cancel, ready_never_runs)
 	struct tally t = {0};
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
-	poll_only = group_new(CONTD_POLL_ONLY, 0);
+	g = group_new(0, -1);
+	poll_only = group_new(CONTD_POLL_ONLY, -1);
 	must(contd_event_continue(1, es, tally_cb, &t, g, &h));
 	must(contd_event_complete(&e, 0));
 	must(contd_cancel(h));
@@ -65,8 +65,8 @@ Test(cancel, ready_is_outstanding_no_more)
 	struct tally t = {0}, after = {0};
 
 	start(CONTD_AGENT_CALLER);
-	poll_only = group_new(CONTD_POLL_ONLY, 0);
-	waiting = group_new(0, 0);
+	poll_only = group_new(CONTD_POLL_ONLY, -1);
+	waiting = group_new(0, -1);
 	must(contd_event_continue(1, es, tally_cb, &t, poll_only, &h));
 	must(contd_group_continue(poll_only, tally_cb, &after, waiting, NULL));
 	must(contd_event_complete(&e, 0));
@@ -93,12 +93,12 @@ Test(cancel, running_is_too_late)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ENQUEUE_COMPLETE, 0);
+	g = group_new(CONTD_ENQUEUE_COMPLETE, -1);
 	must(contd_event_continue(0, NULL, cancel_itself, NULL, g, &self_handle));
 	cr_assert_eq(contd_poll(0), 1);
 	cr_assert_eq(self_rc, -EALREADY);
 	/* The handle is set before the callback can run: also where that is inside the call. */
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	self_rc = 0;
 	self_handle = (struct contd_handle){NULL, 0};
 	must(contd_event_continue(0, NULL, cancel_itself, NULL, g, &self_handle));
@@ -116,7 +116,7 @@ Test(cancel, stale_handles_are_recognized)
 	struct tally t = {0};
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (unsigned i = 0; i < N; i++)
 		must(contd_event_continue(0, NULL, tally_cb, &t, g, &h[i]));
 	cr_assert_eq(runs(&t), N);
@@ -163,7 +163,7 @@ Test(cancel, races_with_completion_and_claim)
 	struct contd_stats s;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (uint32_t i = 0; i < N; i++) {
 		struct contd_event *es[] = {&event[i]};
 

@@ -114,7 +114,7 @@ static uint32_t slots_used(const struct contd_group *group)
 
 Test(carried, run_in_order_without_slots)
 {
-	begin(0, 0, 40);
+	begin(0, -1, 40);
 	cr_assert_eq(contd_group_outstanding(g), 40);
 	cr_assert_not(contd_event_is_complete(&carried[0].event));
 	finished = 40;
@@ -127,7 +127,7 @@ Test(carried, run_in_order_without_slots)
 
 Test(carried, more_than_are_taken_at_a_time)
 {
-	begin(0, 0, MOST);
+	begin(0, -1, MOST);
 	finished = MOST;
 	cr_assert_eq(contd_poll(0), MOST);
 	cr_assert_eq(slots_used(g), MOST - TAKEN_MOST);
@@ -138,7 +138,7 @@ Test(carried, more_than_are_taken_at_a_time)
 
 Test(carried, their_status)
 {
-	begin(0, 0, 2);
+	begin(0, -1, 2);
 	carried[0].status = -EIO;
 	finished = 1;
 	cr_assert_eq(contd_poll(0), 1);
@@ -157,7 +157,7 @@ Test(carried, behind_what_is_ready)
 {
 	struct contd_event event = CONTD_EVENT_INIT, *e = &event;
 
-	begin(0, 0, 3);
+	begin(0, -1, 3);
 	must(contd_event_continue(1, &e, cb, &tally[3], g, NULL));
 	must(contd_event_complete(&event, 0));
 	carried[3].event.word = contd__event_done_word(0); /* cb looks */
@@ -169,7 +169,7 @@ Test(carried, behind_what_is_ready)
 
 Test(carried, a_poll_s_limit_holds)
 {
-	begin(0, 0, 10);
+	begin(0, -1, 10);
 	finished = 10;
 	cr_assert_eq(contd_poll(3), 3);
 	cr_assert_eq(contd_group_outstanding(g), 7);
@@ -211,7 +211,7 @@ Test(carried, a_poll_s_limit_holds_with_slots_between)
 {
 	unsigned of_slots = 0;
 
-	begin(0, 0, 38);
+	begin(0, -1, 38);
 	source.progress = progress_of_both;
 	carry(38, cb_and_others_ready, g);
 	for (unsigned i = 0; i < 2 * SLOTS; i++) {
@@ -252,7 +252,7 @@ Test(carried, a_test_s_limit_holds)
 
 Test(carried, poll_only)
 {
-	begin(CONTD_POLL_ONLY, 0, 20);
+	begin(CONTD_POLL_ONLY, -1, 20);
 	finished = 20;
 	cr_assert_eq(contd_poll(0), 0);
 	cr_assert_eq(contd_group_outstanding(g), 20);
@@ -264,8 +264,8 @@ Test(carried, of_different_groups)
 {
 	struct contd_group *other;
 
-	begin(0, 0, 3);
-	other = group_new(0, 0);
+	begin(0, -1, 3);
+	other = group_new(0, -1);
 	carry(3, cb, other);
 	carry(4, cb, g);
 	finished = 5;
@@ -282,7 +282,7 @@ Test(carried, nothing_is_attached_to_them_besides)
 {
 	struct contd_event *e = &carried[0].event;
 
-	begin(0, 0, 1);
+	begin(0, -1, 1);
 	must_fail(contd_event_continue(1, &e, cb, NULL, g, NULL), EBUSY);
 	must_fail(contd_event_complete(e, 0), EBUSY);
 	contd__events_complete_sig(&e, 1);
@@ -295,7 +295,7 @@ Test(carried, nothing_is_attached_to_them_besides)
 
 Test(carried, forgotten)
 {
-	begin(0, 0, 2);
+	begin(0, -1, 2);
 	contd__carried_forget(&carried[1]);
 	waiting--;
 	cr_assert_eq(contd_group_outstanding(g), 1);
@@ -318,7 +318,7 @@ static void start_next(int status, void *data)
 
 Test(carried, start_the_next)
 {
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	carry(0, start_next, g);
 	finished = 1;
 	must(contd_group_wait(g, -1));
@@ -342,7 +342,7 @@ static void begin_in_turn(int status, void *data)
 
 Test(carried, in_the_place_of_one_that_has_returned)
 {
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	for (unsigned i = 0; i < 20; i++)
 		carry(i, begin_in_turn, g);
 	finished = 20;
@@ -370,8 +370,8 @@ static void begin_elsewhere(int status, void *data)
 /* What has returned of one group is no other group's. */
 Test(carried, not_in_the_place_of_another_group_s)
 {
-	begin(0, 0, 0);
-	inner = group_new(0, 0);
+	begin(0, -1, 0);
+	inner = group_new(0, -1);
 	carry(0, begin_elsewhere, g);
 	carry(1, begin_elsewhere, g);
 	carry(2, cb, inner);
@@ -402,7 +402,7 @@ static void chain(int status, void *data)
 
 Test(carried, complete_at_once)
 {
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	chain_length = 5;
 	carry(0, chain, g);
 	first = 0;
@@ -429,7 +429,7 @@ Test(carried, complete_at_once)
 /* However long a chain is, others have their turn. */
 Test(carried, a_chain_is_cut)
 {
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	chain_length = MOST;
 	carry(0, chain, g);
 	waiting = 0;
@@ -450,7 +450,7 @@ static void finish_more(int status, void *data)
 /* Sources are looked at again before all of a long sweep has run. */
 Test(carried, looked_at_in_between)
 {
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	for (unsigned i = 0; i < 110; i++)
 		carry(i, finish_more, g);
 	finished = 100;
@@ -471,8 +471,8 @@ static void wait_inside(int status, void *data)
 /* What a callback waits for was found at the same look, and is next. */
 Test(carried, one_waits_for_another)
 {
-	begin(0, 0, 1);
-	inner = group_new(0, 0);
+	begin(0, -1, 1);
+	inner = group_new(0, -1);
 	carry(1, wait_inside, g);
 	for (unsigned i = 2; i < 5; i++)
 		carry(i, cb, inner);
@@ -492,7 +492,7 @@ static void poll_inside(int status, void *data)
 
 Test(carried, one_polls)
 {
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	carry(0, poll_inside, g);
 	for (unsigned i = 1; i < 4; i++)
 		carry(i, cb, g);
@@ -510,7 +510,7 @@ static void poll_inside_and_find(int status, void *data)
 
 Test(carried, one_polls_and_finds_more)
 {
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	carry(0, poll_inside_and_find, g);
 	for (unsigned i = 1; i < 6; i++)
 		carry(i, cb, g);
@@ -527,8 +527,8 @@ static void destroy_group(int status, void *data)
 
 Test(carried, group_destroyed_in_a_callback)
 {
-	begin(0, 0, 0);
-	inner = group_new(0, 0);
+	begin(0, -1, 0);
+	inner = group_new(0, -1);
 	carry(0, destroy_group, inner);
 	carry(1, cb, inner);
 	carry(2, cb, g);
@@ -539,8 +539,8 @@ Test(carried, group_destroyed_in_a_callback)
 
 Test(carried, a_group_waits_for_the_group)
 {
-	begin(0, 0, 3);
-	inner = group_new(0, 0);
+	begin(0, -1, 3);
+	inner = group_new(0, -1);
 	carried[3].event.word = contd__event_done_word(0); /* cb looks */
 	must(contd_group_continue(g, cb, &tally[3], inner, NULL));
 	finished = 2;
@@ -565,7 +565,7 @@ static void inside_its_group(int status, void *data)
 
 Test(carried, inside_its_group)
 {
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	carry(0, inside_its_group, g);
 	carry(1, inside_its_group, g);
 	finished = 2;
@@ -577,7 +577,7 @@ Test(carried, inside_its_group)
 
 Test(carried, in_a_region)
 {
-	begin(0, 0, 40);
+	begin(0, -1, 40);
 	must(contd_thread_attach(NULL));
 	finished = 40;
 	contd_compute_begin();
@@ -591,7 +591,7 @@ Test(carried, in_a_region)
 
 Test(carried, by_signal)
 {
-	begin(CONTD_ASYNC_SIGNAL_SAFE, 0, 2);
+	begin(CONTD_ASYNC_SIGNAL_SAFE, -1, 2);
 	must(contd_thread_attach(NULL));
 	complete_some(2); /* by an attached thread: here and now */
 	cr_assert_eq(runs(&tally[0]), 1);
@@ -603,7 +603,7 @@ Test(carried, by_signal)
 Test(carried, by_the_daemon)
 {
 	start(CONTD_AGENT_TICK);
-	g = group_new(CONTD_THREAD_ANY, 0);
+	g = group_new(CONTD_THREAD_ANY, -1);
 	must(contd__source_register(&source));
 	for (unsigned i = 0; i < 40; i++)
 		carry(i, cb, g);
@@ -626,7 +626,7 @@ static void complete_there(void *data)
 
 Test(carried, a_sleeper_is_woken)
 {
-	begin(0, 0, 1);
+	begin(0, -1, 1);
 	waiting = 0; /* nobody looks */
 	helper_create(&other, false);
 	to_complete[0] = &carried[0];
@@ -642,7 +642,7 @@ Test(carried, a_sleeper_is_woken)
 
 Test(carried, room_is_made_when_they_begin)
 {
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	for (unsigned i = 0; i < MOST; i++)
 		carry(i, cb, g);
 	cr_assert_geq(g->table.limit, MOST + TABLE_RESERVE);
@@ -658,7 +658,7 @@ Test(carried, no_memory_to_begin)
 {
 	int rc = 0;
 
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	contd__alloc_budget = 0;
 	for (unsigned i = 0; i < MOST && !rc; i++) {
 		rc = contd__carried_begin(&carried[i], cb, &tally[i], g);
@@ -684,7 +684,7 @@ static void use_up(void)
 
 Test(carried, none_is_lost_without_memory)
 {
-	begin(0, 0, 3);
+	begin(0, -1, 3);
 	use_up();
 	complete_some(2);
 	cr_assert_not(contd_event_is_complete(&carried[0].event));
@@ -700,7 +700,7 @@ Test(carried, none_is_lost_without_memory)
 
 Test(carried, none_is_lost_without_memory_at_the_end)
 {
-	begin(0, 0, 1);
+	begin(0, -1, 1);
 	use_up();
 	complete_some(1);
 	cr_assert_eq(contd_fini(), 1);

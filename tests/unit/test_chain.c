@@ -11,9 +11,9 @@ static struct contd_group *a, *b, *c;
 static void begin(void)
 {
 	start(CONTD_AGENT_CALLER);
-	a = group_new(0, 0);
-	b = group_new(0, 0);
-	c = group_new(0, 0);
+	a = group_new(0, -1);
+	b = group_new(0, -1);
+	c = group_new(0, -1);
 }
 
 Test(chain, runs_when_all_of_the_awaited_have_run)
@@ -48,7 +48,7 @@ Test(chain, complete_already)
 	begin();
 	must(contd_group_continue(a, tally_cb, &after, b, NULL));
 	cr_assert_eq(runs(&after), 1, "inside the call");
-	must(contd_group_continue(a, tally_cb, &after, group_new(CONTD_ENQUEUE_COMPLETE, 0), NULL));
+	must(contd_group_continue(a, tally_cb, &after, group_new(CONTD_ENQUEUE_COMPLETE, -1), NULL));
 	cr_assert_eq(runs(&after), 1);
 	cr_assert_eq(contd_poll(0), 1);
 	cr_assert_eq(runs(&after), 2);
@@ -144,7 +144,7 @@ Test(chain, long_row)
 	begin();
 	must(contd_event_continue(1, es[0], tally_cb, &t[0], a, NULL));
 	for (unsigned i = 0; i < 1000; i++) {
-		row[i] = group_new(i % 3 ? 0 : CONTD_ASYNC_SIGNAL_SAFE, 0);
+		row[i] = group_new(i % 3 ? 0 : CONTD_ASYNC_SIGNAL_SAFE, -1);
 		must(contd_group_continue(i ? row[i - 1] : a, tally_cb, &after, row[i], NULL));
 	}
 	must_fail(contd_group_continue(row[999], tally_cb, &after, a, NULL), ELOOP);

@@ -32,8 +32,8 @@ static void next_cb(int status, void *data)
 static void run_chain(uint32_t flags0, uint32_t flags1)
 {
 	start(CONTD_AGENT_CALLER);
-	g[0] = group_new(flags0, 0);
-	g[1] = group_new(flags1, 0);
+	g[0] = group_new(flags0, -1);
+	g[1] = group_new(flags1, -1);
 	must(contd_event_continue(0, NULL, next_cb, NULL, g[0], NULL));
 	while (contd_group_outstanding(g[0]) + contd_group_outstanding(g[1])) {
 		must(contd_group_wait(g[0], -1));
@@ -81,7 +81,7 @@ static void run_completions(uint32_t flags, bool attach)
 	struct contd_event *es[] = {&reused};
 
 	start(CONTD_AGENT_REGION);
-	g[0] = group_new(flags, 0);
+	g[0] = group_new(flags, -1);
 	if (attach)
 		must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es, complete_next_cb, NULL, g[0], NULL));
@@ -115,7 +115,7 @@ Test(chain_stack, groups_in_a_row)
 	start(CONTD_AGENT_CALLER);
 	made = LENGTH;
 	for (unsigned i = 0; i < ROW; i++)
-		row[i] = group_new(CONTD_POLL_ONLY * (i % 2), 0);
+		row[i] = group_new(CONTD_POLL_ONLY * (i % 2), -1);
 	must(contd_event_continue(1, es, next_cb, NULL, row[0], NULL));
 	for (unsigned i = 1; i < ROW; i++)
 		must(contd_group_continue(row[i - 1], next_cb, NULL, row[i], NULL));

@@ -59,7 +59,7 @@ Test(chain_turns, in_a_region_with_ticks)
 	struct contd_event first = CONTD_EVENT_INIT, *es[] = {&first};
 
 	must(contd_init(&c));
-	group[0] = group_new(0, 0);
+	group[0] = group_new(0, -1);
 	must(contd_thread_attach(NULL));
 	chain_begin(5000); /* a scan goes around once: one or two links a tick */
 	must(contd_event_continue(1, es, next_cb, group[0], group[0], NULL));
@@ -80,7 +80,7 @@ Test(chain_turns, on_the_daemon)
 	struct contd_daemon_attr attr = {sizeof(attr), 1000};
 
 	start(CONTD_AGENT_CALLER);
-	group[0] = group_new(CONTD_THREAD_ANY, 0);
+	group[0] = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_daemon_start(&attr));
 	chain_begin(5000); /* a look goes around once: one or two links each */
 	must(contd_event_continue(1, es, next_cb, group[0], group[0], NULL));
@@ -108,8 +108,8 @@ static void by_turns_cb(int status, void *data)
 static void by_turns(uint32_t flags0, uint32_t flags1)
 {
 	start(CONTD_AGENT_CALLER);
-	group[0] = group_new(flags0, 0);
-	group[1] = group_new(flags1, 0);
+	group[0] = group_new(flags0, -1);
+	group[1] = group_new(flags1, -1);
 	chain_begin(SLOW_BUILD ? 250000 : 2500000);
 	must(contd_event_continue(0, NULL, by_turns_cb, NULL, group[0], NULL));
 	while (contd_group_outstanding(group[0]) + contd_group_outstanding(group[1])) {

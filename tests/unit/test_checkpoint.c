@@ -38,8 +38,8 @@ static void begin(double percent, uint64_t tick_max_ns)
 
 static void runs_what_may_run(void *attach)
 {
-	struct contd_group *safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), *plain = group_new(0, 0);
-	struct contd_group *poll_only = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_POLL_ONLY, 0);
+	struct contd_group *safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), *plain = group_new(0, -1);
+	struct contd_group *poll_only = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_POLL_ONLY, -1);
 
 	if (attach)
 		must(contd_thread_attach(NULL));
@@ -94,7 +94,7 @@ Test(checkpoint, on_a_thread_that_is_new)
 	pthread_t thread;
 
 	start(CONTD_AGENT_CALLER);
-	must(contd_event_continue(1, es1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), NULL));
 	complete_quietly(&e1, 0);
 	cr_assert_eq(pthread_create(&thread, NULL, fresh_thread, &n), 0);
 	pthread_join(thread, NULL);
@@ -110,7 +110,7 @@ Test(checkpoint, within_the_handlers_count)
 	struct contd_group *g;
 
 	must(contd_init(&config));
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_ENQUEUE_COMPLETE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_ENQUEUE_COMPLETE, -1);
 	for (unsigned i = 0; i < 10; i++)
 		must(contd_event_continue(0, NULL, tally_cb, &t1, g, NULL));
 	for (unsigned i = 1; i <= 4; i++) {
@@ -125,7 +125,7 @@ Test(checkpoint, within_the_handlers_count)
 Test(checkpoint, under_a_guard)
 {
 	start(CONTD_AGENT_CALLER);
-	must(contd_event_continue(1, es1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), NULL));
 	complete_quietly(&e1, 0);
 	contd_guard_begin();
 	calls(200000);
@@ -157,7 +157,7 @@ Test(checkpoint, in_a_callback)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	for (unsigned how = 0; how < 3; how++) {
 		contd_event_init(&e1);
 		contd_event_init(&e2);
@@ -188,7 +188,7 @@ Test(checkpoint, before_and_after_contds_life)
 		calls(100000);
 		start(CONTD_AGENT_CALLER);
 		contd_event_init(&e1);
-		must(contd_event_continue(1, es1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), NULL));
+		must(contd_event_continue(1, es1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), NULL));
 		complete_quietly(&e1, 0);
 		if (life == 2) {
 			cr_assert_eq(contd_fini(), 1);
@@ -209,7 +209,7 @@ Test(checkpoint, in_the_child_of_a_fork)
 	pid_t child;
 
 	start(CONTD_AGENT_CALLER);
-	must(contd_event_continue(1, es1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), NULL));
+	must(contd_event_continue(1, es1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), NULL));
 	complete_quietly(&e1, 0);
 	child = fork();
 	cr_assert_geq(child, 0);
@@ -232,7 +232,7 @@ Test(checkpoint, keeps_errno)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_word_continue(&w1, tally_cb, &t2, g, NULL));
 	for (unsigned i = 0; i < 10000; i++) {
 		if (i % 100 == 0) {
@@ -301,10 +301,10 @@ static void looks_are_bounded(uint32_t ready_flags)
 		cost_ticks = (uint64_t)(COST_NS * contd__clock.ticks_per_ns);
 		__atomic_store_n(&contd__testpoint_hook, count_looks, __ATOMIC_RELEASE);
 		word1 = 0;
-		must(contd_word_continue(&w1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), NULL));
+		must(contd_word_continue(&w1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), NULL));
 		if (ready_flags != UINT32_MAX) {
 			contd_event_init(&e);
-			must(contd_event_continue(1, es, tally_cb, &t, group_new(ready_flags, 0), NULL));
+			must(contd_event_continue(1, es, tally_cb, &t, group_new(ready_flags, -1), NULL));
 			complete_quietly(&e, 0);
 		}
 		looks_stay_within(percents[i], 0);
@@ -358,7 +358,7 @@ Test(checkpoint, words_are_found)
 	struct contd_group *g;
 
 	begin(10, 2000000);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	for (unsigned i = 0; i < 10; i++) {
 		must(contd_word_continue(&w1, tally_cb, &t1, g, NULL));
 		for (unsigned k = 0; k < 20; k++) {
@@ -376,7 +376,7 @@ Test(checkpoint, calls_that_may_not_look_delay_none)
 	struct contd_group *g;
 
 	begin(10, 2000000);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_word_continue(&w1, tally_cb, &t1, g, NULL));
 	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
 	must(contd_event_continue(1, es3, checkpoint_cb, &t3, g, NULL));
@@ -411,7 +411,7 @@ Test(checkpoint, callbacks_are_not_charged)
 
 	begin(0.5, 10000000000);
 	long_ticks = (uint64_t)(100000000 * contd__clock.ticks_per_ns);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_word_continue(&(struct contd_word){&word1, 0, 2, CONTD_WORD_EQ}, tally_cb, &t1, g, &h));
 	must(contd_event_continue(1, es2, long_cb, &t2, g, NULL));
 	contd_checkpoint();
@@ -429,7 +429,7 @@ Test(checkpoint, a_clock_that_goes_back)
 {
 	begin(2, 1000000);
 	word1 = 0;
-	must(contd_word_continue(&w1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), NULL));
+	must(contd_word_continue(&w1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), NULL));
 	calls(1000);
 	contd__self.checkpoint.due = contd__ticks() + contd__clock.second * 3600;
 	word1 = 1;

@@ -466,7 +466,7 @@ Test(config, agents)
 		struct tally t = {0};
 
 		start((enum contd_agent)agent);
-		g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+		g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 		must(contd_thread_attach(NULL));
 		must(contd_word_continue(&w, tally_cb, &t, g, &h));
 		if (agent == CONTD_AGENT_CALLER)
@@ -495,7 +495,7 @@ Test(config, tick_interval_in_force)
 
 		c.tick_min_ns = c.tick_max_ns = intervals[i];
 		must(contd_init(&c));
-		g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+		g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 		must(contd_thread_attach(NULL));
 		cr_assert_eq(stats_now().tick_ns, 0, "nothing is pending");
 		must(contd_word_continue(&w, tally_cb, &t, g, &h));
@@ -563,7 +563,7 @@ static void ten_by_signal(const struct contd_config *c, uint64_t burn_ns)
 	entered = ran_count = 0;
 	must(contd_init(c));
 	burn_ticks = (uint64_t)((double)burn_ns * contd__clock.ticks_per_ns);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	for (unsigned i = 0; i < TEN; i++) {
 		struct contd_event *es[] = {&e[i]};
@@ -638,7 +638,7 @@ Test(config, users_are_counted)
 		start(round ? CONTD_AGENT_TICK : CONTD_AGENT_CALLER);
 		for (unsigned i = 0; i < 100; i++)
 			must(contd_init(NULL));
-		g = group_new(0, 0);
+		g = group_new(0, -1);
 		for (unsigned i = 0; i < 100; i++)
 			cr_assert_eq(contd_fini(), 0);
 		contd_event_init(&e);
@@ -688,7 +688,7 @@ Test(config, other_settings_the_next_time)
 		must(contd_init(&c));
 		cr_assert_eq(contd__signals.signal_number, SIGRTMAX - 3 - i % 2);
 		contd_event_init(&e);
-		g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+		g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 		must(contd_thread_attach(NULL));
 		must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 		must(complete_quietly(&e, 0));

@@ -49,7 +49,7 @@ static void tid_cb(int status, void *data)
 static pid_t daemon_thread(void)
 {
 	struct contd_event e = CONTD_EVENT_INIT, *es[] = {&e};
-	struct contd_group *g = group_new(CONTD_THREAD_ANY, 0);
+	struct contd_group *g = group_new(CONTD_THREAD_ANY, -1);
 
 	contd__store(&daemon_tid, 0);
 	must(contd_event_continue(1, es, tid_cb, NULL, g, NULL));
@@ -384,7 +384,7 @@ Test(configure, agents_in_all_pairs)
 	unsigned round = 0;
 
 	start(CONTD_AGENT_CALLER);
-	any = group_new(CONTD_THREAD_ANY | CONTD_ASYNC_SIGNAL_SAFE, 0);
+	any = group_new(CONTD_THREAD_ANY | CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	must(contd_word_continue(&w_never, tally_cb, &t_never, any, &h));
@@ -468,7 +468,7 @@ Test(configure, interval_in_force)
 	start(CONTD_AGENT_REGION);
 	helper_create(&other, true);
 	must(contd_thread_attach(NULL));
-	must(contd_word_continue(&w, tally_cb, &t, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), &h));
+	must(contd_word_continue(&w, tally_cb, &t, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), &h));
 	for (unsigned i = 0; i < sizeof(intervals) / sizeof(intervals[0]); i++) {
 		struct contd_config c = fresh();
 
@@ -501,7 +501,7 @@ Test(configure, one_early_tick)
 	c.tick_max_ns = 10000000000;
 	must(contd_init(&c));
 	must(contd_thread_attach(NULL));
-	must(contd_word_continue(&w, tally_cb, &t, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), &h));
+	must(contd_word_continue(&w, tally_cb, &t, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), &h));
 	sigemptyset(&ours);
 	sigaddset(&ours, contd__signals.signal_number);
 	pthread_sigmask(SIG_BLOCK, &ours, NULL);
@@ -546,7 +546,7 @@ Test(configure, what_handlers_go_by)
 	c.scan_ns = 1000000000;
 	must(contd_configure(&c));
 	cr_assert_eq(CONFIG.overhead_percent, 0.2, "what is not given stays");
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_ENQUEUE_COMPLETE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_ENQUEUE_COMPLETE, -1);
 	contd_guard_begin();
 	for (unsigned i = 0; i < 10; i++)
 		must(contd_event_continue(0, NULL, tally_cb, &t, g, NULL));
@@ -721,8 +721,8 @@ Test(configure, from_a_callback)
 	struct contd_group *safe, *plain;
 
 	start(CONTD_AGENT_CALLER);
-	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
-	plain = group_new(CONTD_ENQUEUE_COMPLETE, 0);
+	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
+	plain = group_new(CONTD_ENQUEUE_COMPLETE, -1);
 	must(contd_thread_attach(NULL));
 	/* On a thread. */
 	must(contd_event_continue(0, NULL, configure_cb, &agent, plain, NULL));
@@ -757,7 +757,7 @@ Test(configure, from_the_daemon)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_TICK);
-	g = group_new(CONTD_THREAD_ANY, 0);
+	g = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_event_continue(1, es, configure_cb, &agent, g, NULL));
 	must(contd_event_complete(&e, 0));
 	await(contd_group_outstanding(g) == 0);
@@ -801,7 +801,7 @@ Test(configure, by_several_threads)
 	uint64_t n = 0;
 
 	start(CONTD_AGENT_CALLER);
-	any = group_new(CONTD_THREAD_ANY | CONTD_ASYNC_SIGNAL_SAFE, 0);
+	any = group_new(CONTD_THREAD_ANY | CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(pthread_create(&thread[i], NULL, configurer, (void *)(uintptr_t)i), 0);

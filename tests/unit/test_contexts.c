@@ -213,10 +213,10 @@ static void begin(uint32_t flags)
 	struct contd_event *es[] = {&later};
 
 	start(CONTD_AGENT_CALLER);
-	own = group_new(flags, 0);
-	another = group_new(0, 0);
+	own = group_new(flags, -1);
+	another = group_new(0, -1);
 	must(contd_executor_create(NULL, &executor));
-	must(contd_event_continue(1, es, tally_cb, &tally, group_new(0, 0), &pending));
+	must(contd_event_continue(1, es, tally_cb, &tally, group_new(0, -1), &pending));
 }
 
 static void trigger_with(contd_callback *cb)

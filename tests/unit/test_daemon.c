@@ -40,9 +40,9 @@ Test(daemon, runs_any_and_never_application_ones)
 	struct contd_stats s;
 
 	start(CONTD_AGENT_CALLER);
-	any = group_new(CONTD_THREAD_ANY, 0);
-	application = group_new(0, 0);
-	poll_only = group_new(CONTD_THREAD_ANY | CONTD_POLL_ONLY, 0);
+	any = group_new(CONTD_THREAD_ANY, -1);
+	application = group_new(0, -1);
+	poll_only = group_new(CONTD_THREAD_ANY | CONTD_POLL_ONLY, -1);
 	must(contd_daemon_start(NULL));
 	must(contd_event_continue(1, es2, tally_cb, &t2, application, NULL));
 	must(contd_event_continue(1, es3, tally_cb, &t3, poll_only, NULL));
@@ -78,7 +78,7 @@ Test(daemon, agent_tick_starts_it)
 	struct contd_group *any;
 
 	start(CONTD_AGENT_TICK);
-	any = group_new(CONTD_THREAD_ANY, 0);
+	any = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_event_continue(1, es1, who_cb, &t1, any, NULL));
 	must(contd_event_complete(&e1, 0));
 	await(runs(&t1));
@@ -103,8 +103,8 @@ static void polling_cb(int status, void *data)
 Test(daemon, polling_on_it_runs_no_application_ones)
 {
 	start(CONTD_AGENT_CALLER);
-	any_group = group_new(CONTD_THREAD_ANY, 0);
-	application_group = group_new(0, 0);
+	any_group = group_new(CONTD_THREAD_ANY, -1);
+	application_group = group_new(0, -1);
 	must(contd_daemon_start(NULL));
 	must(contd_event_continue(1, es2, tally_cb, &t2, application_group, NULL));
 	must(contd_event_complete(&e2, 0));
@@ -130,8 +130,8 @@ static void waiting_cb(int status, void *data)
 Test(daemon, waiting_on_it_leaves_application_ones_to_others)
 {
 	start(CONTD_AGENT_CALLER);
-	any_group = group_new(CONTD_THREAD_ANY, 0);
-	application_group = group_new(0, 0);
+	any_group = group_new(CONTD_THREAD_ANY, -1);
+	application_group = group_new(0, -1);
 	must(contd_daemon_start(NULL));
 	must(contd_event_continue(1, es2, tally_cb, &t2, application_group, NULL));
 	must(contd_event_continue(1, es1, waiting_cb, &t1, any_group, NULL));
@@ -153,7 +153,7 @@ Test(daemon, notifies_an_attached_thread)
 	struct contd_stats s;
 
 	start(CONTD_AGENT_CALLER); /* no ticks: nobody but the daemon finds the word */
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_daemon_start(NULL));
 	must(contd_thread_attach(NULL));
 	must(contd_word_continue(&w1, tally_cb, &t1, g, NULL));
@@ -178,7 +178,7 @@ Test(daemon, runs_async_signal_safe_any_ones_itself)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_THREAD_ANY, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_THREAD_ANY, -1);
 	must(contd_daemon_start(NULL));
 	must(contd_word_continue(&w1, tally_cb, &t1, g, NULL));
 	__atomic_store_n(&word1, 1, __ATOMIC_RELEASE);
@@ -196,7 +196,7 @@ Test(daemon, words_are_found_while_the_thread_computes)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_THREAD_ANY, 0);
+	g = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_daemon_start(NULL));
 	for (unsigned i = 0; i < WORDS; i++) {
 		struct contd_word w = {&words[i], 0, i, CONTD_WORD_GE};
@@ -243,9 +243,9 @@ Test(daemon, sleeps_while_nothing_is_pending)
 	uint64_t before;
 
 	start(CONTD_AGENT_CALLER);
-	any = group_new(CONTD_THREAD_ANY, 0);
-	application = group_new(0, 0);
-	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	any = group_new(CONTD_THREAD_ANY, -1);
+	application = group_new(0, -1);
+	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_daemon_start(&attr));
 	must(contd_event_continue(1, es1, who_cb, &t1, any, NULL));
 	must(contd_event_complete(&e1, 0));
@@ -294,7 +294,7 @@ Test(daemon, starts_are_counted)
 	struct contd_group *any;
 
 	start(CONTD_AGENT_TICK);
-	any = group_new(CONTD_THREAD_ANY, 0);
+	any = group_new(CONTD_THREAD_ANY, -1);
 	for (unsigned i = 0; i < 10; i++)
 		must(contd_daemon_start(NULL));
 	for (unsigned i = 0; i < 10; i++)
@@ -319,7 +319,7 @@ Test(daemon, ready_before_it_starts)
 	struct contd_group *any;
 
 	start(CONTD_AGENT_CALLER);
-	any = group_new(CONTD_THREAD_ANY, 0);
+	any = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_event_continue(1, es1, tally_cb, &t1, any, NULL));
 	must(contd_event_complete(&e1, 0));
 	must(contd_word_continue(&w2, tally_cb, &t2, any, NULL));
@@ -359,7 +359,7 @@ Test(daemon, stop_waits_for_what_it_runs)
 	struct contd_group *any;
 
 	start(CONTD_AGENT_CALLER);
-	any = group_new(CONTD_THREAD_ANY, 0);
+	any = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_daemon_start(NULL));
 	must(contd_event_continue(1, es1, slow_cb, &begun, any, NULL));
 	must(contd_event_complete(&e1, 0));
@@ -374,7 +374,7 @@ Test(daemon, stop_while_busy)
 	struct contd_group *any;
 
 	start(CONTD_AGENT_CALLER);
-	any = group_new(CONTD_THREAD_ANY, 0);
+	any = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_event_complete(&done_event, 0));
 	must(contd_word_continue(&w1, tally_cb, &t1, any, NULL)); /* looked at for ever */
 	must(contd_event_continue(1, es1, busy_cb, any, any, NULL));
@@ -432,7 +432,7 @@ Test(daemon, takes_no_signal_of_the_programs)
 	struct contd_group *any;
 
 	start(CONTD_AGENT_TICK);
-	any = group_new(CONTD_THREAD_ANY, 0);
+	any = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_event_continue(1, es1, signals_cb, &t1, any, NULL));
 	must(contd_event_complete(&e1, 0));
 	await(runs(&t1));

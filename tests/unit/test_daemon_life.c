@@ -15,7 +15,7 @@ static uint64_t word __attribute__((aligned(8)));
 Test(daemon_life, wakes_each_time)
 {
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_THREAD_ANY, 0);
+	g = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_daemon_start(NULL));
 	for (unsigned i = 0; i < 3000; i++) {
 		uint64_t until = now_ns() + PATIENCE_SECONDS * 1000000000ull;
@@ -46,7 +46,7 @@ static void on_daemon_cb(int status, void *data)
 Test(daemon_life, neither_started_nor_stopped_on_itself)
 {
 	start(CONTD_AGENT_TICK);
-	g = group_new(CONTD_THREAD_ANY | CONTD_ENQUEUE_COMPLETE, 0);
+	g = group_new(CONTD_THREAD_ANY | CONTD_ENQUEUE_COMPLETE, -1);
 	must(contd_event_continue(0, NULL, on_daemon_cb, &t, g, NULL));
 	await(runs(&t));
 	cr_assert_eq(on_daemon_start, -EDEADLK);
@@ -94,7 +94,7 @@ Test(daemon_life, stops_in_the_middle_of_a_tick, .timeout = 9)
 	struct contd_word w = {&word, 0, 1, CONTD_WORD_EQ};
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must(contd_word_continue(&w, tally_cb, &t, g, NULL));
 	must(contd_daemon_start(&attr));
 	usleep(50000);

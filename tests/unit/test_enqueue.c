@@ -42,7 +42,7 @@ static void by_event_alone(struct contd_group *g)
 
 static void by_group(struct contd_group *g)
 {
-	struct contd_group *awaited = group_new(0, 0);
+	struct contd_group *awaited = group_new(0, -1);
 
 	must(contd_group_continue(awaited, tally_cb, &tally, g, NULL));
 	must(contd_group_destroy(awaited));
@@ -74,7 +74,7 @@ static void not_inside(enum contd_agent agent, uint32_t flags)
 
 	start(agent);
 	must(contd_thread_attach(NULL));
-	g = group_new(FLAGS | flags, 0);
+	g = group_new(FLAGS | flags, -1);
 	for (unsigned round = 0; round < 20; round++)
 		for (unsigned i = 0; i < WAYS; i++) {
 			tally = (struct tally){0};
@@ -131,7 +131,7 @@ Test(enqueue, soon_whatever_the_purse_says)
 
 	start(CONTD_AGENT_CALLER);
 	must(contd_thread_attach(NULL));
-	g = group_new(FLAGS, 0);
+	g = group_new(FLAGS, -1);
 	begin = contd__ticks();
 	contd__store(&contd__me->purse.enough_at, begin + 100 * contd__clock.second);
 	by_none(g);
@@ -149,7 +149,7 @@ Test(enqueue, at_the_end_of_a_guard)
 
 	start(CONTD_AGENT_CALLER);
 	must(contd_thread_attach(NULL));
-	g = group_new(FLAGS, 0);
+	g = group_new(FLAGS, -1);
 	block_ours(SIG_BLOCK);
 	for (unsigned i = 0; i < WAYS; i++) {
 		tally = (struct tally){0};
@@ -183,7 +183,7 @@ Test(enqueue, by_a_strange_thread)
 
 	start(CONTD_AGENT_CALLER);
 	must(contd_thread_attach(NULL));
-	g = group_new(FLAGS, 0);
+	g = group_new(FLAGS, -1);
 	helper_create(&h, false);
 	helper_start(&h, register_all, g);
 	helper_finish(&h);
@@ -200,7 +200,7 @@ Test(enqueue, the_next_poll_runs_it)
 
 	start(CONTD_AGENT_CALLER);
 	must(contd_thread_attach(NULL));
-	g = group_new(FLAGS, 0);
+	g = group_new(FLAGS, -1);
 	block_ours(SIG_BLOCK);
 	for (unsigned i = 0; i < WAYS; i++) {
 		tally = (struct tally){0};

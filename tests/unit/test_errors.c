@@ -15,7 +15,7 @@ static struct contd_group *const untouched = (struct contd_group *)0x10;
 /* Every call that needs a running dispatcher. */
 static void all_fail(int code, struct contd_group *g)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr)};
+	struct contd_group_attr attr = {.size = sizeof(attr), .max_poll = -1};
 	struct contd_stats s = {.size = sizeof(s), .run = 77};
 	struct contd_word w = {&word, 0, 1, CONTD_WORD_EQ};
 	struct contd_handle h = {(void *)0x20, 5}, given = {(void *)0x40, 1};
@@ -77,7 +77,7 @@ Test(errors, null)
 	int complete = 77;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must_fail(contd_group_create(NULL, NULL), EINVAL);
 	must_fail(contd_group_destroy(NULL), EINVAL);
 	must_fail(contd_group_test(NULL, &complete), EINVAL);
@@ -121,9 +121,9 @@ Test(errors, sizes_flags_and_ranges)
 	struct contd_stats s;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (unsigned i = 0; i < 5; i++) {
-		ga = (struct contd_group_attr){.size = sizes[i]};
+		ga = (struct contd_group_attr){.size = sizes[i], .max_poll = -1};
 		must_fail(contd_group_create(&ga, &made), EINVAL);
 		ta = (struct contd_thread_attr){.size = sizes[i]};
 		must_fail(contd_thread_attach(&ta), EINVAL);
@@ -133,15 +133,16 @@ Test(errors, sizes_flags_and_ranges)
 		must_fail(contd_stats_get(&s), EINVAL);
 	}
 	for (unsigned bit = 4; bit < 32; bit++) {
-		ga = (struct contd_group_attr){.size = sizeof(ga), .flags = 1u << bit};
+		ga = (struct contd_group_attr){.size = sizeof(ga), .flags = 1u << bit, .max_poll = -1};
 		must_fail(contd_group_create(&ga, &made), EINVAL);
 	}
 	ga = (struct contd_group_attr){.size = sizeof(ga), .max_poll = -2};
 	must_fail(contd_group_create(&ga, &made), EINVAL);
 	ga = (struct contd_group_attr){.size = sizeof(ga), .max_poll = INT32_MIN};
 	must_fail(contd_group_create(&ga, &made), EINVAL);
-	ga = (struct contd_group_attr){.size = sizeof(ga), .flags = CONTD_POLL_ONLY, .max_poll = CONTD_MAX_POLL_NONE};
+	ga = (struct contd_group_attr){.size = sizeof(ga), .flags = CONTD_POLL_ONLY, .max_poll = 0};
 	must_fail(contd_group_create(&ga, &made), EINVAL);
+	cr_assert(strstr(contd_error_text(), "CONTD_GROUP_ATTR_INIT"), "%s", contd_error_text());
 	cr_assert_eq(made, untouched);
 	ta = (struct contd_thread_attr){.size = sizeof(ta), .flags = 1};
 	must_fail(contd_thread_attach(&ta), EINVAL);
@@ -210,8 +211,8 @@ Test(errors, in_a_handler)
 	struct tally asked = {0}, kept = {0};
 
 	start(CONTD_AGENT_CALLER);
-	own = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
-	another = group_new(CONTD_POLL_ONLY, 0);
+	own = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
+	another = group_new(CONTD_POLL_ONLY, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, laters, tally_cb, &kept, another, &pending));
 	must(contd_event_continue(1, es, ask, &asked, own, NULL));
@@ -253,8 +254,8 @@ Test(errors, in_a_callback_on_a_thread)
 	struct tally asked = {0}, cancelled = {0};
 
 	start(CONTD_AGENT_CALLER);
-	own = group_new(0, 0);
-	another = group_new(0, 0);
+	own = group_new(0, -1);
+	another = group_new(0, -1);
 	must(contd_event_continue(1, laters, tally_cb, &cancelled, another, &pending));
 	must(contd_event_continue(1, es, ask, &asked, own, NULL));
 	must(contd_event_complete(&e, 0));

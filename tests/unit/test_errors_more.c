@@ -24,7 +24,7 @@ Test(errors_more, longest_timeout)
 
 	start(CONTD_AGENT_CALLER);
 	helper_create(&other, false);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must(contd_group_wait(g, INT64_MAX));
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 	must_fail(contd_group_wait(g, 0), ETIMEDOUT);
@@ -44,8 +44,8 @@ Test(errors_more, refused_registrations_are_not_counted)
 	struct tally t = {0};
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
-	h = group_new(0, 0);
+	g = group_new(0, -1);
+	h = group_new(0, -1);
 	must(contd_event_continue(1, one, tally_cb, &t, g, NULL));
 	must_fail(contd_event_continue(2, both, tally_cb, &never, g, &h1), EBUSY);
 	must_fail(contd_group_continue(g, tally_cb, &never, g, &h1), ELOOP);
@@ -86,7 +86,7 @@ Test(errors_more, in_a_region)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, triggers, in_region_cb, g, g, NULL));
 	must(contd_event_complete(&trigger, 0));
@@ -134,7 +134,7 @@ Test(errors_more, on_the_daemon)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_THREAD_ANY, 0);
+	g = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_daemon_start(NULL));
 	must(contd_event_continue(1, triggers, on_daemon_cb, g, g, NULL));
 	must(contd_event_complete(&trigger, 0));

@@ -27,7 +27,7 @@ Test(event, runs_once_after_completion)
 	int complete = -1;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 	cr_assert_eq(contd_group_outstanding(g), 1);
 	cr_assert_eq(contd_group_test(g, &complete), 0);
@@ -52,10 +52,10 @@ Test(event, complete_already_runs_inside_the_call)
 	int complete;
 
 	start(CONTD_AGENT_CALLER);
-	plain = group_new(0, 0);
-	enqueue = group_new(CONTD_ENQUEUE_COMPLETE, 0);
-	poll_only = group_new(CONTD_POLL_ONLY, 0);
-	none = group_new(0, CONTD_MAX_POLL_NONE);
+	plain = group_new(0, -1);
+	enqueue = group_new(CONTD_ENQUEUE_COMPLETE, -1);
+	poll_only = group_new(CONTD_POLL_ONLY, -1);
+	none = group_new(0, 0);
 	must(contd_event_complete(&e, 7));
 	must(contd_event_continue(1, es, tally_cb, &t[0], plain, NULL));
 	cr_assert_eq(runs(&t[0]), 1);
@@ -90,7 +90,7 @@ Test(event, several_events_and_the_first_failure)
 	struct tally t = {0};
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (unsigned i = 0; i < N; i++)
 		es[i] = &e[i];
 	must(contd_event_complete(&e[17], 0));
@@ -119,7 +119,7 @@ Test(event, busy_event_changes_nothing)
 	struct tally t = {0}, other = {0};
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must(contd_event_continue(1, one, tally_cb, &t, g, NULL));
 	must_fail(contd_event_continue(3, all, tally_cb, &other, g, &handle), EBUSY);
 	must_fail(contd_event_continue(2, twice, tally_cb, &other, g, &handle), EBUSY);
@@ -158,7 +158,7 @@ Test(event, used_anew_in_its_continuation)
 	struct contd_event *es[] = {&reused};
 
 	start(CONTD_AGENT_CALLER);
-	reused_group = group_new(0, 0);
+	reused_group = group_new(0, -1);
 	must(contd_event_continue(1, es, reuse_cb, NULL, reused_group, NULL));
 	must(contd_event_complete(&reused, 0));
 	must(contd_group_wait(reused_group, -1));
@@ -192,7 +192,7 @@ Test(event, completed_by_two_threads_at_once)
 	pthread_t thread[2];
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (unsigned i = 0; i < RACED; i++) {
 		struct contd_event *es[] = {&raced[i]};
 
@@ -228,7 +228,7 @@ Test(event, registered_while_it_completes)
 	pthread_t thread;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	cr_assert_eq(pthread_create(&thread, NULL, chaser, NULL), 0);
 	for (unsigned i = 0; i < RACED; i++) {
 		struct contd_event *es[] = {&raced[i]};

@@ -24,7 +24,7 @@ static struct contd_executor *ex;
 
 static struct contd_group *group_of(struct contd_executor *executor, uint32_t flags, int priority)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags, .priority = priority};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags, .max_poll = -1, .priority = priority};
 	struct contd_group *group;
 
 	must(contd_group_create(&attr, &group));
@@ -62,7 +62,7 @@ Test(executor, only_lent_threads_run_it)
 	int complete;
 
 	begin_pull(0);
-	plain = group_new(0, 0);
+	plain = group_new(0, -1);
 	must(contd_event_continue(1, es[0], tally_cb, &t[0], g, NULL));
 	must(contd_event_continue(1, es[1], tally_cb, &t[1], plain, NULL));
 	must(contd_event_complete(&e[0], 7));
@@ -372,7 +372,7 @@ Test(executor, progress)
 	pthread_t thread;
 
 	begin_pull(CONTD_EXECUTOR_PROGRESS);
-	plain = group_new(0, 0);
+	plain = group_new(0, -1);
 	cr_assert_eq(pthread_create(&thread, NULL, lent, NULL), 0);
 	must(contd_word_continue(&condition, tally_cb, &t[0], g, NULL));
 	must(contd_word_continue(&condition, tally_cb, &t[1], plain, NULL));
@@ -707,7 +707,7 @@ Test(executor, a_continuation_that_becomes_a_task)
 	int complete;
 
 	begin_pull(0);
-	plain = group_new(0, 0);
+	plain = group_new(0, -1);
 	contd_task_init(&task, ex, 0, tally_cb, &t[0]);
 	must(contd_event_continue(1, es[0], contd_task_continue, &task, plain, NULL));
 	must(contd_event_complete(&e[0], 5));
@@ -745,7 +745,7 @@ Test(executor, a_handler_hands_over)
 	start(CONTD_AGENT_REGION);
 	must(contd_executor_create(NULL, &ex));
 	g = group_of(ex, 0, 0);
-	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	cr_assert_eq(pthread_create(&thread, NULL, lent, NULL), 0);
 	must(contd_thread_attach(NULL));
 	helper_create(&other, false);
@@ -1067,10 +1067,10 @@ Test(executor, bad_input)
 	contd_task_init(&task, ex, 2, tally_cb, NULL);
 	must_fail(contd_task_submit(&task, 0), EINVAL);
 	must_fail(contd_group_set_executor(NULL, ex), EINVAL);
-	group = group_new(CONTD_POLL_ONLY, 0);
+	group = group_new(CONTD_POLL_ONLY, -1);
 	must_fail(contd_group_set_executor(group, ex), EINVAL);
 	must(contd_group_destroy(group));
-	group = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	group = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must_fail(contd_group_set_executor(group, ex), EINVAL);
 	must(contd_group_destroy(group));
 	must(contd_group_create(&limited, &group));

@@ -78,7 +78,7 @@ static void flooded(enum contd_agent agent, bool region, uint32_t count)
 
 	begin(agent, count, 1000000000, 0);
 	for (unsigned i = 0; i < 7; i++)
-		g[i] = group_new(i % 2 || !region ? CONTD_ASYNC_SIGNAL_SAFE : 0, 0);
+		g[i] = group_new(i % 2 || !region ? CONTD_ASYNC_SIGNAL_SAFE : 0, -1);
 	/* Before: a region looks at what is ready when it begins. */
 	if (region)
 		contd_compute_begin();
@@ -131,7 +131,7 @@ Test(flood, time)
 	uint32_t most = 0;
 
 	begin(CONTD_AGENT_REGION, 1000000, SCAN_NS, CALLBACK_NS);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	make_ready(&g, 1);
 	raise_ours();
 	compute_until(contd__load(&total) == READY);
@@ -156,7 +156,7 @@ Test(flood, time_for_one)
 	struct contd_group *g;
 
 	begin(CONTD_AGENT_REGION, 1000000, 1000, 20000);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	make_ready(&g, 1);
 	raise_ours();
 	compute_until(contd__load(&total) == READY);
@@ -185,7 +185,7 @@ Test(flood, chains)
 	struct contd_stats s;
 
 	begin(CONTD_AGENT_REGION, 50, 1000000000, 0);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_event_continue(1, es, chain_cb, g, g, NULL));
 	must(complete_quietly(&e, 0));
 	raise_ours();
@@ -218,7 +218,7 @@ Test(flood, longest_handler)
 	struct contd_group *g;
 
 	begin(CONTD_AGENT_CALLER, 64, 1000000000, 0);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	cr_assert_eq(stats_now().handler_max_ns, 0);
 	for (unsigned i = 0; i < 3; i++) {
 		struct contd_event e = CONTD_EVENT_INIT, *es[] = {&e};

@@ -43,8 +43,8 @@ static void everything_on(void)
 	struct contd_word w = {&word, 0, 1, CONTD_WORD_EQ};
 
 	start(CONTD_AGENT_TICK);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
-	any = group_new(CONTD_THREAD_ANY, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
+	any = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 	must(contd_word_continue(&w, tally_cb, &t, any, NULL));
@@ -143,7 +143,7 @@ Test(fork, completion_in_the_child_reaches_nobody)
 	pid_t child;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 	__atomic_store_n(&contd__testpoint_hook, count_interruption, __ATOMIC_RELEASE);
@@ -173,7 +173,7 @@ Test(fork, before_init_and_after_fini_the_child_is_free)
 		child = fork();
 		if (child == 0) {
 			start(CONTD_AGENT_TICK);
-			g = group_new(CONTD_THREAD_ANY, 0);
+			g = group_new(CONTD_THREAD_ANY, -1);
 			child_check(contd_event_continue(1, es, tally_cb, &t, g, NULL) == 0);
 			child_check(contd_event_complete(&e, 0) == 0);
 			child_check(contd_group_wait(g, -1) == 0);

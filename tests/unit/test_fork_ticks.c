@@ -26,8 +26,8 @@ static void start_all(void)
 		.size = sizeof(c), .agent = CONTD_AGENT_TICK, .overhead_percent = 50, .tick_min_ns = 1000};
 
 	must(contd_init(&c));
-	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
-	any = group_new(CONTD_THREAD_ANY, 0);
+	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
+	any = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, safe, NULL));
 	must(contd_event_continue(1, es2, tally_cb, &t2, any, NULL));
@@ -110,7 +110,7 @@ Test(fork_ticks, child_does_not_raise_the_parents_descriptor)
 	pid_t pid;
 
 	start(CONTD_AGENT_CALLER);
-	any = group_new(0, 0);
+	any = group_new(0, -1);
 	p.fd = contd_fd();
 	cr_assert_geq(p.fd, 0);
 	cr_assert_eq(contd_poll(0), 0);

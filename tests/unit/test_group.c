@@ -25,7 +25,7 @@ Test(group, destroyed_before_its_continuations_ran)
 	struct tally t[3] = {{0}};
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (unsigned i = 0; i < 3; i++) {
 		struct contd_event *es[] = {&e[i]};
 
@@ -49,7 +49,7 @@ Test(group, fini_counts_what_never_ran)
 	struct tally t[3] = {{0}};
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (unsigned i = 0; i < 3; i++) {
 		struct contd_event *es[] = {&e[i]};
 
@@ -68,7 +68,7 @@ Test(group, many_are_created_and_destroyed)
 
 	start(CONTD_AGENT_CALLER);
 	for (unsigned i = 0; i < 20000; i++) {
-		struct contd_group *g = group_new(i % 2 ? CONTD_POLL_ONLY : 0, 0);
+		struct contd_group *g = group_new(i % 2 ? CONTD_POLL_ONLY : 0, -1);
 
 		must(contd_event_continue(0, NULL, tally_cb, &t, g, NULL));
 		must(contd_group_wait(g, -1));
@@ -86,10 +86,10 @@ Test(group, the_4097th_is_refused_until_one_is_destroyed)
 
 	start(CONTD_AGENT_CALLER);
 	for (unsigned i = 0; i < 4096; i++)
-		g[i] = group_new(0, 0);
+		g[i] = group_new(0, -1);
 	must_fail(contd_group_create(NULL, &again), EAGAIN);
 	cr_assert_eq(again, (struct contd_group *)1);
-	poll_only = group_new(CONTD_POLL_ONLY, 0);
+	poll_only = group_new(CONTD_POLL_ONLY, -1);
 	must(contd_event_continue(0, NULL, tally_cb, &t, poll_only, NULL));
 	must(contd_group_wait(poll_only, -1));
 	must(contd_group_destroy(g[1234]));
@@ -108,8 +108,8 @@ Test(group, poll_only_is_left_alone_by_others)
 	int complete;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE | CONTD_THREAD_ANY, 0);
-	other = group_new(0, 0);
+	g = group_new(CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE | CONTD_THREAD_ANY, -1);
+	other = group_new(0, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_daemon_start(NULL));
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
@@ -147,8 +147,8 @@ Test(group, test_and_wait_inside_its_own_continuation)
 	struct contd_event e = CONTD_EVENT_INIT, *es[] = {&e};
 
 	start(CONTD_AGENT_CALLER);
-	outer = group_new(CONTD_ENQUEUE_COMPLETE, 0);
-	inner = group_new(CONTD_POLL_ONLY, 0);
+	outer = group_new(CONTD_ENQUEUE_COMPLETE, -1);
+	inner = group_new(CONTD_POLL_ONLY, -1);
 	must(contd_event_continue(1, es, tally_cb, &inside, inner, NULL));
 	must(contd_event_complete(&e, 0));
 	must(contd_event_continue(0, NULL, inside_cb, NULL, outer, NULL));
@@ -178,7 +178,7 @@ static void reg_cb(int status, void *data)
 Test(group, waiter_sees_what_a_continuation_registers)
 {
 	start(CONTD_AGENT_CALLER);
-	outer = group_new(0, 0);
+	outer = group_new(0, -1);
 	must(contd_event_continue(0, NULL, reg_cb, (void *)(uintptr_t)99, outer, NULL));
 	must(contd_group_wait(outer, -1));
 	cr_assert_eq(reg_runs, 100);
@@ -191,7 +191,7 @@ Test(group, counted_users_of_init)
 
 	must(contd_init(NULL));
 	must(contd_init(NULL));
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	cr_assert_eq(contd_fini(), 0);
 	must(contd_group_wait(g, 0));
 	must(contd_group_destroy(g));
@@ -202,7 +202,7 @@ Test(group, counted_users_of_init)
 
 		must(contd_init(NULL));
 		must(contd_thread_attach(NULL));
-		g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+		g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 		must(contd_event_continue(0, NULL, tally_cb, &t, g, NULL));
 		cr_assert_eq(runs(&t), 1);
 		cr_assert_eq(contd_fini(), 0);

@@ -50,7 +50,7 @@ Test(limits, one_thread_more_than_can_be_attached)
 		must_fail(contd_thread_attach(NULL), ENOMEM);
 		must_fail(contd_thread_detach(), EPERM);
 		/* One of the others serves. */
-		g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+		g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 		must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 		must(contd_event_complete(&e, 0));
 		await(runs(&t));
@@ -74,7 +74,7 @@ Test(limits, no_timer)
 	struct tally t = {0};
 
 	start(CONTD_AGENT_REGION);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 	getrlimit(RLIMIT_SIGPENDING, &before);
 	none = (struct rlimit){0, before.rlim_max};
@@ -101,7 +101,7 @@ Test(limits, no_file_descriptor)
 	int fd;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 	getrlimit(RLIMIT_NOFILE, &before);
 	none = (struct rlimit){0, before.rlim_max};
@@ -140,7 +140,7 @@ Test(limits, no_thread_for_the_daemon)
 	if (geteuid() == 0 && setresuid(65534, 65534, 65534))
 		cr_skip_test("cannot become an ordinary user");
 	start(CONTD_AGENT_CALLER);
-	any = group_new(CONTD_THREAD_ANY, 0);
+	any = group_new(CONTD_THREAD_ANY, -1);
 	getrlimit(RLIMIT_NPROC, &before);
 	none = (struct rlimit){0, before.rlim_max};
 	cr_assert_eq(setrlimit(RLIMIT_NPROC, &none), 0);

@@ -81,7 +81,7 @@ static void waits_in_a_test(int32_t limit)
 
 	start(CONTD_AGENT_CALLER);
 	g = group_new(0, limit);
-	other = group_new(0, 0);
+	other = group_new(0, -1);
 	make_ready(2 * LIMIT);
 	must(contd_event_continue(1, es, wait_for_g, NULL, other, NULL));
 	must(contd_event_complete(&outer, 0));
@@ -92,7 +92,7 @@ static void waits_in_a_test(int32_t limit)
 	cr_assert_eq(complete, 1);
 	/* And afterwards the limit is there again. */
 	make_ready(2 * LIMIT);
-	cr_assert_eq(contd_group_test(g, &complete), limit < 0 ? 0 : limit);
+	cr_assert_eq(contd_group_test(g, &complete), limit);
 	must(contd_group_wait(g, PATIENCE_SECONDS * 1000000000ll));
 	cr_assert_eq(contd_fini(), 0);
 }
@@ -104,7 +104,7 @@ Test(max_poll, wait_in_a_test)
 
 Test(max_poll, wait_in_a_test_of_none)
 {
-	waits_in_a_test(CONTD_MAX_POLL_NONE);
+	waits_in_a_test(0);
 }
 
 static void attached(enum contd_agent agent, uint32_t flags, int32_t limit)
@@ -212,7 +212,7 @@ Test(max_poll, none_is_for_calls)
 	struct contd_stats before;
 	int complete;
 
-	attached(CONTD_AGENT_REGION, CONTD_ASYNC_SIGNAL_SAFE, CONTD_MAX_POLL_NONE);
+	attached(CONTD_AGENT_REGION, CONTD_ASYNC_SIGNAL_SAFE, 0);
 	before = stats_now();
 	contd_guard_begin();
 	make_ready(N - 1);
@@ -253,7 +253,7 @@ Test(max_poll, bounds_a_test_that_is_interrupted)
 	int complete;
 
 	attached(CONTD_AGENT_CALLER, CONTD_ASYNC_SIGNAL_SAFE, LIMIT);
-	other = group_new(0, 0);
+	other = group_new(0, -1);
 	for (unsigned i = 0; i < N; i++) {
 		struct contd_event *one[] = {&e[i]};
 
@@ -279,7 +279,7 @@ Test(max_poll, bounds_each_look_of_other_calls)
 	int complete;
 
 	attached(CONTD_AGENT_CALLER, 0, LIMIT);
-	other = group_new(0, 0);
+	other = group_new(0, -1);
 	make_ready(N);
 	cr_assert_eq(contd_poll(0), LIMIT);
 	cr_assert_eq(contd_poll(2), 2);
@@ -345,7 +345,7 @@ Test(max_poll, tests_in_a_regions_handler_run)
 	struct contd_event *es[] = {&first};
 
 	attached(CONTD_AGENT_CALLER, CONTD_POLL_ONLY, LIMIT);
-	plain = group_new(0, 0);
+	plain = group_new(0, -1);
 	make_ready(N);
 	contd_event_init(&first);
 	must(contd_event_continue(1, es, test_in_region, g, plain, NULL));
@@ -398,7 +398,7 @@ Test(max_poll, bounds_a_test_whose_callback_tests)
 
 	start(CONTD_AGENT_CALLER);
 	g = group_new(0, 1);
-	other = group_new(0, 0);
+	other = group_new(0, -1);
 	for (unsigned i = 0; i < LIMIT; i++) {
 		struct contd_event *es[] = {&e[i]};
 

@@ -44,7 +44,7 @@ static void destroy_it(int status, void *data)
 
 static void give_back_inside(bool wait)
 {
-	const struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ENQUEUE_COMPLETE};
+	const struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ENQUEUE_COMPLETE, .max_poll = -1};
 	int complete;
 
 	start(CONTD_AGENT_CALLER);
@@ -100,8 +100,8 @@ Test(models_found, waits_for_a_group_from_then_on)
 	int complete;
 
 	start(CONTD_AGENT_CALLER);
-	group = group_new(CONTD_ENQUEUE_COMPLETE, 0);
-	other = group_new(0, 0);
+	group = group_new(CONTD_ENQUEUE_COMPLETE, -1);
+	other = group_new(0, -1);
 	group->idle = stop_there;
 	must(contd_event_continue(1, first, tally_cb, &tally[0], group, NULL));
 	must(contd_event_complete(&event[0], 0));
@@ -143,12 +143,12 @@ Test(models_found, a_word_wakes_who_waits)
 	pthread_t thread;
 
 	start(CONTD_AGENT_CALLER);
-	group = group_new(0, 0);
+	group = group_new(0, -1);
 	must(contd_event_continue(1, first, tally_cb, &tally[0], group, NULL));
 	cr_assert_eq(pthread_create(&thread, NULL, wait_for_it, NULL), 0);
 	await(contd__load_seq(&contd__wake.sleepers));
 	usleep(50000);
-	must(contd_word_continue(&word, complete_first, NULL, group_new(0, 0), NULL));
+	must(contd_word_continue(&word, complete_first, NULL, group_new(0, -1), NULL));
 	__atomic_store_n(&memory, 1, __ATOMIC_RELEASE);
 	await(reached_by_now() == 1);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
@@ -189,7 +189,7 @@ Test(models_found, a_thread_that_ends_hands_on)
 	pthread_t ending, sender;
 
 	start(CONTD_AGENT_CALLER);
-	group = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	group = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_event_continue(1, first, tally_cb, &tally[0], group, NULL));
 	cr_assert_eq(pthread_create(&ending, NULL, attach_and_end, NULL), 0);
 	await(contd__load_acquire(&attached));
@@ -225,7 +225,7 @@ static void at_settle(const char *name)
 Test(models_found, who_settles_tells)
 {
 	start(CONTD_AGENT_CALLER);
-	group = group_new(0, 0);
+	group = group_new(0, -1);
 	must(contd_event_continue(1, first, tally_cb, &tally[0], group, NULL));
 	must(contd_event_continue(1, second, tally_cb, &tally[0], group, NULL));
 	must(contd_event_complete(&event[0], 0));

@@ -77,7 +77,7 @@ Test(oom, ladder)
 	long n;
 
 	start(CONTD_AGENT_REGION);
-	before = group_new(0, 0);
+	before = group_new(0, -1);
 	must(contd_event_continue(1, firsts, tally_cb, &first_tally, before, NULL));
 	/* A watched word takes the whole block that there is: the sequence needs another. */
 	for (unsigned i = 0; i < 64; i++) {
@@ -117,7 +117,7 @@ Test(oom, all_slots_are_used)
 	struct contd_event *es[1];
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	budget(0);
 	for (unsigned i = 0; i < CHUNK_FIRST; i++) {
 		es[0] = &e[i];

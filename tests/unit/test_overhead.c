@@ -128,11 +128,11 @@ static void flood_stays_within(double percent, bool notifications, bool ticks)
 	double worst;
 
 	begin(ticks ? CONTD_AGENT_REGION : CONTD_AGENT_CALLER, percent);
-	flooded = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_ENQUEUE_COMPLETE, 0);
+	flooded = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_ENQUEUE_COMPLETE, -1);
 	over = 0;
 	flood_sent = flood_tally.runs = 0;
 	if (ticks)
-		must(contd_word_continue(&w, tally_cb, &t, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), &h));
+		must(contd_word_continue(&w, tally_cb, &t, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), &h));
 	if (notifications)
 		cr_assert_eq(pthread_create(&thread, NULL, flood, NULL), 0);
 	compute_and_sample(RUN_NS);
@@ -200,7 +200,7 @@ Test(overhead, handlers_that_run_something_cost_what_empty_ones_do)
 
 	begin(CONTD_AGENT_CALLER, 2);
 	contd__me->empty_ticks = contd__signals.kernel_ticks; /* as if it took long */
-	must(contd_event_continue(1, es, tally_cb, &flood_tally, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), NULL));
+	must(contd_event_continue(1, es, tally_cb, &flood_tally, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), NULL));
 	complete_quietly(&e, 0);
 	contd__me->purse.balance = contd__purse_most();
 	contd__me->purse.at = contd__ticks() + contd__clock.second; /* nothing flows in meanwhile */
@@ -301,7 +301,7 @@ Test(overhead, quiet_ticks_get_rarer)
 
 	must(contd_init(&config));
 	must(contd_thread_attach(NULL));
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_word_continue(&never, tally_cb, &t_never, g, &h));
 	shortest = stats_now().tick_ns;
 	cr_assert_geq(shortest, 100000);
@@ -346,7 +346,7 @@ Test(overhead, guarded_ticks_are_not_quiet_ones)
 
 	must(contd_init(&config));
 	must(contd_thread_attach(NULL));
-	must(contd_word_continue(&never, tally_cb, &t, group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), &h));
+	must(contd_word_continue(&never, tally_cb, &t, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), &h));
 	compute_until(stats_now().ticks >= 3);
 	contd_guard_begin();
 	quiet = contd__me->quiet;

@@ -50,8 +50,8 @@ static void begin(bool notified)
 	by_another = notified;
 	helper_create(&other, false);
 	must(contd_executor_create(NULL, &ex));
-	g = group_new(0, 0);
-	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(0, -1);
+	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es, tally_cb, &t, safe, NULL));
 }
@@ -228,7 +228,7 @@ static void complete_behind(const char *point)
 
 static struct contd_group *group_of_priority(uint32_t flags, int32_t priority)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags, .priority = priority};
+	struct contd_group_attr attr = {.size = sizeof(attr), .flags = flags, .max_poll = -1, .priority = priority};
 	struct contd_group *made;
 
 	must(contd_group_create(&attr, &made));

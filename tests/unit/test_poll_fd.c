@@ -34,7 +34,7 @@ Test(poll_fd, readable_while_something_waits)
 	int fd;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	fd = contd_fd();
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(contd_fd(), fd, "the same one each time");
@@ -77,7 +77,7 @@ Test(poll_fd, made_readable_late)
 	int fd;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	fd = contd_fd();
 	registering(0, 2);
 	__atomic_store_n(&contd__testpoint_hook, poll_there, __ATOMIC_RELEASE);
@@ -98,7 +98,7 @@ Test(poll_fd, made_readable_late)
 Test(poll_fd, made_when_something_waits_already)
 {
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	registering(0, 1);
 	must(contd_event_complete(&e[0], 0));
 	cr_assert_eq(readable(contd_fd()), 1);
@@ -111,7 +111,7 @@ Test(poll_fd, poll_only_does_not_make_it_readable)
 	int fd;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_POLL_ONLY, 0);
+	g = group_new(CONTD_POLL_ONLY, -1);
 	fd = contd_fd();
 	registering(0, 1);
 	must(contd_event_complete(&e[0], 0));
@@ -127,7 +127,7 @@ Test(poll_fd, no_descriptor_to_be_had)
 	int fd;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	getrlimit(RLIMIT_NOFILE, &before);
 	none = before;
 	none.rlim_cur = 0;
@@ -163,7 +163,7 @@ Test(poll_fd, epoll_loop)
 	pthread_t thread;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (unsigned i = 0; i < N; i++) {
 		struct contd_event *es[] = {&many[i]};
 

@@ -38,9 +38,9 @@ static struct contd_group *low, *normal, *high;
 
 static void three(uint32_t flags)
 {
-	low = prio_group(flags, 0, CONTD_PRIORITY_LOW);
-	normal = prio_group(flags, 0, CONTD_PRIORITY_NORMAL);
-	high = prio_group(flags, 0, CONTD_PRIORITY_HIGH);
+	low = prio_group(flags, -1, CONTD_PRIORITY_LOW);
+	normal = prio_group(flags, -1, CONTD_PRIORITY_NORMAL);
+	high = prio_group(flags, -1, CONTD_PRIORITY_HIGH);
 }
 
 /* Ready, lowest first; nobody is told. */
@@ -102,7 +102,7 @@ Test(priority, of_a_test_and_a_wait)
 
 	start(CONTD_AGENT_CALLER);
 	three(0);
-	other = prio_group(CONTD_POLL_ONLY, 0, CONTD_PRIORITY_LOW);
+	other = prio_group(CONTD_POLL_ONLY, -1, CONTD_PRIORITY_LOW);
 	for (unsigned round = 0; round < 5; round++) {
 		make_ready();
 		cr_assert_eq(contd_group_test(other, &complete), ALL);
@@ -192,9 +192,9 @@ Test(priority, of_the_daemon)
 Test(priority, is_above_the_kind_of_group)
 {
 	start(CONTD_AGENT_CALLER);
-	low = prio_group(CONTD_ASYNC_SIGNAL_SAFE | CONTD_THREAD_ANY, 0, CONTD_PRIORITY_LOW);
-	normal = prio_group(CONTD_ASYNC_SIGNAL_SAFE, 0, CONTD_PRIORITY_NORMAL);
-	high = prio_group(0, 0, CONTD_PRIORITY_HIGH);
+	low = prio_group(CONTD_ASYNC_SIGNAL_SAFE | CONTD_THREAD_ANY, -1, CONTD_PRIORITY_LOW);
+	normal = prio_group(CONTD_ASYNC_SIGNAL_SAFE, -1, CONTD_PRIORITY_NORMAL);
+	high = prio_group(0, -1, CONTD_PRIORITY_HIGH);
 	for (unsigned round = 0; round < 5; round++) {
 		make_ready();
 		cr_assert_eq(contd_poll(0), ALL);
@@ -205,7 +205,7 @@ Test(priority, is_above_the_kind_of_group)
 
 Test(priority, out_of_range)
 {
-	struct contd_group_attr attr = {.size = sizeof(attr)};
+	struct contd_group_attr attr = {.size = sizeof(attr), .max_poll = -1};
 	struct contd_group *g = NULL;
 
 	start(CONTD_AGENT_CALLER);
@@ -235,7 +235,7 @@ static void busy_cb(int status, void *data)
 
 static struct contd_group *busy(uint32_t flags, int32_t priority, unsigned n)
 {
-	struct contd_group *g = prio_group(flags | CONTD_ENQUEUE_COMPLETE, 0, priority);
+	struct contd_group *g = prio_group(flags | CONTD_ENQUEUE_COMPLETE, -1, priority);
 
 	for (unsigned i = 0; i < n; i++)
 		must(contd_event_continue(0, NULL, busy_cb, g, g, NULL));
@@ -292,7 +292,7 @@ static void reached(uint32_t busy_flags, uint32_t flags, int32_t priority, unsig
 		busy_over = false;
 		memset(waiting, 0, sizeof(waiting));
 		busy(busy_flags, CONTD_PRIORITY_HIGH, 40);
-		wait_in(prio_group(flags | CONTD_ENQUEUE_COMPLETE, 0, priority), 0, WAITING);
+		wait_in(prio_group(flags | CONTD_ENQUEUE_COMPLETE, -1, priority), 0, WAITING);
 		reached_by_polls(often, max);
 		end();
 	}
@@ -322,7 +322,7 @@ Test(priority, low_ones_are_reached_between_busy_high_and_normal_ones)
 	start(CONTD_AGENT_CALLER);
 	busy(0, CONTD_PRIORITY_HIGH, 10);
 	busy(CONTD_ASYNC_SIGNAL_SAFE, CONTD_PRIORITY_NORMAL, 10);
-	wait_in(prio_group(CONTD_ENQUEUE_COMPLETE, 0, CONTD_PRIORITY_LOW), 0, WAITING);
+	wait_in(prio_group(CONTD_ENQUEUE_COMPLETE, -1, CONTD_PRIORITY_LOW), 0, WAITING);
 	reached_by_polls(8, 1);
 	end();
 }
@@ -336,7 +336,7 @@ Test(priority, low_ones_of_all_kinds_are_reached)
 		     5);
 	busy(CONTD_ASYNC_SIGNAL_SAFE, CONTD_PRIORITY_LOW, 5);
 	for (uint32_t kind = 0; kind < 3; kind++)
-		wait_in(prio_group((kind & 1 ? CONTD_THREAD_ANY : 0) | CONTD_ENQUEUE_COMPLETE, 0, CONTD_PRIORITY_LOW),
+		wait_in(prio_group((kind & 1 ? CONTD_THREAD_ANY : 0) | CONTD_ENQUEUE_COMPLETE, -1, CONTD_PRIORITY_LOW),
 			kind * 10, kind * 10 + 10);
 	/* A fourth of the scans; of these, in turns, the busy low kind takes every other one at most. */
 	reached_by_polls(3 * 4, 1);
@@ -355,7 +355,7 @@ static void polls_and_handlers(uint32_t busy_flags)
 	contd_guard_begin();
 	busy(busy_flags, CONTD_PRIORITY_HIGH, 10);
 	busy(CONTD_ASYNC_SIGNAL_SAFE, CONTD_PRIORITY_LOW, 10);
-	wait_in(prio_group(CONTD_ENQUEUE_COMPLETE, 0, CONTD_PRIORITY_LOW), 0, WAITING);
+	wait_in(prio_group(CONTD_ENQUEUE_COMPLETE, -1, CONTD_PRIORITY_LOW), 0, WAITING);
 	while (waited() < WAITING) {
 		cr_assert_eq(contd_poll(1), 1);
 		since = waited() == before ? since + 1 : 0;
@@ -391,7 +391,7 @@ Test(priority, low_ones_are_reached_by_handlers)
 	must(contd_thread_attach(NULL));
 	contd_guard_begin();
 	busy(CONTD_ASYNC_SIGNAL_SAFE, CONTD_PRIORITY_HIGH, 10);
-	wait_in(prio_group(CONTD_ASYNC_SIGNAL_SAFE | CONTD_ENQUEUE_COMPLETE, 0, CONTD_PRIORITY_LOW), 0, WAITING);
+	wait_in(prio_group(CONTD_ASYNC_SIGNAL_SAFE | CONTD_ENQUEUE_COMPLETE, -1, CONTD_PRIORITY_LOW), 0, WAITING);
 	for (unsigned since = 0; waited() < WAITING;) {
 		cr_assert_eq(contd__react_sig(LOOK), 8);
 		since = waited() == before ? since + 1 : 0;
@@ -421,10 +421,10 @@ Test(priority, low_ones_are_reached_by_the_daemon)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_TICK);
-	g = prio_group(CONTD_THREAD_ANY | CONTD_ENQUEUE_COMPLETE, 0, CONTD_PRIORITY_HIGH);
+	g = prio_group(CONTD_THREAD_ANY | CONTD_ENQUEUE_COMPLETE, -1, CONTD_PRIORITY_HIGH);
 	for (unsigned i = 0; i < 10; i++)
 		must(contd_event_continue(0, NULL, daemon_busy_cb, g, g, NULL));
-	wait_in(prio_group(CONTD_THREAD_ANY | CONTD_ENQUEUE_COMPLETE, 0, CONTD_PRIORITY_LOW), 0, WAITING);
+	wait_in(prio_group(CONTD_THREAD_ANY | CONTD_ENQUEUE_COMPLETE, -1, CONTD_PRIORITY_LOW), 0, WAITING);
 	await(waited() == WAITING);
 	contd__store(&daemon_over, 1);
 	must(contd_group_wait(g, -1));
@@ -468,7 +468,7 @@ Test(priority, groups_within_one_revolution)
 	for (unsigned i = 0; i < WAITING; i++) {
 		if (i % 5 == 0 && i / 5 < BUSY)
 			busy(0, 0, 3);
-		wait_in(prio_group(CONTD_ENQUEUE_COMPLETE, 0, 0), i, i + 1);
+		wait_in(prio_group(CONTD_ENQUEUE_COMPLETE, -1, 0), i, i + 1);
 	}
 	for (unsigned scans = 0; scans < GROUPS; scans++)
 		cr_assert_eq(contd_poll(1), 1);
@@ -488,7 +488,7 @@ Test(priority, kinds_within_one_revolution)
 
 		busy(flags, 0, 3);
 		for (unsigned i = 0; i < EACH_KIND; i++)
-			wait_in(prio_group(flags | CONTD_ENQUEUE_COMPLETE, 0, 0), kind * EACH_KIND + i,
+			wait_in(prio_group(flags | CONTD_ENQUEUE_COMPLETE, -1, 0), kind * EACH_KIND + i,
 				kind * EACH_KIND + i + 1);
 	}
 	for (; waited() < 4 * EACH_KIND; scans++) {
@@ -556,7 +556,7 @@ Test(priority, none_is_lost_where_a_class_is_cleared)
 		g[i] = prio_group(i % 3 == 0   ? 0
 				  : i % 3 == 1 ? CONTD_THREAD_ANY
 					       : CONTD_ASYNC_SIGNAL_SAFE,
-				  0, 1 - (int32_t)(i / 3));
+				  -1, 1 - (int32_t)(i / 3));
 	for (unsigned i = 0; i < 300; i++) {
 		struct contd_event *es[] = {&chain_event[i]};
 

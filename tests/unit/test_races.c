@@ -232,7 +232,7 @@ static void words_part(void)
 
 static void chain_part(void)
 {
-	struct contd_group *a = group_new(0, 0), *b = group_new(0, 0);
+	struct contd_group *a = group_new(0, -1), *b = group_new(0, -1);
 	struct contd_event e = CONTD_EVENT_INIT, *es[] = {&e};
 	struct contd_handle h;
 	struct tally t = {0};
@@ -387,7 +387,7 @@ static void executor_part(struct helper *helper)
 	static struct contd_task task, more[3];
 	static struct tally tally[2], more_tally[3];
 	struct contd_executor *executor;
-	struct contd_group *group = group_new(0, 0);
+	struct contd_group *group = group_new(0, -1);
 
 	must(contd_executor_create(NULL, &executor));
 	must(contd_group_set_executor(group, executor));
@@ -431,11 +431,11 @@ ParameterizedTest(struct point *point, races, interrupted)
 	if (bells || on_daemon)
 		source_register(&source_a, bells ? WHERE_REGION : WHERE_DAEMON,
 				strcmp(point->name, "daemon_polls") == 0);
-	signal_group = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
-	plain_group = group_new(0, 0);
-	poll_group = group_new(CONTD_POLL_ONLY, 0);
+	signal_group = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
+	plain_group = group_new(0, -1);
+	poll_group = group_new(CONTD_POLL_ONLY, -1);
 	side_group[0] = signal_group;
-	side_group[1] = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_THREAD_ANY, 0);
+	side_group[1] = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_THREAD_ANY, -1);
 	side_group[2] = group_new(CONTD_ASYNC_SIGNAL_SAFE, 3);
 	for (unsigned i = 0; i < SIDES; i++) {
 		struct contd_event *es[] = {&side_event[i]};
@@ -579,9 +579,9 @@ static int act_rc;
 static void begin(void)
 {
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
-	g2 = group_new(0, 0);
-	g3 = group_new(0, 0);
+	g = group_new(0, -1);
+	g2 = group_new(0, -1);
+	g3 = group_new(0, -1);
 }
 
 /* All is quiet, and each has run as often as told. */
@@ -678,7 +678,7 @@ static void cancelled_unscanned(const char *point)
 	struct contd_event *both[] = {&e1, &e2};
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_POLL_ONLY, 0);
+	g = group_new(CONTD_POLL_ONLY, -1);
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
 	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
 	hook_at(point, cancel_h1, 1);
@@ -1049,7 +1049,7 @@ static void destroyed_at(const char *name)
 	must(contd_event_complete(&e2, 0));
 	/* Enough of them that memory is given back while this one is in use, if anything lets it. */
 	for (unsigned i = 0; i < 100; i++)
-		must(contd_group_destroy(group_new(0, 0)));
+		must(contd_group_destroy(group_new(0, -1)));
 	end(1, 1, 0);
 }
 
@@ -1097,7 +1097,7 @@ static void gone_at(const char *name)
 	hook_at(name, run_and_destroy_g, 1);
 	must(contd_event_complete(&e1, 0));
 	for (unsigned i = 0; i < 100; i++)
-		must(contd_group_destroy(group_new(0, 0)));
+		must(contd_group_destroy(group_new(0, -1)));
 	end(1, 0, 0);
 }
 
@@ -1271,12 +1271,12 @@ static void section_at(const char *name, bool in_region)
 #endif
 	begin();
 	helper_create(&reaper, false);
-	reaped_group = group_new(0, 0);
+	reaped_group = group_new(0, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es, tally_cb, &t, reaped_group, NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
 	must(contd_event_continue(1, es2, in_region ? wait_for_reaper_cb : tally_cb, &t2,
-				  in_region ? g2 : group_new(CONTD_ASYNC_SIGNAL_SAFE, 0), NULL));
+				  in_region ? g2 : group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), NULL));
 	guarded = stats_now().guarded;
 	hook_at(name, raise_for_e2, 1);
 	if (in_region)
@@ -1376,7 +1376,7 @@ static void let_it_detach(void)
 Test(races, notified_thread_detaches)
 {
 	begin();
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
@@ -1397,7 +1397,7 @@ static void let_other_complete(void)
 Test(races, another_completes_while_the_handler_runs)
 {
 	begin();
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
@@ -1413,7 +1413,7 @@ Test(races, another_completes_while_the_handler_runs)
 Test(races, another_completes_at_the_end_of_the_handlers_scan)
 {
 	begin();
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
@@ -1430,7 +1430,7 @@ Test(races, another_completes_at_the_end_of_the_handlers_scan)
 Test(races, completed_while_the_only_thread_detaches)
 {
 	begin();
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
@@ -1455,7 +1455,7 @@ static void let_other_register(void)
 Test(races, word_is_watched_while_the_timer_stops)
 {
 	start(CONTD_AGENT_REGION);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	register_word(&word2, &t2, NULL);
@@ -1482,7 +1482,7 @@ static void let_it_detach_too(void)
 Test(races, armed_thread_detaches)
 {
 	start(CONTD_AGENT_REGION);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	hook_at("arm_claimed", let_it_detach_too, 1);
@@ -1526,7 +1526,7 @@ static void grown_at(const char *name)
 
 	begin();
 	must(contd_thread_attach(NULL));
-	signal_safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	signal_safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	for (unsigned i = 0; i < 32; i++) {
 		struct contd_event *es[] = {&filling[i]};
@@ -1579,8 +1579,8 @@ static void begin_long(enum contd_agent agent)
 	config.overhead_percent = 50; /* bells are not spent */
 	must(contd_init(&config));
 	contd__store(&contd__limits.tick_min, LONG_TICK_NS); /* more than a setting may say */
-	g = group_new(0, 0);
-	g2 = group_new(CONTD_THREAD_ANY, 0);
+	g = group_new(0, -1);
+	g2 = group_new(CONTD_THREAD_ANY, -1);
 	begun_ns = now_ns();
 }
 
@@ -1994,7 +1994,7 @@ static void let_other_complete_another(void)
 Test(races, put_off_while_the_timer_stops)
 {
 	begin();
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));

@@ -15,7 +15,7 @@ static struct helper other;
 static void reap_all(void)
 {
 	for (unsigned i = 0; i < 40; i++)
-		must(contd_group_destroy(group_new(0, 0)));
+		must(contd_group_destroy(group_new(0, -1)));
 }
 
 static uint32_t reaping, freed;
@@ -55,8 +55,8 @@ Test(races_chain, awaited_group_is_given_back_while_the_chain_is_cancelled)
 
 	start(CONTD_AGENT_CALLER);
 	helper_create(&other, false);
-	g = group_new(0, 0);
-	awaited = group_new(0, 0);
+	g = group_new(0, -1);
+	awaited = group_new(0, -1);
 	awaited->freed = awaited_is_freed;
 	must(contd_event_continue(1, awaited_events, tally_cb, &ran, awaited, NULL));
 	must(contd_group_continue(awaited, tally_cb, &never, g, &h));

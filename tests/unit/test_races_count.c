@@ -54,7 +54,7 @@ static void lose_at(const char *name, int (*lose)(void))
 	uint32_t of[SLOTS];
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (unsigned i = 0; i < SLOTS; i++)
 		s[i] = slot_new(&of[i]);
 	for (unsigned i = 0; i < SLOTS; i++)

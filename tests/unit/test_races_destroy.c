@@ -21,7 +21,7 @@ Test(races_destroy, ready_when_it_is_given_back)
 
 	start(CONTD_AGENT_REGION);
 	helper_create(&other, false);
-	g = group_new(CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 	must(contd_event_complete(&e, 0));

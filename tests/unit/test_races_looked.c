@@ -39,7 +39,7 @@ static void look_begin(struct contd__slot *s)
 static void begin(void)
 {
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	t.runs = 0;
 }
 

@@ -93,7 +93,7 @@ static void begin(enum contd_agent agent)
 {
 	start(agent);
 	ex = executor_new(&pull_ops);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	make_ready(0, g);
 }
 
@@ -116,7 +116,7 @@ static void another_takes_the_place(void)
 
 	cr_assert_eq(contd_poll(0), 1);
 	must(contd_group_set_executor(g, ex));
-	another = group_new(0, 0);
+	another = group_new(0, -1);
 	cr_assert_eq(another->table.root, root);
 	cr_assert_eq(another->table.root_index, index);
 	make_ready(1, another);
@@ -197,7 +197,7 @@ static void begin_with_executor(void)
 {
 	start(CONTD_AGENT_CALLER);
 	ex = executor_new(&pull_ops);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must(contd_group_set_executor(g, ex));
 	make_ready(0, g);
 }
@@ -253,7 +253,7 @@ static void begin_with_daemon(const char *name)
 {
 	start(CONTD_AGENT_TICK);
 	ex = executor_new(&push_ops);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must(contd_group_set_executor(g, ex));
 	hook_at(name, stop_here);
 	make_ready(0, g);

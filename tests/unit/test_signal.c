@@ -24,8 +24,8 @@ Test(signal, completion_runs_on_an_attached_thread_here_and_now)
 	struct contd_group *g, *plain;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
-	plain = group_new(0, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
+	plain = group_new(0, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
 	must(contd_event_continue(1, es2, tally_cb, &t2, plain, NULL));
@@ -47,7 +47,7 @@ Test(signal, notified_from_another_thread)
 	struct contd_stats s;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
@@ -71,7 +71,7 @@ Test(signal, region_runs_ordinary_groups_in_the_handler)
 	struct contd_stats s;
 
 	start(CONTD_AGENT_CALLER);
-	plain = group_new(0, 0);
+	plain = group_new(0, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, plain, NULL));
 	must(contd_event_complete(&e1, 0));
@@ -100,7 +100,7 @@ Test(signal, guard_keeps_it_out_and_its_end_picks_it_up)
 	struct contd_stats s;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
@@ -145,7 +145,7 @@ Test(signal, errno_is_kept)
 	int seen;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, spoil_errno, &t1, g, NULL));
 	must(contd_event_continue(1, es2, spoil_errno, &t2, g, NULL));
@@ -187,7 +187,7 @@ Test(signal, notifications_are_coalesced)
 	sigset_t ours;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	for (unsigned i = 0; i < N; i++) {
@@ -225,7 +225,7 @@ Test(signal, a_notification_that_was_swallowed_is_sent_again)
 	uint64_t until;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
@@ -254,7 +254,7 @@ Test(signal, a_notification_that_the_kernel_refuses_comes_by_timer)
 	struct contd_stats s;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
@@ -288,7 +288,7 @@ Test(signal, what_a_scan_leaves_comes_without_a_call)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_REGION);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	for (unsigned i = 0; i < N; i++) {
 		struct contd_event *es[] = {&event[i]};
@@ -320,7 +320,7 @@ static void chain_cb(int status, void *data)
 Test(signal, chain_inside_the_handler_goes_on)
 {
 	start(CONTD_AGENT_REGION);
-	chain_group = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	chain_group = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, chain_cb, &t1, chain_group, NULL));
 	must(contd_event_complete(&e1, 0));
@@ -353,7 +353,7 @@ static void reserve_cb(int status, void *data)
 Test(signal, reserve_of_slots_in_the_handler)
 {
 	start(CONTD_AGENT_CALLER);
-	reserve_group = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	reserve_group = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	for (unsigned i = 0; i < 30; i++) {
 		struct contd_event *es[] = {&reserve_event[5000 + i]};
@@ -389,7 +389,7 @@ Test(signal, ticks_find_words_and_stop_when_nothing_is_pending)
 	uint64_t ticks;
 
 	start(CONTD_AGENT_REGION);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	ticks = stats_now().ticks;
 	cr_assert_eq(contd__load(&contd__me->armed), 0);
@@ -421,7 +421,7 @@ Test(signal, agent_caller_has_no_ticks)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_word_continue(&w, tally_cb, &t1, g, NULL));
 	word = 1;
@@ -440,7 +440,7 @@ Test(signal, every_attached_thread_ticks_and_a_region_is_served)
 	struct contd_group *plain;
 
 	start(CONTD_AGENT_REGION);
-	plain = group_new(0, 0);
+	plain = group_new(0, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_word_continue(&w, tally_cb, &t1, plain, NULL));
 	contd_compute_begin();
@@ -485,7 +485,7 @@ Test(signal, stray_signal_to_a_thread_that_is_not_attached)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
 	helper_create(&other, false);
 	must(contd_event_complete(&e1, 0));
@@ -515,7 +515,7 @@ Test(signal, thread_exits_while_attached)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_REGION);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	/* More than there are records for: those of the dead are used anew. */
 	for (unsigned i = 0; i < ATTACHED_MAX + 100; i++) {
 		pthread_t thread;
@@ -588,7 +588,7 @@ Test(signal, alternate_stack_is_not_used)
 	stack_t alt = {.ss_sp = malloc(bytes), .ss_size = bytes};
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	cr_assert_eq(sigaltstack(&alt, NULL), 0);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
@@ -649,7 +649,7 @@ Test(signal, chain_passes_foreign_signals_on)
 
 	sigaction(SIGRTMAX - 3, &action, NULL);
 	must(contd_init(&config));
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	sigqueue(getpid(), SIGRTMAX - 3, value);
 	await(foreign == 1); /* not attached */
 	cr_assert_eq(foreign_info, 77);
@@ -703,7 +703,7 @@ Test(signal, fini_waits_for_handlers)
 	unsigned seen;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	cr_assert_eq(pthread_create(&thread, NULL, computing, &state), 0);
 	await(contd__load_acquire(&state) == 1);
 	must(contd_event_continue(1, es1, slow_cb, &t1, g, NULL));

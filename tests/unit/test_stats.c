@@ -37,7 +37,7 @@ static void *sequence(void *group)
 	struct contd_event *es[1], *busy[] = {&c[0]};
 	struct contd_handle h[CANCELLED];
 	struct tally t = {0};
-	struct contd_group *mine = group_new(0, 0);
+	struct contd_group *mine = group_new(0, -1);
 
 	for (unsigned i = 0; i < LATER; i++) {
 		es[0] = &e[i];
@@ -125,9 +125,9 @@ Test(stats, where_each_one_ran)
 	struct helper other;
 
 	start(CONTD_AGENT_CALLER);
-	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
-	plain = group_new(0, 0);
-	any = group_new(CONTD_THREAD_ANY, 0);
+	safe = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
+	plain = group_new(0, -1);
+	any = group_new(CONTD_THREAD_ANY, -1);
 	helper_create(&other, false);
 	must(contd_thread_attach(NULL));
 	/* One in the handler, on notification by another thread, and one signal under a guard. */
@@ -186,7 +186,7 @@ Test(stats, growth)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (unsigned i = 0; i < N; i++) {
 		struct contd_event *es[] = {&e[i]};
 
@@ -209,7 +209,7 @@ Test(stats, ticks_and_their_cost)
 	struct tally t = {0};
 
 	start(CONTD_AGENT_REGION);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	s = stats_now();
 	cr_assert_eq(s.tick_cost_ns, 0, "nothing has been measured");
 	must(contd_thread_attach(NULL));
@@ -246,7 +246,7 @@ Test(stats, latency_is_in_its_bucket)
 	uint64_t long_ones = 0;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
 	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));
 	usleep(50000); /* before they are ready: does not count */
@@ -282,7 +282,7 @@ Test(stats, rings_sent)
 	struct tally t = {0};
 
 	start(CONTD_AGENT_TICK);
-	must(contd_word_continue(&word, tally_cb, &t, group_new(0, 0), NULL)); /* its daemon naps, and may be rung */
+	must(contd_word_continue(&word, tally_cb, &t, group_new(0, -1), NULL)); /* its daemon naps, and may be rung */
 	must(contd_bell_listen(job, 0));
 	must(contd_bell_open(job, 0, &bell));
 	cr_assert_eq(stats_now().rings_sent, 0);

@@ -80,7 +80,7 @@ static void takes_one(uint32_t from, uint32_t events)
 
 Test(together, many)
 {
-	begin(0, 0, MOST);
+	begin(0, -1, MOST);
 	finished = MOST;
 	cr_assert_eq(contd_poll(0), MOST);
 	cr_assert_gt(scans(), 0);
@@ -89,14 +89,14 @@ Test(together, many)
 
 Test(together, one_is_taken)
 {
-	begin(0, 0, 1);
+	begin(0, -1, 1);
 	takes_one(0, 1);
 	end(1);
 }
 
 Test(together, one_of_several_that_nobody_waits_for)
 {
-	begin(0, 0, 1);
+	begin(0, -1, 1);
 	must(contd_event_complete(es[1], 5)); /* complete already: left alone */
 	takes_one(0, 4);
 	for (uint32_t i = 0; i < 4; i++)
@@ -106,7 +106,7 @@ Test(together, one_of_several_that_nobody_waits_for)
 
 Test(together, not_while_another_one_is_ready)
 {
-	begin(0, 0, 2);
+	begin(0, -1, 2);
 	must(contd_event_complete(es[0], 0));
 	first = 1;
 	finished = 1;
@@ -116,7 +116,7 @@ Test(together, not_while_another_one_is_ready)
 
 Test(together, not_before_its_last_event)
 {
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	must(contd_event_continue(2, es, tally_cb, &tally[0], g, NULL));
 	finished = 1;
 	cr_assert_eq(contd_poll(0), 0);
@@ -126,7 +126,7 @@ Test(together, not_before_its_last_event)
 
 Test(together, not_of_a_poll_only_group)
 {
-	begin(CONTD_POLL_ONLY, 0, 1);
+	begin(CONTD_POLL_ONLY, -1, 1);
 	finished = 1;
 	cr_assert_eq(contd_poll(0), 0);
 	cr_assert_eq(runs(&tally[0]), 0);
@@ -138,7 +138,7 @@ Test(together, not_beyond_a_test_s_limit)
 {
 	int complete = 1;
 
-	begin(0, CONTD_MAX_POLL_NONE, 1);
+	begin(0, 0, 1);
 	finished = 1;
 	cr_assert_eq(contd_group_test(g, &complete), 0);
 	cr_assert_eq(complete, 0);
@@ -148,7 +148,7 @@ Test(together, not_beyond_a_test_s_limit)
 
 Test(together, not_outside_a_look)
 {
-	begin(0, 0, 1);
+	begin(0, -1, 1);
 	contd__events_complete_sig(es, 1);
 	cr_assert_eq(runs(&tally[0]), 0);
 	cr_assert_eq(contd_poll(0), 1);
@@ -165,7 +165,7 @@ static void complete_next(int status, void *data)
 /* What was taken counts: one more would be one too many. */
 Test(together, a_poll_s_limit_holds)
 {
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	on(0, complete_next);
 	on(1, tally_cb);
 	finished = 1;
@@ -185,7 +185,7 @@ static void poll_inside(int status, void *data)
 /* A callback that was taken may wait for another one, which is taken in turn. */
 Test(together, inside_one_that_was_taken)
 {
-	begin(0, 0, 0);
+	begin(0, -1, 0);
 	on(0, poll_inside);
 	on(1, tally_cb);
 	takes_one(0, 1);
@@ -195,7 +195,7 @@ Test(together, inside_one_that_was_taken)
 /* In a handler that interrupts a thread in a region nothing is taken: the scan is about to come. */
 Test(together, not_in_a_region)
 {
-	begin(0, 0, 1);
+	begin(0, -1, 1);
 	must(contd_thread_attach(NULL));
 	finished = 1;
 	contd_compute_begin();

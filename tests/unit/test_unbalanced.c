@@ -45,7 +45,7 @@ Test(unbalanced, end_of_a_region)
 	struct contd_group *plain;
 
 	start(CONTD_AGENT_CALLER);
-	plain = group_new(0, 0);
+	plain = group_new(0, -1);
 	must(contd_thread_attach(NULL));
 	helper_create(&other, false);
 	contd_compute_begin();
@@ -79,7 +79,7 @@ Test(unbalanced, end_of_a_guard)
 	struct contd_group *g;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	helper_create(&other, false);
 	contd__error_text = NULL;
@@ -121,8 +121,8 @@ Test(unbalanced, in_a_callback)
 	struct contd_group *g, *plain;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
-	plain = group_new(0, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
+	plain = group_new(0, -1);
 	must(contd_thread_attach(NULL));
 	must(contd_event_continue(1, es1, ends_too_much, &t1, plain, NULL));
 	must(contd_event_continue(1, es2, tally_cb, &t2, g, NULL));

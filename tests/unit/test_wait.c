@@ -22,7 +22,7 @@ Test(wait, asleep_until_it_completes)
 	struct helper h;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(CONTD_POLL_ONLY, 0);
+	g = group_new(CONTD_POLL_ONLY, -1);
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 	helper_create(&h, false);
 	helper_start(&h, complete_soon, NULL);
@@ -38,7 +38,7 @@ Test(wait, times_out)
 	uint64_t before = now_ns();
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 	must_fail(contd_group_wait(g, 0), ETIMEDOUT);
 	must_fail(contd_group_wait(g, 20000000), ETIMEDOUT);
@@ -82,7 +82,7 @@ Test(wait, several_waiters_all_return)
 	pthread_t thread[N];
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
 	for (unsigned i = 0; i < N; i++)
 		cr_assert_eq(pthread_create(&thread[i], NULL, waiter, g), 0);
@@ -102,7 +102,7 @@ Test(wait, attached_thread_waits)
 	struct helper h;
 
 	start(CONTD_AGENT_REGION);
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	helper_create(&h, true);
 	for (unsigned i = 0; i < 100; i++) {
@@ -127,7 +127,7 @@ static struct contd_event ball[2][ROUNDS];
 static void *player(void *data)
 {
 	unsigned me = (unsigned)(uintptr_t)data;
-	struct contd_group *own = group_new(CONTD_POLL_ONLY, 0);
+	struct contd_group *own = group_new(CONTD_POLL_ONLY, -1);
 	static struct tally tally[2];
 
 	for (unsigned i = 0; i < ROUNDS; i++) {

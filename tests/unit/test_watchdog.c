@@ -80,7 +80,7 @@ static void quick_cb(int status, void *data)
 
 static void make_ready(contd_callback *cb, uint32_t flags)
 {
-	struct contd_group *g = group_new(flags | CONTD_ENQUEUE_COMPLETE, 0);
+	struct contd_group *g = group_new(flags | CONTD_ENQUEUE_COMPLETE, -1);
 	struct contd_event e = CONTD_EVENT_INIT, *es[] = {&e};
 
 	must(contd_event_continue(1, es, cb, &t1, g, NULL));
@@ -125,7 +125,7 @@ Test(watchdog, continuation_on_a_thread)
 Test(watchdog, continuation_inside_the_call)
 {
 	begin(CONTD_AGENT_CALLER, BOUND_NS);
-	must(contd_event_continue(0, NULL, late_callback, &t1, group_new(0, 0), NULL));
+	must(contd_event_continue(0, NULL, late_callback, &t1, group_new(0, -1), NULL));
 	cr_assert_eq(runs(&t1), 1);
 	cr_assert_eq(contd_fini(), 0, "at the end what was noted is reported");
 	is_report(0, "continuation", "thread", late_callback, "late_callback");
@@ -204,7 +204,7 @@ static void source_is_late(enum contd__where where, const char *name)
 	source_register(&source_a, where, false);
 	source_a.cost_ticks = (uint64_t)(LATE_NS * contd__clock.ticks_per_ns);
 	must(contd_thread_attach(NULL));
-	source_continue(&source_a, &e, quick_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_THREAD_ANY, 0));
+	source_continue(&source_a, &e, quick_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_THREAD_ANY, -1));
 	source_finish(&source_a);
 	if (where == WHERE_DAEMON) {
 		must(contd_daemon_start(NULL));

@@ -115,10 +115,10 @@ static void make(unsigned flags)
 	contd_event_init(&event);
 	contd_event_init(&awaited_event);
 	word = 0;
-	group = group_new(flags, 0);
+	group = group_new(flags, -1);
 	switch (kind) {
 	case GROUP:
-		awaited = group_new(0, 0);
+		awaited = group_new(0, -1);
 		must(contd_event_continue(1, awaited_events, tally_cb, NULL, awaited, &awaited_handle));
 		must(contd_group_continue(awaited, tally_cb, &tally, group, NULL));
 		break;
@@ -140,7 +140,7 @@ static void in_wait(void)
 	struct tally over = {0};
 
 	contd_event_init(&waited_event);
-	waited = group_new(0, 0);
+	waited = group_new(0, -1);
 	must(contd_event_continue(1, events, tally_cb, &over, waited, NULL));
 	helper_start(&other, complete_for_waiter, &me);
 	must(contd_group_wait(waited, PATIENCE_SECONDS * 1000000000ll));
@@ -276,7 +276,7 @@ static void begin(enum contd_agent agent, uint32_t flags)
 	contd_event_init(&event);
 	must(contd_thread_attach(NULL));
 	helper_create(&other, false);
-	group = group_new(flags, 0);
+	group = group_new(flags, -1);
 	must(contd_event_continue(1, (struct contd_event *[]){&event}, tally_cb, &tally, group, NULL));
 }
 
@@ -412,7 +412,7 @@ static void calibration(const char *name)
 	start(CONTD_AGENT_CALLER);
 	kind = OTHER;
 	helper_create(&other, false);
-	group = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	group = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	contd_event_init(&event);
 	must(contd_event_continue(1, (struct contd_event *[]){&event}, tally_cb, &tally, group, NULL));
 	must(contd_event_continue(1, (struct contd_event *[]){&after}, tally_cb, &later, group, NULL));

@@ -33,7 +33,7 @@ Test(word, conditions)
 	enum { N = sizeof(c) / sizeof(c[0]) };
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (unsigned i = 0; i < N; i++) {
 		w[i] = c[i].before;
 		watch(i, c[i].mask, c[i].value, c[i].op, NULL);
@@ -55,7 +55,7 @@ Test(word, many_and_their_places_are_used_anew)
 	unsigned blocks = 0;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (unsigned round = 1; round <= 10; round++) {
 		for (unsigned i = 0; i < 1000; i++)
 			watch(i, 0, round, CONTD_WORD_EQ, NULL);
@@ -79,7 +79,7 @@ Test(word, cancelled_is_not_read_any_more)
 	struct contd_handle h;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	*page = 0;
 	must(contd_word_continue(&word, tally_cb, &t[0], g, &h));
 	watch(1, 0, 1, CONTD_WORD_EQ, NULL);
@@ -98,7 +98,7 @@ Test(word, cancelled_is_not_read_any_more)
 Test(word, wait_times_out_while_it_does_not_hold)
 {
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	watch(0, 0, 1, CONTD_WORD_EQ, NULL);
 	must_fail(contd_group_wait(g, 1000000), ETIMEDOUT);
 	cr_assert_eq(runs(&t[0]), 0);
@@ -116,7 +116,7 @@ Test(word, waiter_wakes_though_nobody_tells_it)
 	struct helper h;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	watch(0, 0, 1, CONTD_WORD_EQ, NULL);
 	helper_create(&h, false);
 	helper_start(&h, set, &w[0]);
@@ -133,7 +133,7 @@ Test(word, handler_reaches_each_in_turn)
 		.size = sizeof(config), .agent = CONTD_AGENT_CALLER, .scan_count = 100, .scan_ns = 1000000000};
 
 	must(contd_init(&config));
-	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, 0);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_thread_attach(NULL));
 	for (unsigned i = 0; i < 1000; i++)
 		watch(i, 0, 1, CONTD_WORD_EQ, NULL);
@@ -155,7 +155,7 @@ Test(word, a_look_stays_inside_its_budget_among_empty_blocks)
 	unsigned looks;
 
 	start(CONTD_AGENT_CALLER);
-	g = group_new(0, 0);
+	g = group_new(0, -1);
 	for (unsigned i = 0; i < N; i++)
 		watch(i == N - 1, 0, 1, CONTD_WORD_EQ, &h[i]);
 	for (unsigned i = 0; i < N - 1; i++)
