@@ -15,6 +15,11 @@
  *
  * Functions return 0 or a count on success and -errno on failure. On failure nothing has changed, outputs are
  * untouched, and contd_error_text() says what to do.
+ *
+ * Structures that begin with `size` may grow in later versions. Set it to the sizeof of the structure. A program that
+ * was compiled against an older header gives a shorter one: the missing fields have their defaults. Against a newer
+ * header: what this contd does not know must be zeros, or the call fails with -E2BIG. -EINVAL: no structure has this
+ * size.
  */
 #ifndef CONTD_CONTD_H
 #define CONTD_CONTD_H
@@ -162,10 +167,11 @@ enum contd_priority { CONTD_PRIORITY_LOW = -1, CONTD_PRIORITY_NORMAL = 0, CONTD_
 
 /* Begin with CONTD_GROUP_ATTR_INIT, and set what is to be different. */
 struct contd_group_attr {
-	size_t size;      /* sizeof(struct contd_group_attr) */
-	uint32_t flags;   /* enum contd_group_flags */
-	int32_t max_poll; /* how many of the group's continuations run at once: see below; -1: no limit */
-	int32_t priority; /* enum contd_priority */
+	size_t size;       /* sizeof(struct contd_group_attr) */
+	uint32_t flags;    /* enum contd_group_flags */
+	int32_t max_poll;  /* how many of the group's continuations run at once: see below; -1: no limit */
+	int32_t priority;  /* enum contd_priority */
+	uint32_t reserved; /* 0: for later versions */
 };
 
 /*
@@ -185,7 +191,7 @@ struct contd_group_attr {
  */
 
 /* clang-format off */
-#define CONTD_GROUP_ATTR_INIT {sizeof(struct contd_group_attr), 0, -1, CONTD_PRIORITY_NORMAL}
+#define CONTD_GROUP_ATTR_INIT {sizeof(struct contd_group_attr), 0, -1, CONTD_PRIORITY_NORMAL, 0}
 /* clang-format on */
 
 /*

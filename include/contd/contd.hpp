@@ -249,7 +249,7 @@ class group
 public:
 	explicit group(uint32_t flags = 0, contd_priority priority = CONTD_PRIORITY_NORMAL, int32_t max_poll = -1)
 	{
-		const contd_group_attr attr = {sizeof(attr), flags, max_poll, priority};
+		const contd_group_attr attr = {sizeof(attr), flags, max_poll, priority, 0};
 
 		detail::check(contd_group_create(&attr, &group_));
 	}

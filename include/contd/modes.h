@@ -34,7 +34,7 @@ enum contd_mode {
 
 /* How: may be shared by any number of operations, and must outlive them. Zeros are defaults. */
 struct contd_mode_attr {
-	size_t size;                        /* sizeof(struct contd_mode_attr) */
+	size_t size;                        /* sizeof(struct contd_mode_attr); not shorter than in 0.2 */
 	int mode;                           /* enum contd_mode */
 	int priority;                       /* enum contd_priority, of all tasks that are made */
 	struct contd_executor *requests;    /* issue() is called by this one; NULL: inline, by the caller */

@@ -22,6 +22,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
 #include "dispatch/classes.h"
@@ -606,15 +607,18 @@ int contd__daemon_configure(const struct contd_config *before)
 	return rc;
 }
 
-int contd_daemon_start(const struct contd_daemon_attr *attr)
+int contd_daemon_start(const struct contd_daemon_attr *given)
 {
+	struct contd_daemon_attr attr = {.size = sizeof(attr)};
 	int rc = contd__check_live();
 
 	if (rc)
 		return rc;
-	if (attr && attr->size != sizeof(*attr))
-		return contd__fail(-EINVAL, "contd_daemon_start: set attr->size to sizeof(struct contd_daemon_attr)");
-	if (attr && attr->tick_ns && (attr->tick_ns < 1000 || attr->tick_ns > 10000000000))
+	if (given &&
+	    (rc = contd__sized_take(&attr, sizeof(attr), given,
+				    CONTD_SIZED_TEXTS("contd_daemon_start", "attr", "struct contd_daemon_attr"))) != 0)
+		return rc;
+	if (attr.tick_ns && (attr.tick_ns < 1000 || attr.tick_ns > 10000000000))
 		return contd__fail(-EINVAL, "contd_daemon_start: tick_ns must be 0, or from 1000 to 10000000000");
 	if (contd__in_handler() || contd__self.context == CONTEXT_DAEMON)
 		return contd__fail(-EDEADLK,
@@ -626,9 +630,9 @@ int contd_daemon_start(const struct contd_daemon_attr *attr)
 	if (S.closed) {
 		rc = contd__fail(-EPERM, "contd_daemon_start: contd_fini() is under way");
 	} else if (!S.runs) {
-		S.tick_ns = attr ? attr->tick_ns : 0;
+		S.tick_ns = attr.tick_ns;
 		rc = start_locked();
-	} else if (attr && attr->tick_ns != S.tick_ns) {
+	} else if (given && attr.tick_ns != S.tick_ns) {
 		rc = contd__fail(-EBUSY, "contd_daemon_start: it runs already with another tick_ns");
 	}
 	if (!rc)

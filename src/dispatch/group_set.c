@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "dispatch/classes.h"
 #include "dispatch/complete.h"
 #include "dispatch/group.h"
@@ -47,8 +48,6 @@ static int attr_check(const struct contd_group_attr *attr)
 {
 	const uint32_t known = CONTD_POLL_ONLY | CONTD_ENQUEUE_COMPLETE | CONTD_THREAD_ANY | CONTD_ASYNC_SIGNAL_SAFE;
 
-	if (attr->size != sizeof(*attr))
-		return contd__fail(-EINVAL, "contd_group_create: set attr->size to sizeof(struct contd_group_attr)");
 	if (attr->flags & ~known)
 		return contd__fail(-EINVAL,
 				   "contd_group_create: attr->flags has bits that are no enum contd_group_flags");
@@ -56,6 +55,9 @@ static int attr_check(const struct contd_group_attr *attr)
 		return contd__fail(-EINVAL, "contd_group_create: attr->max_poll must be at least -1 (no limit)");
 	if (attr->priority < CONTD_PRIORITY_LOW || attr->priority > CONTD_PRIORITY_HIGH)
 		return contd__fail(-EINVAL, "contd_group_create: attr->priority must be one of enum contd_priority");
+	if (attr->reserved)
+		return contd__fail(-EINVAL,
+				   "contd_group_create: attr->reserved must be 0: begin with CONTD_GROUP_ATTR_INIT");
 	if (attr->flags & CONTD_POLL_ONLY && attr->max_poll == 0)
 		return contd__fail(-EINVAL,
 				   "contd_group_create: nothing of a poll-only group with max_poll 0 would ever "
@@ -76,9 +78,9 @@ static int group_list(struct contd_group *g)
 	return rc;
 }
 
-int contd_group_create(const struct contd_group_attr *attr, struct contd_group **groupp)
+int contd_group_create(const struct contd_group_attr *given, struct contd_group **groupp)
 {
-	static const struct contd_group_attr defaults = CONTD_GROUP_ATTR_INIT;
+	struct contd_group_attr attr = CONTD_GROUP_ATTR_INIT;
 	struct contd_group *g;
 	int rc = contd__check_live();
 
@@ -86,9 +88,11 @@ int contd_group_create(const struct contd_group_attr *attr, struct contd_group *
 		return rc;
 	if (!groupp)
 		return contd__fail(-EINVAL, "contd_group_create: groupp must not be NULL");
-	if (!attr)
-		attr = &defaults;
-	if ((rc = attr_check(attr)) != 0)
+	if (given &&
+	    (rc = contd__sized_take(&attr, sizeof(attr), given,
+				    CONTD_SIZED_TEXTS("contd_group_create", "attr", "struct contd_group_attr"))) != 0)
+		return rc;
+	if ((rc = attr_check(&attr)) != 0)
 		return rc;
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_group_create: not in a signal handler");
@@ -99,10 +103,10 @@ int contd_group_create(const struct contd_group_attr *attr, struct contd_group *
 		return contd__fail(-ENOMEM, "contd_group_create: out of memory");
 	*g = (struct contd_group){.life = LIFE_REFERENCE,
 				  /* No interruption may run any of it then, and none is made. */
-				  .flags = attr->max_poll == 0 ? attr->flags & ~(uint32_t)CONTD_ASYNC_SIGNAL_SAFE
-							       : attr->flags,
-				  .priority = attr->priority,
-				  .max_poll = attr->max_poll};
+				  .flags = attr.max_poll == 0 ? attr.flags & ~(uint32_t)CONTD_ASYNC_SIGNAL_SAFE
+							      : attr.flags,
+				  .priority = attr.priority,
+				  .max_poll = attr.max_poll};
 	rc = contd__table_init(&g->table, g);
 	if (rc) {
 		free(g);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "dispatch/daemon.h"
 #include "dispatch/settings.h"
 
@@ -223,26 +224,28 @@ static bool in_range(const struct setting *s, struct contd_config *c)
 
 int contd__settings_make(const struct contd_config *given, const struct contd_config *base, struct contd_config *config)
 {
-	struct contd_config c = base ? *base : defaults, g;
+	struct contd_config c = base ? *base : defaults, g = {.size = 0};
+	int rc;
 
 	if (!base)
 		c.signal_number = SIGRTMAX - 3;
-	if (given && given->size != sizeof(*given))
-		return contd__fail(-EINVAL, "set cfg->size to sizeof(struct contd_config)");
 	if (given) {
-		g = *given;
+		rc = contd__sized_take(&g, sizeof(g), given,
+				       CONTD_SIZED_TEXTS("contd_init, contd_configure", "cfg", "struct contd_config"));
+		if (rc)
+			return rc;
 		for (size_t i = 0; i < SETTINGS; i++)
 			if (is_given(&settings[i], &g))
 				take(&settings[i], &g, &c);
-		if (given->watchdog) {
-			c.watchdog = given->watchdog;
-			c.watchdog_data = given->watchdog_data;
+		if (g.watchdog) {
+			c.watchdog = g.watchdog;
+			c.watchdog_data = g.watchdog_data;
 		}
 	}
 	for (size_t i = 0; i < SETTINGS; i++) {
 		const char *text = getenv(settings[i].variable);
-		int rc = text ? read_text(&settings[i], text, &c) : 0;
 
+		rc = text ? read_text(&settings[i], text, &c) : 0;
 		if (rc)
 			return rc;
 	}

@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "dispatch/interrupt.h"
 #include "dispatch/live.h"
 #include "dispatch/stats.h"
@@ -28,22 +29,22 @@ static unsigned log2_floor(double ns)
 	return v < 2 ? 0 : 63u - (unsigned)__builtin_clzll(v);
 }
 
-int contd_stats_get(struct contd_stats *stats)
+int contd_stats_get(struct contd_stats *to)
 {
 	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
 	double ns = 1 / contd__clock.ticks_per_ns;
 	struct contd__counters sum;
+	struct contd_stats stats;
 	int rc = contd__check_live();
 
 	if (rc)
 		return rc;
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_stats_get: not in a signal handler");
-	if (!stats || stats->size != sizeof(*stats))
-		return contd__fail(-EINVAL, "contd_stats_get: set stats->size to sizeof(struct contd_stats)");
+	if (!to)
+		return contd__fail(-EINVAL, "contd_stats_get: stats must not be NULL");
 	contd__threads_sum(&sum);
-	*stats = (struct contd_stats){
-		.size = sizeof(*stats),
+	stats = (struct contd_stats){
 		.registered = sum.registered,
 		.run = sum.run,
 		.run_handler = sum.run_handler,
@@ -69,9 +70,10 @@ int contd_stats_get(struct contd_stats *stats)
 	};
 	for (unsigned b = 0; b < 64; b++) {
 		/* Bucket b holds waits of 2^(b-1) to 2^b - 1 units of 32 clock ticks. */
-		unsigned to = b == 0 ? 0 : log2_floor((double)(1ull << (b - 1)) * 32 * ns);
+		unsigned at = b == 0 ? 0 : log2_floor((double)(1ull << (b - 1)) * 32 * ns);
 
-		stats->latency[to < CONTD_HISTOGRAM_BUCKETS ? to : CONTD_HISTOGRAM_BUCKETS - 1] += sum.latency[b];
+		stats.latency[at < CONTD_HISTOGRAM_BUCKETS ? at : CONTD_HISTOGRAM_BUCKETS - 1] += sum.latency[b];
 	}
-	return 0;
+	return contd__sized_give(to, &stats, sizeof(stats),
+				 CONTD_SIZED_TEXTS("contd_stats_get", "stats", "struct contd_stats"));
 }

@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "dispatch/live.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
@@ -83,6 +84,7 @@ static void look(struct contd__fabric_object *o, bool last)
 int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_attr *attr,
 			       struct contd_fabric_counter **counterp)
 {
+	struct contd_fabric_attr a = {.size = sizeof(a)};
 	struct contd_fabric_counter *c;
 	int rc = contd__fabric_here();
 
@@ -91,8 +93,10 @@ int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_
 	if (!cntr || !attr || !counterp)
 		return contd__fail(-EINVAL,
 				   "contd_fabric_counter_adopt: the counter, attr and counterp must not be NULL");
-	if (attr->size != sizeof(*attr))
-		return contd__fail(-EINVAL, "contd_fabric: set attr->size to sizeof(struct contd_fabric_attr)");
+	rc = contd__sized_take(&a, sizeof(a), attr,
+			       CONTD_SIZED_TEXTS("contd_fabric_counter_adopt", "attr", "struct contd_fabric_attr"));
+	if (rc)
+		return rc;
 	c = contd__zalloc(sizeof(*c));
 	if (!c)
 		return contd__fail(-ENOMEM, "contd_fabric: out of memory");
@@ -100,7 +104,7 @@ int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_
 	c->cntr = cntr;
 	pthread_mutex_init(&c->lock, NULL);
 	c->errors = fi_cntr_readerr(cntr);
-	rc = contd__fabric_object_open(&c->object, &cntr->fid, attr, 0);
+	rc = contd__fabric_object_open(&c->object, &cntr->fid, &a, 0);
 	if (rc)
 		free(c);
 	else

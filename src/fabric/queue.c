@@ -8,6 +8,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
 #include "dispatch/event.h"
@@ -484,31 +485,34 @@ static void free_queue(struct contd_fabric *q)
 	free(q);
 }
 
-int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, struct contd_fabric **queuep)
+int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *given, struct contd_fabric **queuep)
 {
+	struct contd_fabric_attr attr = {.size = sizeof(attr)};
 	struct contd_fabric *q;
 	uint32_t operations;
 	int rc = contd__fabric_here();
 
 	if (rc)
 		return rc;
-	if (!cq || !attr || !queuep)
+	if (!cq || !given || !queuep)
 		return contd__fail(-EINVAL, "contd_fabric_adopt: the queue, attr and queuep must not be NULL");
-	if (attr->size != sizeof(*attr))
-		return contd__fail(-EINVAL, "contd_fabric: set attr->size to sizeof(struct contd_fabric_attr)");
-	if (!format_bytes(attr->format))
+	rc = contd__sized_take(&attr, sizeof(attr), given,
+			       CONTD_SIZED_TEXTS("contd_fabric_adopt", "attr", "struct contd_fabric_attr"));
+	if (rc)
+		return rc;
+	if (!format_bytes(attr.format))
 		return contd__fail(-EINVAL,
 				   "contd_fabric: set attr->format to that of the queue, context, msg, data or tagged");
-	if (attr->operations > 1u << 20)
+	if (attr.operations > 1u << 20)
 		return contd__fail(-EINVAL, "contd_fabric: attr->operations must be at most 2^20");
-	if (attr->flags & ~(uint32_t)(CONTD_FABRIC_SOURCE | CONTD_FABRIC_ALWAYS))
+	if (attr.flags & ~(uint32_t)(CONTD_FABRIC_SOURCE | CONTD_FABRIC_ALWAYS))
 		return contd__fail(-EINVAL, "contd_fabric: unknown flags");
-	if (attr->flags & CONTD_FABRIC_ALWAYS && !attr->foreign)
+	if (attr.flags & CONTD_FABRIC_ALWAYS && !attr.foreign)
 		return contd__fail(-EINVAL, "contd_fabric: CONTD_FABRIC_ALWAYS is for queues with a foreign handler");
 	q = contd__zalloc(sizeof(*q));
 	if (!q)
 		return contd__fail(-ENOMEM, "contd_fabric: out of memory");
-	operations = attr->operations ? attr->operations : 4096;
+	operations = attr.operations ? attr.operations : 4096;
 	if (!contd__begun_make(&q->begun, operations)) {
 		free(q);
 		return contd__fail(-ENOMEM,
@@ -516,13 +520,13 @@ int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr, 
 	}
 	q->object.look = look;
 	q->cq = cq;
-	q->from = attr->flags & CONTD_FABRIC_SOURCE;
-	q->always = attr->flags & CONTD_FABRIC_ALWAYS ? 1 : 0;
+	q->from = attr.flags & CONTD_FABRIC_SOURCE;
+	q->always = attr.flags & CONTD_FABRIC_ALWAYS ? 1 : 0;
 	q->most = operations + q->always;
-	q->format_bytes = format_bytes(attr->format);
-	q->foreign = attr->foreign;
-	q->data = attr->data;
-	rc = contd__fabric_object_open(&q->object, &cq->fid, attr, q->always);
+	q->format_bytes = format_bytes(attr.format);
+	q->foreign = attr.foreign;
+	q->data = attr.data;
+	rc = contd__fabric_object_open(&q->object, &cq->fid, &attr, q->always);
 	if (rc)
 		free_queue(q);
 	else
@@ -535,8 +539,7 @@ int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, co
 {
 	struct fi_cq_attr wanted =
 		cq ? *cq : (struct fi_cq_attr){.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC};
-	struct contd_fabric_attr a =
-		attr ? *attr : (struct contd_fabric_attr){.size = sizeof(a), .threading = FI_THREAD_SAFE};
+	struct contd_fabric_attr a = {.size = sizeof(a), .threading = FI_THREAD_SAFE};
 	bool any = wanted.wait_obj == FI_WAIT_UNSPEC;
 	struct fid_cq *made;
 	int rc = contd__fabric_here();
@@ -545,6 +548,10 @@ int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, co
 		return rc;
 	if (!domain || !queuep)
 		return contd__fail(-EINVAL, "contd_fabric_open: domain and queuep must not be NULL");
+	if (attr &&
+	    (rc = contd__sized_take(&a, sizeof(a), attr,
+				    CONTD_SIZED_TEXTS("contd_fabric_open", "attr", "struct contd_fabric_attr"))) != 0)
+		return rc;
 	if (wanted.format == FI_CQ_FORMAT_UNSPEC)
 		wanted.format = FI_CQ_FORMAT_DATA;
 	if (any)

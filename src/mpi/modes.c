@@ -539,9 +539,10 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 
 static bool valid(const struct contd_mpi_op *op, const struct contd_mode_attr *how)
 {
-	return op && how && how->size == sizeof(*how) && how->mode >= CONTD_MODE_YIELD_WHILE &&
-	       how->mode <= CONTD_MODE_MPIX && how->priority >= CONTD_PRIORITY_LOW &&
-	       how->priority <= CONTD_PRIORITY_HIGH && !how->suspend == !how->resume && op->count >= 0 &&
+	return op && how && (how->size == sizeof(*how) || contd__sized_covers(how, sizeof(*how))) &&
+	       how->mode >= CONTD_MODE_YIELD_WHILE && how->mode <= CONTD_MODE_MPIX &&
+	       how->priority >= CONTD_PRIORITY_LOW && how->priority <= CONTD_PRIORITY_HIGH &&
+	       !how->suspend == !how->resume && op->count >= 0 &&
 	       (op->count == 0 || (op->requests && (op->statuses || op->statuses == MPI_STATUSES_IGNORE))) &&
 	       (how->completions || how->mode != CONTD_MODE_NEW_TASK) && (op->issue || !how->requests) &&
 	       (op->done || returns_at_completion(how));

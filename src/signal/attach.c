@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "base/testpoint.h"
 #include "dispatch/classes.h"
 #include "dispatch/interrupt.h"
@@ -162,8 +163,9 @@ static void detach_for_good(void)
 		tell_others();
 }
 
-int contd_thread_attach(const struct contd_thread_attr *attr)
+int contd_thread_attach(const struct contd_thread_attr *given)
 {
+	struct contd_thread_attr attr = {.size = sizeof(attr)};
 	struct contd__attached *a = contd__me;
 	sigset_t ours;
 	int32_t tid;
@@ -171,9 +173,11 @@ int contd_thread_attach(const struct contd_thread_attr *attr)
 
 	if (rc)
 		return rc;
-	if (attr && attr->size != sizeof(*attr))
-		return contd__fail(-EINVAL, "contd_thread_attach: set attr->size to sizeof(struct contd_thread_attr)");
-	if (attr && attr->flags)
+	if (given &&
+	    (rc = contd__sized_take(&attr, sizeof(attr), given,
+				    CONTD_SIZED_TEXTS("contd_thread_attach", "attr", "struct contd_thread_attr"))) != 0)
+		return rc;
+	if (attr.flags)
 		return contd__fail(-EINVAL, "contd_thread_attach: attr->flags must be 0");
 	if (contd__self.context != CONTEXT_THREAD)
 		return contd__fail(-EPERM, "contd_thread_attach: not in a handler, nor on the daemon thread");
@@ -182,7 +186,7 @@ int contd_thread_attach(const struct contd_thread_attr *attr)
 		return 0;
 	}
 	detach_self(); /* from what an earlier contd_fini left */
-	if (!stack_suffices(attr && attr->stack_bytes ? attr->stack_bytes : STACK_DEFAULT))
+	if (!stack_suffices(attr.stack_bytes ? attr.stack_bytes : STACK_DEFAULT))
 		return contd__fail(-ENOBUFS, "contd_thread_attach: too little stack left for a handler; "
 					     "give the thread more (pthread_attr_setstacksize)");
 	contd__thread_ensure();

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
 #include "dispatch/classes.h"
@@ -184,14 +185,24 @@ static struct contd_task *task_take(struct contd_executor *ex, unsigned p)
 
 /* ----------------------------------------------------------------------------------------------------- its life --- */
 
+/* What the program gives, as this library knows it: *attr, whose ops are NULL or *ops. */
+static int attr_take(const struct contd_executor_attr *given, struct contd_executor_attr *attr,
+		     struct contd_executor_ops *ops)
+{
+	int rc;
+
+	rc = contd__sized_take(attr, sizeof(*attr), given,
+			       CONTD_SIZED_TEXTS("contd_executor_create", "attr", "struct contd_executor_attr"));
+	if (rc || !attr->ops)
+		return rc;
+	rc = contd__sized_take(ops, sizeof(*ops), attr->ops,
+			       CONTD_SIZED_TEXTS("contd_executor_create", "ops", "struct contd_executor_ops"));
+	attr->ops = ops;
+	return rc;
+}
+
 static int attr_check(const struct contd_executor_attr *attr)
 {
-	if (attr->size != sizeof(*attr))
-		return contd__fail(-EINVAL,
-				   "contd_executor_create: set attr->size to sizeof(struct contd_executor_attr)");
-	if (attr->ops && attr->ops->size != sizeof(*attr->ops))
-		return contd__fail(-EINVAL,
-				   "contd_executor_create: set ops->size to sizeof(struct contd_executor_ops)");
 	if (attr->flags & ~(uint32_t)(CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI))
 		return contd__fail(-EINVAL,
 				   "contd_executor_create: attr->flags has bits that are no enum contd_executor_flags");
@@ -205,8 +216,10 @@ static int attr_check(const struct contd_executor_attr *attr)
 	return 0;
 }
 
-int contd_executor_create(const struct contd_executor_attr *attr, struct contd_executor **executorp)
+int contd_executor_create(const struct contd_executor_attr *given, struct contd_executor **executorp)
 {
+	struct contd_executor_attr attr = {.size = sizeof(attr)};
+	struct contd_executor_ops ops = {.size = sizeof(ops)};
 	struct contd_executor *ex;
 	int rc = contd__check_live();
 
@@ -214,16 +227,14 @@ int contd_executor_create(const struct contd_executor_attr *attr, struct contd_e
 		return rc;
 	if (!executorp)
 		return contd__fail(-EINVAL, "contd_executor_create: executorp must not be NULL");
-	if (attr && (rc = attr_check(attr)) != 0)
+	if (given && ((rc = attr_take(given, &attr, &ops)) != 0 || (rc = attr_check(&attr)) != 0))
 		return rc;
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_executor_create: not in a signal handler");
 	ex = contd__memalign(64, sizeof(*ex));
 	if (!ex)
 		return contd__fail(-ENOMEM, "contd_executor_create: out of memory");
-	*ex = (struct contd_executor){.pool = attr ? attr->pool : NULL, .flags = attr ? attr->flags : 0};
-	if (attr && attr->ops)
-		ex->ops = *attr->ops;
+	*ex = (struct contd_executor){.pool = attr.pool, .flags = attr.flags, .ops = ops};
 	ex->outlet.ops = &contd__executor_outlet;
 	ex->outlet.push = ex->ops.submit != NULL;
 	for (unsigned p = 0; p < PRIORITIES; p++)

@@ -45,6 +45,10 @@ static void refused_attributes(const char *provider)
 {
 	struct contd_fabric *queue = (struct contd_fabric *)(uintptr_t)8;
 	struct contd_fabric_attr attr;
+	struct {
+		struct contd_fabric_attr attr;
+		uint64_t later;
+	} newer = {.attr = good, .later = 1};
 
 	open_all(provider);
 	OK(contd_init(NULL));
@@ -54,7 +58,8 @@ static void refused_attributes(const char *provider)
 #define WITH(...) (attr = good, __VA_ARGS__, &attr)
 	REFUSES(cq, WITH(attr.size = 0), &queue);
 	REFUSES(cq, WITH(attr.size = sizeof(attr) - 1), &queue);
-	REFUSES(cq, WITH(attr.size = sizeof(attr) + 8), &queue);
+	newer.attr.size = sizeof(newer);
+	refuses_adopt(cq, &newer.attr, &queue, -E2BIG, __LINE__);
 	REFUSES(cq, WITH(attr.format = FI_CQ_FORMAT_UNSPEC), &queue);
 	REFUSES(cq, WITH(attr.format = (enum fi_cq_format)99), &queue);
 	REFUSES(cq, WITH(attr.operations = (1u << 20) + 1), &queue);

@@ -72,9 +72,10 @@ Test(config, size_of_the_struct)
 {
 	struct contd_config c = fresh();
 
+	/* What can be no structure's; tests/sized has those of other headers. */
 	for (size_t size = 0; size < 2 * sizeof(c); size++) {
 		c.size = size;
-		if (size != sizeof(c))
+		if (size == 0 || size % 8)
 			must_fail(contd_init(&c), EINVAL);
 	}
 	c.size = SIZE_MAX;

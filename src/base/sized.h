@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Public structures begin with their size, as the header had it that the program was compiled with. A program that is
+ * older than the library gives a shorter one, and the missing fields have their defaults. A newer one gives a longer
+ * one: what this library does not know must be zeros, or it would accept and ignore it.
+ *
+ *  operation           thread  handler  progress
+ *  contd__sized_take     yes     no     wait-free
+ *  contd__sized_give     yes     no     wait-free
+ *  contd__sized_covers   yes     no     wait-free
+ */
+#ifndef CONTD_BASE_SIZED_H
+#define CONTD_BASE_SIZED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/api.h"
+
+/* A longer one is no structure, but something else in the place of the size. */
+#define SIZED_MOST 2048u
+
+/* What the caller is told: CONTD_SIZED_TEXTS(). */
+struct contd__sized_texts {
+	const char *size, *unknown;
+};
+
+/*
+ * Copies *from into *to, which has the defaults and `known` bytes, and sets its size to that. -EINVAL: *from has no
+ * size that a compiler gives a structure of words. -E2BIG: it has fields that this library does not know, and they are
+ * not zeros.
+ */
+CONTD_INTERNAL_API int contd__sized_take(void *to, size_t known, const void *from,
+					 const struct contd__sized_texts *texts);
+
+/* The same the other way: as much of *from as *to, which begins with its size, has room for; the rest of *to is
+ * zeros. */
+CONTD_INTERNAL_API int contd__sized_give(void *to, const void *from, size_t known,
+					 const struct contd__sized_texts *texts);
+
+/*
+ * Of a structure that is used where it lies: has *from all `known` bytes, and nothing that is set behind them? A
+ * shorter one is of no header yet: whoever adds a field reads it only if the size says that it is there.
+ */
+CONTD_INTERNAL_API bool contd__sized_covers(const void *from, size_t known);
+
+/* `call` is the call's name, `argument` what it calls the structure, `type` the structure's: literals. */
+#define CONTD_SIZED_TEXTS(call, argument, type) \
+	(&(const struct contd__sized_texts){call ": set " argument "->size to sizeof(" type ")", call \
+					    ": " argument " has a field that is set and that this contd does not " \
+					    "know: use the contd whose headers the program was compiled with"})
+
+#endif
