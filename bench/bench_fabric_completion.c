@@ -68,7 +68,7 @@ struct side {
 	fi_addr_t self;
 	struct stub stub;
 	bool stubbed, contd;
-	struct contd_fabric *queue;
+	struct contd_fabric_queue *queue;
 	struct fid_cq *cq;
 	struct operation op[2 * DEPTH_MOST];
 	size_t done;
@@ -105,7 +105,8 @@ static void by_contd(int status, void *data)
 
 static void contd_post(struct side *s, struct operation *o, bool send)
 {
-	fabric_check(contd_fabric_start(s->queue, &o->op, by_contd, &s->done, group), "contd_fabric_start");
+	fabric_check(contd_fabric_begin_continue(s->queue, &o->op, by_contd, &s->done, group),
+		     "contd_fabric_begin_continue");
 	post(s, o, send);
 }
 
@@ -180,7 +181,7 @@ static bool side_open(struct side *s, const char *provider, bool contd)
 		s->stub.cq.ops = &stub_ops;
 		s->cq = &s->stub.cq;
 		if (contd)
-			fabric_check(contd_fabric_adopt(s->cq, &attr, &s->queue), "contd_fabric_adopt");
+			fabric_check(contd_fabric_queue_adopt(s->cq, &attr, &s->queue), "contd_fabric_queue_adopt");
 		return true;
 	}
 	if (!fabric_open(&s->end, provider, contd, false))
@@ -196,7 +197,7 @@ static void side_close(struct side *s)
 	if (!s->stubbed)
 		fabric_close(&s->end);
 	else if (s->queue)
-		fabric_check(contd_fabric_close(s->queue), "contd_fabric_close");
+		fabric_check(contd_fabric_queue_destroy(s->queue), "contd_fabric_queue_destroy");
 }
 
 /* ---------------------------------------------------------------------------------------------------- measuring --- */

@@ -162,7 +162,8 @@ static void post(const struct mode *m)
 		struct receive *r = &receives[i];
 
 		if (m->contd) {
-			fabric_check(contd_fabric_start(end.queue, &r->op, on_message, r, group), "contd_fabric_start");
+			fabric_check(contd_fabric_begin_continue(end.queue, &r->op, on_message, r, group),
+				     "contd_fabric_begin_continue");
 		}
 		fabric_check(fi_recv(end.ep, &r->sent, sizeof(r->sent), NULL, FI_ADDR_UNSPEC, &r->op), "fi_recv");
 	}

@@ -87,7 +87,8 @@ static void contd_receive(void)
 {
 	struct way *w = &contd_way;
 
-	fabric_check(contd_fabric_start(w->end.queue, &w->receive, on_message, NULL, group), "contd_fabric_start");
+	fabric_check(contd_fabric_begin_continue(w->end.queue, &w->receive, on_message, NULL, group),
+		     "contd_fabric_begin_continue");
 	post_receive(w);
 }
 
@@ -127,7 +128,7 @@ static void contd_begin(void)
 /* Sends as well, whose events nobody waits for. */
 static void contd_end(void)
 {
-	while (contd_fabric_pending(contd_way.end.queue))
+	while (contd_fabric_queue_pending(contd_way.end.queue))
 		contd_poll(0);
 }
 

@@ -32,7 +32,7 @@ static struct {
 	struct fid_domain *domain;
 	struct fid_av *av;
 	struct fid_cq *cq;
-	struct contd_fabric *queue;
+	struct contd_fabric_queue *queue;
 	struct fid_ep *service, *client;
 	fi_addr_t service_address, client_address;
 	struct contd_group *group; /* plain: callbacks run in contd_poll() only, so in the loop */
@@ -60,7 +60,7 @@ static void post(struct fid_ep *endpoint, struct contd_fabric_op *op, struct mes
 
 	if (echo.ending)
 		return;
-	rc = contd_fabric_start(echo.queue, op, done, exchange, echo.group);
+	rc = contd_fabric_begin_continue(echo.queue, op, done, exchange, echo.group);
 	if (rc) {
 		fail("no operation", rc);
 		return;
@@ -206,7 +206,7 @@ static int open_queue(void)
 		attr.wait = cq.wait_obj;
 		rc = fi_cq_open(echo.domain, &cq, &echo.cq, NULL);
 		/* Some providers open such a queue, and then have no descriptor. */
-		if (!rc && (rc = contd_fabric_adopt(echo.cq, &attr, &echo.queue)) != 0)
+		if (!rc && (rc = contd_fabric_queue_adopt(echo.cq, &attr, &echo.queue)) != 0)
 			fi_close(&echo.cq->fid);
 		if (!rc || cq.wait_obj == FI_WAIT_NONE)
 			return rc;
@@ -253,7 +253,7 @@ int echo_end(void)
 
 	echo.ending = true;
 	/* First contd reads the queue no more: not every provider bears that while an endpoint is closed. */
-	contd_fabric_close(echo.queue);
+	contd_fabric_queue_destroy(echo.queue);
 	fi_close(&echo.service->fid);
 	fi_close(&echo.client->fid);
 	fi_close(&echo.cq->fid);

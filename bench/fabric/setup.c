@@ -55,8 +55,9 @@ bool fabric_open(struct fabric_end *end, const char *provider, bool contd, bool 
 	fabric_check(fi_av_open(end->domain, &av, &end->av, NULL), "fi_av_open");
 	if (contd) {
 		attr.fabric = end->fabric;
-		fabric_check(contd_fabric_open(end->domain, &cq, &attr, &end->queue), "contd_fabric_open");
-		end->cq = contd_fabric_cq(end->queue);
+		fabric_check(contd_fabric_queue_create(end->domain, &cq, &attr, &end->queue),
+			     "contd_fabric_queue_create");
+		end->cq = contd_fabric_queue_cq(end->queue);
 	} else {
 		fabric_check(fi_cq_open(end->domain, &cq, &end->cq, NULL), "fi_cq_open");
 	}
@@ -82,7 +83,7 @@ void fabric_close(struct fabric_end *end)
 {
 	fi_close(&end->ep->fid);
 	if (end->queue)
-		fabric_check(contd_fabric_close(end->queue), "contd_fabric_close");
+		fabric_check(contd_fabric_queue_destroy(end->queue), "contd_fabric_queue_destroy");
 	else
 		fi_close(&end->cq->fid);
 	fi_close(&end->av->fid);

@@ -25,8 +25,8 @@ struct fabric_end {
 	struct fid_av *av;
 	struct fid_ep *ep;
 	struct fid_cq *cq;
-	struct contd_fabric *queue; /* NULL: contd does not read it */
-	char name[FABRIC_NAME];     /* its own address */
+	struct contd_fabric_queue *queue; /* NULL: contd does not read it */
+	char name[FABRIC_NAME];           /* its own address */
 	size_t name_bytes;
 };
 

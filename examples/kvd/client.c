@@ -54,7 +54,7 @@ static void post(struct kv_request *r, bool begin)
 	ssize_t rc;
 
 	if (begin) {
-		if (contd_fabric_start(kv->net.queue, &r->op, on_posted, r, kv->group)) {
+		if (contd_fabric_begin_continue(kv->net.queue, &r->op, on_posted, r, kv->group)) {
 			fail(kv, -EIO, "contd", contd_error_text());
 			return;
 		}
@@ -163,7 +163,7 @@ static void listen_for(struct kv_answer *a, bool begin)
 	struct kv *kv = a->kv;
 	ssize_t rc;
 
-	if (begin && contd_fabric_start(kv->net.queue, &a->op, on_answer, a, kv->group)) {
+	if (begin && contd_fabric_begin_continue(kv->net.queue, &a->op, on_answer, a, kv->group)) {
 		fail(kv, -EIO, "contd", contd_error_text());
 		return;
 	}

@@ -153,7 +153,7 @@ static void receive(struct buffer *b, bool begin)
 	ssize_t rc;
 
 	if (begin) {
-		if (contd_fabric_start(sv->net.queue, &b->op, on_received, b, sv->group)) {
+		if (contd_fabric_begin_continue(sv->net.queue, &b->op, on_received, b, sv->group)) {
 			say(sv, 0, "a buffer is lost: %s", contd_error_text());
 			return;
 		}
@@ -174,7 +174,7 @@ static void send_answer(struct buffer *b, bool begin)
 	ssize_t rc;
 
 	if (begin) {
-		if (contd_fabric_start(sv->net.queue, &b->op, on_sent, b, sv->group)) {
+		if (contd_fabric_begin_continue(sv->net.queue, &b->op, on_sent, b, sv->group)) {
 			say(sv, 0, "a buffer is lost: %s", contd_error_text());
 			return;
 		}

@@ -14,7 +14,7 @@
 
 #include "proto.h"
 
-struct contd_fabric;
+struct contd_fabric_queue;
 
 #define KVD_PROVIDER "tcp;ofi_rxm"
 #define KVD_LISTEN "127.0.0.1:7171"
@@ -26,9 +26,9 @@ struct kvd_net {
 	struct fid_av *av;
 	struct fid_ep *endpoint;
 	struct fid_cq *cq;
-	struct contd_fabric *queue; /* contd, reading it; NULL: whoever has opened it reads */
-	bool one_sided;             /* the provider has FI_RMA */
-	bool sleeps;                /* the queue has a descriptor that one can sleep on */
+	struct contd_fabric_queue *queue; /* contd, reading it; NULL: whoever has opened it reads */
+	bool one_sided;                   /* the provider has FI_RMA */
+	bool sleeps;                      /* the queue has a descriptor that one can sleep on */
 	unsigned char address[KVD_ADDRESS_MAX];
 	size_t address_length;
 	char error[256];

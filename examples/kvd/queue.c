@@ -16,7 +16,7 @@ int kvd_queue_open(struct kvd_net *net, const char *provider, const char *at, bo
 		return rc;
 	attr.wait = net->sleeps ? FI_WAIT_FD : FI_WAIT_NONE;
 	attr.fabric = net->fabric;
-	rc = contd_fabric_adopt(net->cq, &attr, &net->queue);
+	rc = contd_fabric_queue_adopt(net->cq, &attr, &net->queue);
 	if (rc) {
 		snprintf(net->error, sizeof(net->error), "contd does not read the queue: %s", contd_error_text());
 		kvd_net_close(net, NULL);
@@ -27,7 +27,7 @@ int kvd_queue_open(struct kvd_net *net, const char *provider, const char *at, bo
 void kvd_queue_close(struct kvd_net *net, struct fid_mr *mr)
 {
 	if (net->queue)
-		contd_fabric_close(net->queue);
+		contd_fabric_queue_destroy(net->queue);
 	net->queue = NULL;
 	kvd_net_close(net, mr);
 }

@@ -153,7 +153,7 @@ static void waits_for_event(struct taskrt_task *self, void *number)
 	asleep[i] = self;
 	contd_task_init(&work, pool, CONTD_PRIORITY_HIGH, react, number);
 	contd_event_init(event);
-	CHECK(contd_event_continue(1, &event, contd_task_continue, &work, group, NULL) == 0);
+	CHECK(contd_event_continue(1, &event, contd_task_callback, &work, group, NULL) == 0);
 	__atomic_add_fetch(&registered, 1, __ATOMIC_RELEASE);
 	taskrt_suspend(self);
 	one_less();

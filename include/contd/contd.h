@@ -255,7 +255,7 @@ struct contd_event {
 #define CONTD_EVENT_INIT {0, NULL}
 /* clang-format on */
 
-/* In an operation that carries its continuation (contd_fabric_start()); not for programs. */
+/* In an operation that carries its continuation (contd_fabric_begin_continue()); not for programs. */
 struct contd_carried {
 	struct contd_event event;
 	struct contd_group *group; /* NULL: it carries none */
@@ -479,10 +479,10 @@ CONTD_API int contd_bell_listen(const char *job, uint32_t number) CONTD_NOEXCEPT
  * (another user's process); -EPROTO (another version of contd); -ENOMEM and what else open(2), mmap(2), pidfd_open(2)
  * say.
  */
-CONTD_API int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp) CONTD_NOEXCEPT;
+CONTD_API int contd_bell_create(const char *job, uint32_t number, struct contd_bell **bellp) CONTD_NOEXCEPT;
 
 /* Context: any thread; no other thread may ring it any more. NULL does nothing. */
-CONTD_API void contd_bell_close(struct contd_bell *bell) CONTD_NOEXCEPT;
+CONTD_API void contd_bell_destroy(struct contd_bell *bell) CONTD_NOEXCEPT;
 
 CONTD_API int contd__bell_ring(struct contd_bell *bell) CONTD_NOEXCEPT;
 

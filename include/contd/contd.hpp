@@ -575,7 +575,7 @@ protected:
 		}
 		contd_task_init(&task_, executor_, priority_, run, this);
 		if (continuation)
-			contd_task_continue(0, &task_);
+			contd_task_callback(0, &task_);
 		else if (contd_task_submit(&task_, 0))
 			next_(data_);
 	}

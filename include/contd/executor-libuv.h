@@ -236,7 +236,7 @@ static inline int contd_executor_uv_init(struct contd_executor_uv *uv, uv_loop_t
  * and given back, or closed() is told -EBUSY after a tenth of a second.
  * Context: loop, in a callback.
  */
-static inline void contd_executor_uv_close(struct contd_executor_uv *uv, contd_executor_uv_closed *closed)
+static inline void contd_executor_uv_fini(struct contd_executor_uv *uv, contd_executor_uv_closed *closed)
 {
 	uv->closed = closed;
 	uv->since = uv_hrtime();

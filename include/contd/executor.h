@@ -176,12 +176,12 @@ CONTD_API int contd_task_submit(struct contd_task *task, int status);
  * here.
  *
  *   contd_task_init(&op->task, pool, CONTD_PRIORITY_NORMAL, finished, op);
- *   contd_event_continue(1, events, contd_task_continue, &op->task, group, NULL);
+ *   contd_event_continue(1, events, contd_task_callback, &op->task, group, NULL);
  *
  * Context: as a continuation, nowhere else. The group may be async-signal-safe only where the executor is a pull
  * executor.
  */
-CONTD_API void contd_task_continue(int status, void *task);
+CONTD_API void contd_task_callback(int status, void *task);
 
 /* ---------------------------------------------------------------------------------------------- lending threads --- */
 

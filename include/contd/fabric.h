@@ -5,7 +5,7 @@
  *
  *	struct contd_fabric_op op;
  *
- *	contd_fabric_start(queue, &op, on_message, data, group);
+ *	contd_fabric_begin_continue(queue, &op, on_message, data, group);
  *	rc = fi_recv(endpoint, buffer, size, NULL, FI_ADDR_UNSPEC, &op);
  *	if (rc && rc != -FI_EAGAIN)
  *		contd_fabric_withdraw(&op, rc);
@@ -34,7 +34,7 @@ extern "C" {
 /* ------------------------------------------------------------------------------------------------------- queues --- */
 
 /* A completion queue that contd reads, and nobody else; a counter that it looks at. */
-struct contd_fabric;
+struct contd_fabric_queue;
 struct contd_fabric_counter;
 
 #define CONTD_FABRIC_TEXT 128 /* bytes of an error's text, the terminating 0 included; longer ones are cut */
@@ -75,8 +75,8 @@ struct contd_fabric_attr {
 	struct fid_fabric *fabric; /* for fi_trywait(3); may be NULL */
 	/*
 	 * The domain's, fi_domain(3). FI_THREAD_SAFE: any thread reads. With the others only the thread that calls
-	 * contd_fabric_adopt() does (it polls, or computes in a region), unless there is a mutex which the program
-	 * holds around its own calls: contd then reads from any thread that gets it without waiting.
+	 * contd_fabric_queue_adopt() does (it polls, or computes in a region), unless there is a mutex which the
+	 * program holds around its own calls: contd then reads from any thread that gets it without waiting.
 	 */
 	enum fi_threading threading;
 	pthread_mutex_t *mutex;        /* may be NULL */
@@ -87,34 +87,35 @@ struct contd_fabric_attr {
 };
 
 /*
- * Have contd read a queue of the caller's; it stays the caller's, who reads it no more until contd_fabric_close().
- * Close it before contd_fini(): after that nobody reads it, contd_fabric_begin() is refused, and operations that were
- * under way complete when contd_fabric_close() is called, with -FI_ECANCELED, but their continuations never run. A
- * contd_init() later does not change that.
+ * Have contd read a queue of the caller's; it stays the caller's, who reads it no more until
+ * contd_fabric_queue_destroy(). Close it before contd_fini(): after that nobody reads it, contd_fabric_begin() is
+ * refused, and operations that were under way complete when contd_fabric_queue_destroy() is called, with -FI_ECANCELED,
+ * but their continuations never run. A contd_init() later does not change that.
  * Context: any thread, not in a handler; may block. Errors: -EINVAL, -ENOMEM, -EAGAIN (256 queues and counters are
  * there), -EPERM (contd is not initialized, or in a handler), -ECHILD; with FI_WAIT_FD what FI_GETWAIT says (fi_cq(3)).
  */
-CONTD_API int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr,
-				 struct contd_fabric **queuep) CONTD_NOEXCEPT;
+CONTD_API int contd_fabric_queue_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr,
+				       struct contd_fabric_queue **queuep) CONTD_NOEXCEPT;
 
 /*
  * Open a queue for contd: `cq` as for fi_cq_open(3) (NULL: data format, the provider's size, FI_WAIT_UNSPEC), `attr` as
  * above (NULL: FI_THREAD_SAFE), but that format and wait are the queue's. With FI_WAIT_UNSPEC in cq->wait_obj the queue
  * has a descriptor, if attr->fabric is set and the provider can do that, and no wait object else:
- * contd_fabric_wait_object() says which, and contd_error_text() why there is none. A zeroed cq asks for none
+ * contd_fabric_queue_wait_object() says which, and contd_error_text() why there is none. A zeroed cq asks for none
  * (FI_WAIT_NONE). Context and errors as above, and what fi_cq_open(3) says.
  */
-CONTD_API int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq,
-				const struct contd_fabric_attr *attr, struct contd_fabric **queuep) CONTD_NOEXCEPT;
+CONTD_API int contd_fabric_queue_create(struct fid_domain *domain, const struct fi_cq_attr *cq,
+					const struct contd_fabric_attr *attr,
+					struct contd_fabric_queue **queuep) CONTD_NOEXCEPT;
 
 /*
  * What agent "block" waits on: FI_WAIT_FD: the queue's descriptor. FI_WAIT_NONE: there is none, and it looks in turns,
  * as agent "tick" does. Any thread.
  */
-CONTD_API enum fi_wait_obj contd_fabric_wait_object(const struct contd_fabric *queue) CONTD_NOEXCEPT;
+CONTD_API enum fi_wait_obj contd_fabric_queue_wait_object(const struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
 /* The queue itself: for fi_ep_bind(3). Any thread. NULL for NULL. */
-CONTD_API struct fid_cq *contd_fabric_cq(const struct contd_fabric *queue) CONTD_NOEXCEPT;
+CONTD_API struct fid_cq *contd_fabric_queue_cq(const struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
 /*
  * contd reads it no more: to be called before endpoints that are bound to the queue are closed, where other threads (a
@@ -124,17 +125,17 @@ CONTD_API struct fid_cq *contd_fabric_cq(const struct contd_fabric *queue) CONTD
  * nothing. Context: any thread, not in a handler, not in a callback of that queue's `foreign`; blocks while another
  * thread reads. Errors: -EINVAL, -EPERM, -EDEADLK; -ECHILD (after fork).
  */
-CONTD_API int contd_fabric_stop(struct contd_fabric *queue) CONTD_NOEXCEPT;
+CONTD_API int contd_fabric_queue_stop(struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
 /*
- * contd_fabric_stop(), and the queue's end; one that contd has opened is closed (endpoints that are bound to it before
- * that: fi_close(3); where it refuses, the queue stays open, and the caller's). Context and errors as above, and what
- * fi_close(3) says.
+ * contd_fabric_queue_stop(), and the queue's end; one that contd has opened is closed (endpoints that are bound to it
+ * before that: fi_close(3); where it refuses, the queue stays open, and the caller's). Context and errors as above, and
+ * what fi_close(3) says.
  */
-CONTD_API int contd_fabric_close(struct contd_fabric *queue) CONTD_NOEXCEPT;
+CONTD_API int contd_fabric_queue_destroy(struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
 /* How many operations are under way; a momentary figure. Any thread, handler. */
-CONTD_API uint32_t contd_fabric_pending(const struct contd_fabric *queue) CONTD_NOEXCEPT;
+CONTD_API uint32_t contd_fabric_queue_pending(const struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
 /* --------------------------------------------------------------------------------------------------- operations --- */
 
@@ -148,7 +149,7 @@ struct contd_fabric_op {
 		struct contd_event event;     /* completes with `status` */
 		struct contd_carried carried; /* contd's */
 	};
-	struct contd_fabric *queue;
+	struct contd_fabric_queue *queue;
 	/* When it is complete: as in struct contd_fabric_entry. */
 	uint64_t flags;
 	size_t length;
@@ -172,11 +173,11 @@ struct contd_fabric_op {
  * contd_fabric_withdraw(). After -FI_EAGAIN it stays begun until the call has succeeded: libfabric makes progress only
  * while something is under way. Where the queue is out of order (an overrun) it may complete before that call has
  * begun: so a continuation must not free *op before it has returned.
- * Context: any thread, in a callback. Errors: -EINVAL; -EPERM (contd is not initialized, contd_fabric_stop() was
+ * Context: any thread, in a callback. Errors: -EINVAL; -EPERM (contd is not initialized, contd_fabric_queue_stop() was
  * called for the queue, or contd_fini() after it was opened); -ENOSPC (more than attr.operations are under way);
  * -ECHILD.
  */
-CONTD_API int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op) CONTD_NOEXCEPT;
+CONTD_API int contd_fabric_begin(struct contd_fabric_queue *queue, struct contd_fabric_op *op) CONTD_NOEXCEPT;
 
 /*
  * contd_fabric_begin() and contd_fabric_continue() in one, for less: the operation itself carries its continuation,
@@ -187,14 +188,15 @@ CONTD_API int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric
  * callback begins, may be started anew there. Context: any thread, in a callback. Errors: as contd_fabric_begin() and
  * contd_event_continue(), but not -EBUSY.
  */
-CONTD_API int contd_fabric_start(struct contd_fabric *queue, struct contd_fabric_op *op, contd_callback *cb, void *data,
-				 struct contd_group *group) CONTD_NOEXCEPT;
+CONTD_API int contd_fabric_begin_continue(struct contd_fabric_queue *queue, struct contd_fabric_op *op,
+					  contd_callback *cb, void *data, struct contd_group *group) CONTD_NOEXCEPT;
 
 /*
  * The queue will not tell of it: complete it with this status (0 or negative). If a continuation waits for a
- * multi-receive buffer, it runs, and the buffer stays in place until then. Not at the same time as contd_fabric_close()
- * of its queue. Context: any thread, in a callback; an operation that waits for a counter not in a handler outside
- * regions. Errors: -EINVAL, -EALREADY (it is complete), -EPERM (there, or contd is not initialized), -ECHILD.
+ * multi-receive buffer, it runs, and the buffer stays in place until then. Not at the same time as
+ * contd_fabric_queue_destroy() of its queue. Context: any thread, in a callback; an operation that waits for a counter
+ * not in a handler outside regions. Errors: -EINVAL, -EALREADY (it is complete), -EPERM (there, or contd is not
+ * initialized), -ECHILD.
  */
 CONTD_API int contd_fabric_withdraw(struct contd_fabric_op *op, int status) CONTD_NOEXCEPT;
 
@@ -215,7 +217,7 @@ static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callba
  * contd leaves the queue alone. If the queue is stopped, closed or out of order, or the buffer is withdrawn, the last
  * entry has FI_MULTI_RECV and that status, also where there is no room; messages that had no room by then are lost.
  * Prepared by contd_fabric_many_begin(); `op` is the context argument. In place, like an operation, until the last has
- * been taken in a continuation of contd_fabric_many_continue(), or contd_fabric_close() has returned.
+ * been taken in a continuation of contd_fabric_many_continue(), or contd_fabric_queue_destroy() has returned.
  */
 struct contd_fabric_many {
 	struct contd_fabric_op op;
@@ -226,7 +228,7 @@ struct contd_fabric_many {
 };
 
 /* As contd_fabric_begin(). Errors: besides, -EINVAL where room is 0. */
-CONTD_API int contd_fabric_many_begin(struct contd_fabric *queue, struct contd_fabric_many *many,
+CONTD_API int contd_fabric_many_begin(struct contd_fabric_queue *queue, struct contd_fabric_many *many,
 				      struct contd_fabric_entry *entry, uint32_t room) CONTD_NOEXCEPT;
 
 /*
@@ -245,13 +247,13 @@ CONTD_API int contd_fabric_many_take(struct contd_fabric_many *many, struct cont
 /*
  * Have contd look at a counter, fi_cntr(3). Of attr `wait`, `fabric`, `threading` and `mutex` matter, and are those of
  * the counter. The counter stays the caller's. Context: any thread, not in a handler; may block. Errors: as
- * contd_fabric_adopt().
+ * contd_fabric_queue_adopt().
  */
 CONTD_API int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_attr *attr,
 					 struct contd_fabric_counter **counterp) CONTD_NOEXCEPT;
 
-/* What waits completes with -FI_ECANCELED. Context: as contd_fabric_close(). */
-CONTD_API int contd_fabric_counter_close(struct contd_fabric_counter *counter) CONTD_NOEXCEPT;
+/* What waits completes with -FI_ECANCELED. Context: as contd_fabric_queue_destroy(). */
+CONTD_API int contd_fabric_counter_destroy(struct contd_fabric_counter *counter) CONTD_NOEXCEPT;
 
 /*
  * *op completes when the counter's value is `threshold` or more: with 0. When its error value goes up before that, but

@@ -78,7 +78,7 @@ struct fabric_result {
 	const char *text;
 };
 
-/* contd_fabric_open() or contd_fabric_adopt(), and contd_fabric_close(). */
+/* contd_fabric_queue_create() or contd_fabric_queue_adopt(), and contd_fabric_queue_destroy(). */
 class fabric_queue
 {
 public:
@@ -86,7 +86,7 @@ public:
 	explicit fabric_queue(fid_domain *domain, const fi_cq_attr *cq = nullptr,
 			      const contd_fabric_attr *attr = nullptr)
 	{
-		detail::check(contd_fabric_open(domain, cq, attr, &queue_));
+		detail::check(contd_fabric_queue_create(domain, cq, attr, &queue_));
 	}
 	/* With one if the provider can do that. FI_THREAD_SAFE. */
 	fabric_queue(fid_fabric *fabric, fid_domain *domain, const fi_cq_attr *cq = nullptr)
@@ -96,11 +96,11 @@ public:
 		attr.size = sizeof(attr);
 		attr.fabric = fabric;
 		attr.threading = FI_THREAD_SAFE;
-		detail::check(contd_fabric_open(domain, cq, &attr, &queue_));
+		detail::check(contd_fabric_queue_create(domain, cq, &attr, &queue_));
 	}
 	fabric_queue(fid_cq *cq, const contd_fabric_attr &attr)
 	{
-		detail::check(contd_fabric_adopt(cq, &attr, &queue_));
+		detail::check(contd_fabric_queue_adopt(cq, &attr, &queue_));
 	}
 	fabric_queue(fabric_queue &&from) noexcept : queue_(std::exchange(from.queue_, nullptr))
 	{
@@ -113,31 +113,31 @@ public:
 	~fabric_queue()
 	{
 		if (queue_)
-			contd_fabric_close(queue_);
+			contd_fabric_queue_destroy(queue_);
 	}
 
-	contd_fabric *get() const noexcept
+	contd_fabric_queue *get() const noexcept
 	{
 		return queue_;
 	}
 	/* FI_WAIT_FD or FI_WAIT_NONE. */
 	fi_wait_obj wait_object() const noexcept
 	{
-		return contd_fabric_wait_object(queue_);
+		return contd_fabric_queue_wait_object(queue_);
 	}
 	/* To bind endpoints to. */
 	fid_cq *cq() const noexcept
 	{
-		return contd_fabric_cq(queue_);
+		return contd_fabric_queue_cq(queue_);
 	}
-	/* Before the endpoints are closed: contd_fabric_stop(). */
+	/* Before the endpoints are closed: contd_fabric_queue_stop(). */
 	void stop()
 	{
-		detail::check(contd_fabric_stop(queue_));
+		detail::check(contd_fabric_queue_stop(queue_));
 	}
 
 private:
-	contd_fabric *queue_ = nullptr;
+	contd_fabric_queue *queue_ = nullptr;
 };
 
 namespace detail
@@ -152,7 +152,7 @@ class fabric_base : public operation
 protected:
 	using issue_fn = int(fabric_base *);
 
-	fabric_base(contd_fabric *queue, issue_fn *f) noexcept : queue_(queue), issue_(f)
+	fabric_base(contd_fabric_queue *queue, issue_fn *f) noexcept : queue_(queue), issue_(f)
 	{
 	}
 
@@ -166,7 +166,7 @@ protected:
 			return starter_goes_on();
 		if (!group_)
 			group_ = common_group();
-		error_ = contd_fabric_start(queue_, &op_, on_completion, this, group_);
+		error_ = contd_fabric_begin_continue(queue_, &op_, on_completion, this, group_);
 		if (error_)
 			return false;
 		if (token_.stop_possible() && endpoint_)
@@ -218,7 +218,7 @@ protected:
 	}
 
 	contd_fabric_op op_ = {};
-	contd_fabric *queue_;
+	contd_fabric_queue *queue_;
 	contd_group *group_ = nullptr;
 	fid_ep *endpoint_ = nullptr;
 	std::stop_token token_;

@@ -9,7 +9,7 @@
  * program's. So a descriptor that is written to is made once, when it is first needed, and closed by contd_fini()
  * alone, when no handler of contd's runs any more and calls of other threads have returned. Descriptors that others
  * close (MPI's and libfabric's, for agent "block") are asked and polled, never read or written. Those of a bell are its
- * owner's, who closes it when nobody rings any more (contd_bell_close).
+ * owner's, who closes it when nobody rings any more (contd_bell_destroy).
  *
  *  operation                 thread  handler  progress
  *  all of them                 yes     yes    wait-free, but for one system call

@@ -112,13 +112,13 @@ int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_
 	return rc;
 }
 
-int contd_fabric_counter_close(struct contd_fabric_counter *counter)
+int contd_fabric_counter_destroy(struct contd_fabric_counter *counter)
 {
 	struct contd_fabric_op *op;
 	int rc;
 
 	if (!counter)
-		return contd__fail(-EINVAL, "contd_fabric_counter_close: counter must not be NULL");
+		return contd__fail(-EINVAL, "contd_fabric_counter_destroy: counter must not be NULL");
 	rc = contd__fabric_object_close(&counter->object);
 	if (rc)
 		return rc;

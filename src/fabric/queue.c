@@ -22,7 +22,7 @@
 #define TEXTS 256u
 _Static_assert(BATCH <= EVENTS_TOGETHER, "completed together");
 
-struct contd_fabric {
+struct contd_fabric_queue {
 	struct contd__fabric_object object; /* first */
 	struct fid_cq *cq;
 	bool own, from;  /* contd opened it; it is read with fi_cq_readfrom */
@@ -80,7 +80,7 @@ static const char *text_of(const char *text)
 /* --------------------------------------------------------------------------------------------------- completing --- */
 
 /* It is not among those that are begun any more. */
-static void complete(struct contd_fabric *q, struct contd_fabric_op *op)
+static void complete(struct contd_fabric_queue *q, struct contd_fabric_op *op)
 {
 	struct contd_carried *carried = &op->carried;
 
@@ -127,7 +127,7 @@ static void put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
  * Its queue will not tell of it any more. The end is taken like an entry, after all of them; OVER is the caller's to
  * say, with PUTTING before it.
  */
-static void end_many(struct contd_fabric *q, struct contd_fabric_many *m, int32_t status, const char *text)
+static void end_many(struct contd_fabric_queue *q, struct contd_fabric_many *m, int32_t status, const char *text)
 {
 	m->op.status = status;
 	m->op.text = text;
@@ -149,7 +149,7 @@ static void await_put(const struct contd_fabric_many *m)
 }
 
 /* true: nothing is left of the entry. */
-static bool deliver_many(struct contd_fabric *q, const struct contd_fabric_entry *e)
+static bool deliver_many(struct contd_fabric_queue *q, const struct contd_fabric_entry *e)
 {
 	struct contd_fabric_many *m = e->context;
 	/* A message that did not fit does not end it, unless the provider says so. */
@@ -172,7 +172,7 @@ static bool deliver_many(struct contd_fabric *q, const struct contd_fabric_entry
 	return true;
 }
 
-static void hold(struct contd_fabric *q, const struct contd_fabric_entry *e)
+static void hold(struct contd_fabric_queue *q, const struct contd_fabric_entry *e)
 {
 	q->held[q->held_count++] = *e;
 }
@@ -183,7 +183,7 @@ static bool may_be_ours(const void *context)
 	return context && !((uintptr_t)context & MANY);
 }
 
-static void deliver(struct contd_fabric *q, const struct contd_fabric_entry *e, const char *text)
+static void deliver(struct contd_fabric_queue *q, const struct contd_fabric_entry *e, const char *text)
 {
 	struct contd_fabric_op *op = e->context;
 	bool ours = may_be_ours(op);
@@ -201,7 +201,7 @@ static void deliver(struct contd_fabric *q, const struct contd_fabric_entry *e, 
 }
 
 /* What was held back; false: something still is. */
-static bool deliver_held(struct contd_fabric *q)
+static bool deliver_held(struct contd_fabric_queue *q)
 {
 	while (q->held_count) {
 		const struct contd_fabric_entry *e = &q->held[q->held_first];
@@ -272,7 +272,7 @@ static void entry_of(struct contd_fabric_entry *e, const char *raw, uint32_t byt
 }
 
 /* Everything that is under way ends, with this status. */
-static void fail_all(struct contd_fabric *q, int32_t status, const char *text)
+static void fail_all(struct contd_fabric_queue *q, int32_t status, const char *text)
 {
 	struct contd_fabric_entry e = {.source = FI_ADDR_NOTAVAIL, .status = status};
 
@@ -298,13 +298,13 @@ static void fail_all(struct contd_fabric *q, int32_t status, const char *text)
 }
 
 /* The queue itself is out of order: an overrun, a device that has gone. */
-static void fail(struct contd_fabric *q, int32_t status, const char *text)
+static void fail(struct contd_fabric_queue *q, int32_t status, const char *text)
 {
 	contd__store(&q->failed, status);
 	fail_all(q, status, text);
 }
 
-static const char *text_of_error(struct contd_fabric *q, const struct fi_cq_err_entry *error, int err)
+static const char *text_of_error(struct contd_fabric_queue *q, const struct fi_cq_err_entry *error, int err)
 {
 	char said[CONTD_FABRIC_TEXT] = "", both[2 * CONTD_FABRIC_TEXT];
 	const char *provider = fi_cq_strerror(q->cq, error->prov_errno, error->err_data, said, sizeof(said));
@@ -317,7 +317,7 @@ static const char *text_of_error(struct contd_fabric *q, const struct fi_cq_err_
 }
 
 /* -FI_EAVAIL. The caller is inside libfabric, and leaves. 1; 0: there was none after all; or the queue's error. */
-static ssize_t read_error(struct contd_fabric *q, struct contd_fabric_entry *e, const char **text)
+static ssize_t read_error(struct contd_fabric_queue *q, struct contd_fabric_entry *e, const char **text)
 {
 	struct fi_cq_err_entry error;
 	ssize_t rc;
@@ -350,7 +350,7 @@ struct finished {
 	struct contd_event *event[BATCH];
 };
 
-static void finish(struct contd_fabric *q, struct finished *f)
+static void finish(struct contd_fabric_queue *q, struct finished *f)
 {
 	/* Before the first of them is complete: whoever is told may begin another one. */
 	if (f->carriers + f->events)
@@ -364,7 +364,7 @@ static void finish(struct contd_fabric *q, struct finished *f)
 
 /* What was read without error. An operation is filled from its entry right away, without a contd_fabric_entry in
  * between. */
-static inline __attribute__((always_inline)) void deliver_format(struct contd_fabric *q, const char *raw,
+static inline __attribute__((always_inline)) void deliver_format(struct contd_fabric_queue *q, const char *raw,
 								 uint32_t bytes, const fi_addr_t *from, uint32_t n)
 {
 	struct finished f;
@@ -392,7 +392,7 @@ static inline __attribute__((always_inline)) void deliver_format(struct contd_fa
 }
 
 /* Each format with a size that the compiler knows. */
-static void deliver_batch(struct contd_fabric *q, const char *raw, const fi_addr_t *from, uint32_t n)
+static void deliver_batch(struct contd_fabric_queue *q, const char *raw, const fi_addr_t *from, uint32_t n)
 {
 	switch (q->format_bytes) {
 	case sizeof(struct fi_cq_tagged_entry):
@@ -410,7 +410,7 @@ static void deliver_batch(struct contd_fabric *q, const char *raw, const fi_addr
 }
 
 /* Returns how many entries there were, 0 at the end of them; BATCH where there may be more. */
-static ssize_t read_batch(struct contd_fabric *q)
+static ssize_t read_batch(struct contd_fabric_queue *q)
 {
 	char raw[BATCH * sizeof(struct fi_cq_tagged_entry)] __attribute__((aligned(8)));
 	fi_addr_t from[BATCH];
@@ -443,7 +443,7 @@ static ssize_t read_batch(struct contd_fabric *q)
 
 static void look(struct contd__fabric_object *o, bool last)
 {
-	struct contd_fabric *q = (struct contd_fabric *)o;
+	struct contd_fabric_queue *q = (struct contd_fabric_queue *)o;
 
 	if (contd__load(&q->failed)) {
 		fail_all(q, contd__load(&q->failed), "the completion queue is out of order");
@@ -479,25 +479,26 @@ static uint32_t format_bytes(enum fi_cq_format format)
 	}
 }
 
-static void free_queue(struct contd_fabric *q)
+static void free_queue(struct contd_fabric_queue *q)
 {
 	free(q->begun.line);
 	free(q);
 }
 
-int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *given, struct contd_fabric **queuep)
+int contd_fabric_queue_adopt(struct fid_cq *cq, const struct contd_fabric_attr *given,
+			     struct contd_fabric_queue **queuep)
 {
 	struct contd_fabric_attr attr = {.size = sizeof(attr)};
-	struct contd_fabric *q;
+	struct contd_fabric_queue *q;
 	uint32_t operations;
 	int rc = contd__fabric_here();
 
 	if (rc)
 		return rc;
 	if (!cq || !given || !queuep)
-		return contd__fail(-EINVAL, "contd_fabric_adopt: the queue, attr and queuep must not be NULL");
+		return contd__fail(-EINVAL, "contd_fabric_queue_adopt: the queue, attr and queuep must not be NULL");
 	rc = contd__sized_take(&attr, sizeof(attr), given,
-			       CONTD_SIZED_TEXTS("contd_fabric_adopt", "attr", "struct contd_fabric_attr"));
+			       CONTD_SIZED_TEXTS("contd_fabric_queue_adopt", "attr", "struct contd_fabric_attr"));
 	if (rc)
 		return rc;
 	if (!format_bytes(attr.format))
@@ -534,8 +535,8 @@ int contd_fabric_adopt(struct fid_cq *cq, const struct contd_fabric_attr *given,
 	return rc;
 }
 
-int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, const struct contd_fabric_attr *attr,
-		      struct contd_fabric **queuep)
+int contd_fabric_queue_create(struct fid_domain *domain, const struct fi_cq_attr *cq,
+			      const struct contd_fabric_attr *attr, struct contd_fabric_queue **queuep)
 {
 	struct fi_cq_attr wanted =
 		cq ? *cq : (struct fi_cq_attr){.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC};
@@ -547,27 +548,26 @@ int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, co
 	if (rc)
 		return rc;
 	if (!domain || !queuep)
-		return contd__fail(-EINVAL, "contd_fabric_open: domain and queuep must not be NULL");
-	if (attr &&
-	    (rc = contd__sized_take(&a, sizeof(a), attr,
-				    CONTD_SIZED_TEXTS("contd_fabric_open", "attr", "struct contd_fabric_attr"))) != 0)
+		return contd__fail(-EINVAL, "contd_fabric_queue_create: domain and queuep must not be NULL");
+	if (attr && (rc = contd__sized_take(
+			     &a, sizeof(a), attr,
+			     CONTD_SIZED_TEXTS("contd_fabric_queue_create", "attr", "struct contd_fabric_attr"))) != 0)
 		return rc;
 	if (wanted.format == FI_CQ_FORMAT_UNSPEC)
 		wanted.format = FI_CQ_FORMAT_DATA;
 	if (any)
 		wanted.wait_obj = a.fabric ? FI_WAIT_FD : FI_WAIT_NONE;
 	if (any && !a.fabric)
-		contd__fail(
-			0,
-			"contd_fabric_open: no descriptor, because attr->fabric is not set, which fi_trywait(3) needs");
+		contd__fail(0, "contd_fabric_queue_create: no descriptor, because attr->fabric is not set, which "
+			       "fi_trywait(3) needs");
 	a.format = wanted.format;
 	for (;;) {
 		rc = fi_cq_open(domain, &wanted, &made, NULL);
 		if (rc) {
-			contd__fail(rc, "contd_fabric_open: fi_cq_open refuses (FI_LOG_LEVEL=warn tells more)");
+			contd__fail(rc, "contd_fabric_queue_create: fi_cq_open refuses (FI_LOG_LEVEL=warn tells more)");
 		} else {
 			a.wait = wanted.wait_obj == FI_WAIT_FD ? FI_WAIT_FD : FI_WAIT_NONE;
-			rc = contd_fabric_adopt(made, &a, queuep);
+			rc = contd_fabric_queue_adopt(made, &a, queuep);
 			if (rc)
 				fi_close(&made->fid);
 		}
@@ -581,22 +581,22 @@ int contd_fabric_open(struct fid_domain *domain, const struct fi_cq_attr *cq, co
 	return rc;
 }
 
-enum fi_wait_obj contd_fabric_wait_object(const struct contd_fabric *queue)
+enum fi_wait_obj contd_fabric_queue_wait_object(const struct contd_fabric_queue *queue)
 {
 	return queue && queue->object.fd >= 0 ? FI_WAIT_FD : FI_WAIT_NONE;
 }
 
-struct fid_cq *contd_fabric_cq(const struct contd_fabric *queue)
+struct fid_cq *contd_fabric_queue_cq(const struct contd_fabric_queue *queue)
 {
 	return queue ? queue->cq : NULL;
 }
 
-int contd_fabric_stop(struct contd_fabric *queue)
+int contd_fabric_queue_stop(struct contd_fabric_queue *queue)
 {
 	int rc;
 
 	if (!queue)
-		return contd__fail(-EINVAL, "contd_fabric_stop: queue must not be NULL");
+		return contd__fail(-EINVAL, "contd_fabric_queue_stop: queue must not be NULL");
 	if (contd__load(&queue->stopped))
 		return 0;
 	rc = contd__fabric_object_close(&queue->object);
@@ -607,23 +607,24 @@ int contd_fabric_stop(struct contd_fabric *queue)
 	return 0;
 }
 
-int contd_fabric_close(struct contd_fabric *queue)
+int contd_fabric_queue_destroy(struct contd_fabric_queue *queue)
 {
 	int rc;
 
 	if (!queue)
-		return contd__fail(-EINVAL, "contd_fabric_close: queue must not be NULL");
-	rc = contd_fabric_stop(queue);
+		return contd__fail(-EINVAL, "contd_fabric_queue_destroy: queue must not be NULL");
+	rc = contd_fabric_queue_stop(queue);
 	if (rc)
 		return rc;
 	contd__fabric_object_closed(&queue->object);
 	if (queue->own && (rc = fi_close(&queue->cq->fid)) != 0)
-		rc = contd__fail(rc, "contd_fabric_close: fi_close refuses; close endpoints before their queue");
+		rc = contd__fail(rc,
+				 "contd_fabric_queue_destroy: fi_close refuses; close endpoints before their queue");
 	free_queue(queue);
 	return rc;
 }
 
-uint32_t contd_fabric_pending(const struct contd_fabric *queue)
+uint32_t contd_fabric_queue_pending(const struct contd_fabric_queue *queue)
 {
 	return queue ? contd__load(queue->object.pending) - queue->always : 0;
 }
@@ -631,7 +632,7 @@ uint32_t contd_fabric_pending(const struct contd_fabric *queue)
 /* --------------------------------------------------------------------------------------------------- operations --- */
 
 /* But for its event. */
-static void prepare(struct contd_fabric *q, struct contd_fabric_op *op)
+static void prepare(struct contd_fabric_queue *q, struct contd_fabric_op *op)
 {
 	op->queue = q;
 	op->counter = NULL;
@@ -652,11 +653,11 @@ static int refuse_stopped(void)
 {
 	return contd__fail(
 		-EPERM,
-		"contd_fabric_begin: contd_fabric_stop() was called for the queue, or contd_fini() after it was "
+		"contd_fabric_begin: contd_fabric_queue_stop() was called for the queue, or contd_fini() after it was "
 		"opened: close it and open another one");
 }
 
-static inline __attribute__((always_inline)) int begin(struct contd_fabric *q, uintptr_t key)
+static inline __attribute__((always_inline)) int begin(struct contd_fabric_queue *q, uintptr_t key)
 {
 	if (__builtin_expect(contd__load(&q->stopped) || contd__fabric_outlived(&q->object), 0))
 		return refuse_stopped();
@@ -667,7 +668,7 @@ static inline __attribute__((always_inline)) int begin(struct contd_fabric *q, u
 
 		if (__builtin_expect(contd__begun_add(&q->begun, key), 1)) {
 			CONTD_TESTPOINT("begin_added");
-			/* Dekker: added, then looked; contd_fabric_stop() says so first, and then ends what is
+			/* Dekker: added, then looked; contd_fabric_queue_stop() says so first, and then ends what is
 			 * there. */
 			if (__builtin_expect(contd__load_seq(&q->stopped), 0) && contd__begun_take(&q->begun, key)) {
 				contd__fabric_ended(&q->object, 1);
@@ -684,7 +685,7 @@ static inline __attribute__((always_inline)) int begin(struct contd_fabric *q, u
 			   "contd_fabric_begin: too many operations under way; attr->operations says how many");
 }
 
-int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op)
+int contd_fabric_begin(struct contd_fabric_queue *queue, struct contd_fabric_op *op)
 {
 	int rc = contd__check_live();
 
@@ -697,15 +698,16 @@ int contd_fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op)
 	return begin(queue, (uintptr_t)op);
 }
 
-int contd_fabric_start(struct contd_fabric *queue, struct contd_fabric_op *op, contd_callback *cb, void *data,
-		       struct contd_group *group)
+int contd_fabric_begin_continue(struct contd_fabric_queue *queue, struct contd_fabric_op *op, contd_callback *cb,
+				void *data, struct contd_group *group)
 {
 	int rc;
 
 	if (!contd__is_live())
 		return contd__check_live();
 	if (!queue || !op || !cb || !group)
-		return contd__fail(-EINVAL, "contd_fabric_start: queue, op, callback and group must not be NULL");
+		return contd__fail(-EINVAL,
+				   "contd_fabric_begin_continue: queue, op, callback and group must not be NULL");
 	prepare(queue, op);
 	op->carried.status = 0;
 	rc = contd__carried_begin(&op->carried, cb, data, group);
@@ -719,7 +721,7 @@ int contd_fabric_start(struct contd_fabric *queue, struct contd_fabric_op *op, c
 
 int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 {
-	struct contd_fabric *q;
+	struct contd_fabric_queue *q;
 
 	int rc = contd__check_live();
 
@@ -762,7 +764,7 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 
 /* ---------------------------------------------------------------------------------------- multi-receive buffers --- */
 
-int contd_fabric_many_begin(struct contd_fabric *queue, struct contd_fabric_many *many,
+int contd_fabric_many_begin(struct contd_fabric_queue *queue, struct contd_fabric_many *many,
 			    struct contd_fabric_entry *entry, uint32_t room)
 {
 	int rc = contd__check_live();

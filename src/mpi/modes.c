@@ -78,7 +78,7 @@ static void completed(struct contd_mpi_op *op, int status)
 	if (!returns_at_completion(how)) {
 		if (how->completions) {
 			contd_task_init(&op->work, how->completions, how->priority, call_done, op);
-			contd_task_continue(status, &op->work);
+			contd_task_callback(status, &op->work);
 		} else {
 			call_done(status, op);
 		}
@@ -262,7 +262,7 @@ static void quick_carried(int code, void *data)
 		fail(op, code, names_cr(how) ? op->carried.group->owner : NULL);
 	} else if (how->completions) {
 		quick_task(op);
-		contd_task_continue(code, &op->work);
+		contd_task_callback(code, &op->work);
 	} else {
 		quick_run(code, op);
 	}
@@ -568,14 +568,14 @@ int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how)
 
 /* ------------------------------------------------------------------------------ tasks as continuations of MPI's --- */
 
-void contd_mpi_task_continue(MPI_Status *statuses, void *task)
+void contd_mpi_task_callback(MPI_Status *statuses, void *task)
 {
 	(void)statuses;
-	contd_task_continue(0, task);
+	contd_task_callback(0, task);
 }
 
-int contd_mpi_task_continue_x(int rc, void *task)
+int contd_mpi_task_callback_x(int rc, void *task)
 {
-	contd_task_continue(rc, task);
+	contd_task_callback(rc, task);
 	return MPI_SUCCESS;
 }

@@ -233,18 +233,18 @@ static pid_t who_listens(const char *job, uint32_t number)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc = 0;
 
 	if (fd < 0)
-		return contd__fail(-errno, "contd_bell_open: no socket to be had; raise RLIMIT_NOFILE");
+		return contd__fail(-errno, "contd_bell_create: no socket to be had; raise RLIMIT_NOFILE");
 	length = sizeof(who);
 	if (connect(fd, (struct sockaddr *)&un, bytes)) {
 		/* EAGAIN: its queue is full; to be found later. */
 		rc = contd__fail(errno == ECONNREFUSED || errno == EAGAIN ? -ENOENT : -errno,
-				 "contd_bell_open: nobody listens by that name");
+				 "contd_bell_create: nobody listens by that name");
 	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length)) {
-		rc = contd__fail(-errno, "contd_bell_open: the kernel does not say who listens");
+		rc = contd__fail(-errno, "contd_bell_create: the kernel does not say who listens");
 	} else if (who.uid != geteuid()) {
-		rc = contd__fail(-EACCES, "contd_bell_open: another user's process listens by that name");
+		rc = contd__fail(-EACCES, "contd_bell_create: another user's process listens by that name");
 	} else if (who.pid <= 0) {
-		rc = contd__fail(-ENOENT, "contd_bell_open: the process is in another PID namespace");
+		rc = contd__fail(-ENOENT, "contd_bell_create: the process is in another PID namespace");
 	}
 	close(fd);
 	return rc ? rc : who.pid;
@@ -291,36 +291,37 @@ static struct contd__page *map_page(pid_t pid, char *proof, size_t room)
 	return page;
 }
 
-int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp)
+int contd_bell_create(const char *job, uint32_t number, struct contd_bell **bellp)
 {
 	struct contd__peer *peer;
 	pid_t pid;
 
 	if (!job_is_valid(job) || !bellp)
 		return contd__fail(-EINVAL,
-				   "contd_bell_open: job must be a text of 1 to 64 characters, bellp not NULL");
+				   "contd_bell_create: job must be a text of 1 to 64 characters, bellp not NULL");
 	if (contd__in_handler())
-		return contd__fail(-EPERM, "contd_bell_open: not in a signal handler");
+		return contd__fail(-EPERM, "contd_bell_create: not in a signal handler");
 	pid = who_listens(job, number);
 	if (pid < 0)
 		return pid;
 	peer = contd__zalloc(sizeof(*peer));
 	if (!peer)
-		return contd__fail(-ENOMEM, "contd_bell_open: out of memory");
+		return contd__fail(-ENOMEM, "contd_bell_create: out of memory");
 	peer->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (peer->pidfd < 0) {
 		int err = errno == ESRCH ? -ENOENT : -errno;
 
 		free(peer);
-		return contd__fail(err, "contd_bell_open: no descriptor of the peer's process to be had (pidfd_open)");
+		return contd__fail(err,
+				   "contd_bell_create: no descriptor of the peer's process to be had (pidfd_open)");
 	}
 	peer->page = map_page(pid, peer->proof, sizeof(peer->proof));
 	/* The descriptor and the page are of the same process if that began when the page says, and has not ended. */
 	if (!peer->page || contd__load(&peer->page->start_time) != contd__process_field(pid, PROCESS_START) ||
 	    syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0)) {
-		contd_bell_close(&peer->bell);
-		return contd__fail(-EPROTO,
-				   "contd_bell_open: the peer has no page of this version of contd that can be opened");
+		contd_bell_destroy(&peer->bell);
+		return contd__fail(
+			-EPROTO, "contd_bell_create: the peer has no page of this version of contd that can be opened");
 	}
 	contd__add(&peer->page->opened, 1);
 	peer->bell.armed = &peer->page->armed.any;
@@ -328,7 +329,7 @@ int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp)
 	return 0;
 }
 
-void contd_bell_close(struct contd_bell *bell)
+void contd_bell_destroy(struct contd_bell *bell)
 {
 	struct contd__peer *peer = (struct contd__peer *)bell;
 

@@ -243,7 +243,7 @@ int contd_task_submit(struct contd_task *task, int status)
 	return rc ? contd__fail(rc, "contd_task_submit: the executor's submit() refuses it") : 0;
 }
 
-void contd_task_continue(int status, void *data)
+void contd_task_callback(int status, void *data)
 {
 	struct contd_task *task = data;
 	struct contd_group *g = contd__self.frame ? (struct contd_group *)contd__self.frame->group : NULL;

@@ -102,7 +102,7 @@ static struct chaos_class classes[C_END] = {
 	[C_SOCKETS] = {"sockets", "rounds with sockets", 0},
 	[C_NET] = {"net", "rounds with net", 0},
 	[C_PORT] = {"port", "open and close queues, with operations under way", 0},
-	[C_STOP] = {"stop", "contd_fabric_stop, while others begin", 0},
+	[C_STOP] = {"stop", "contd_fabric_queue_stop, while others begin", 0},
 	[C_BREAK] = {"break", "queues that go out of order", 0},
 	[C_ERROR] = {"error", "operations that fail, fi_cancel, cut messages, interrupted reads", 0},
 	[C_FOREIGN] = {"foreign", "completions that are none of contd's", 0},
@@ -180,7 +180,7 @@ struct fake {
 };
 
 struct prec {
-	struct contd_fabric *queue;
+	struct contd_fabric_queue *queue;
 	struct fake *fake;
 	struct fid_cq *cq; /* adopted */
 	struct fid_ep *ep;
@@ -692,7 +692,7 @@ static int enroll(struct self *me, struct rec *c)
 }
 
 /* Begun by `begin` with the record's group; returns false where it is refused: then nobody has it. */
-static bool start(struct self *me, struct rec *c, struct contd_fabric *queue, uint64_t r)
+static bool start(struct self *me, struct rec *c, struct contd_fabric_queue *queue, uint64_t r)
 {
 	uint32_t use = USE(contd__load(&c->state)), before = me->registering;
 	int rc;
@@ -703,10 +703,10 @@ static bool start(struct self *me, struct rec *c, struct contd_fabric *queue, ui
 		me->registering = (uint32_t)(c - recs);
 		contd__store_seq(&c->state, WORD(use, ARMED));
 		contd__add(&c->refs, 1);
-		rc = contd_fabric_start(queue, &c->op, ran, data_of(c), groups[c->group].group);
+		rc = contd_fabric_begin_continue(queue, &c->op, ran, data_of(c), groups[c->group].group);
 		me->registering = before;
 		if (rc) {
-			refused(c, rc, "contd_fabric_start");
+			refused(c, rc, "contd_fabric_begin_continue");
 			rec_put(c);
 			return false;
 		}
@@ -802,10 +802,10 @@ static bool restart(struct self *me, struct rec *c, uint64_t r)
 		contd__add(&c->refs, 1);
 		me->registering = (uint32_t)(c - recs);
 		chaos_note("starts again", (uint64_t)(c - recs), c->port);
-		rc = contd_fabric_start(p->queue, &c->op, ran, data_of(c), g->group);
+		rc = contd_fabric_begin_continue(p->queue, &c->op, ran, data_of(c), g->group);
 		me->registering = before;
 		if (rc) {
-			refused(c, rc, "contd_fabric_start, again");
+			refused(c, rc, "contd_fabric_begin_continue, again");
 			rec_put(c);
 			contd__store_seq(&c->state, WORD(use, RAN));
 			rec_put(c);
@@ -1149,7 +1149,7 @@ static void port_open(struct self *me, uint32_t at, uint64_t r)
 			p->with_mutex = 1;
 		}
 		p->cq = &p->fake->cq;
-		rc = contd_fabric_adopt(p->cq, &attr, &p->queue);
+		rc = contd_fabric_queue_adopt(p->cq, &attr, &p->queue);
 	} else {
 		attr.fabric = r >> 5 & 1 ? fabric : NULL;
 		if (on(C_MUTEX) && (r >> 8 & 3) == 1) {
@@ -1158,14 +1158,14 @@ static void port_open(struct self *me, uint32_t at, uint64_t r)
 			p->with_mutex = 1;
 		}
 		attr.operations = 0;
-		rc = contd_fabric_open(domain, &cq, &attr, &p->queue);
+		rc = contd_fabric_queue_create(domain, &cq, &attr, &p->queue);
 	}
 	if (rc)
 		chaos_wrong("a queue can't be opened: %d: %s", rc, contd_error_text());
-	if (contd_fabric_wait_object(p->queue) == FI_WAIT_FD && !attr.fabric)
+	if (contd_fabric_queue_wait_object(p->queue) == FI_WAIT_FD && !attr.fabric)
 		chaos_wrong("a queue has a descriptor without attr.fabric");
 	if (provider != C_FAKE) {
-		struct fid_cq *made = contd_fabric_cq(p->queue);
+		struct fid_cq *made = contd_fabric_queue_cq(p->queue);
 		char name[256];
 		size_t size = sizeof(name);
 
@@ -1186,15 +1186,15 @@ static void port_closed(uint32_t i)
 
 	contd__store_seq(&p->stopping, 1);
 	if (p->ep) {
-		rc = contd_fabric_stop(p->queue);
+		rc = contd_fabric_queue_stop(p->queue);
 		if (!rc && fi_close(&p->ep->fid))
 			chaos_wrong("an endpoint can't be closed");
 	}
 	if (!rc)
-		rc = contd_fabric_close(p->queue);
+		rc = contd_fabric_queue_destroy(p->queue);
 	chaos_note("closed", i, (uint64_t)(int64_t)rc);
 	if (rc)
-		chaos_wrong("contd_fabric_close of queue %u is %d: %s", i, rc, contd_error_text());
+		chaos_wrong("contd_fabric_queue_destroy of queue %u is %d: %s", i, rc, contd_error_text());
 	contd__store_seq(&p->closed, 1);
 	if (p->fake) {
 		uint64_t left = 0;
@@ -1246,10 +1246,10 @@ static void op_stop(uint64_t r)
 		return;
 	if ((r >> 8 & (provider == C_FAKE ? 15 : 255)) == 0) {
 		contd__store_seq(&ports[i].stopping, 1);
-		rc = contd_fabric_stop(ports[i].queue);
+		rc = contd_fabric_queue_stop(ports[i].queue);
 		chaos_note("stopped", i, (uint64_t)(int64_t)rc);
 		if (rc)
-			chaos_wrong("contd_fabric_stop is %d: %s", rc, contd_error_text());
+			chaos_wrong("contd_fabric_queue_stop is %d: %s", rc, contd_error_text());
 	} else if (ports[i].fake && on(C_BREAK) && (r >> 8 & 31) == 1) {
 		uint32_t none = 0;
 
@@ -1485,10 +1485,10 @@ static void counter_closed(uint32_t i)
 	int rc;
 
 	contd__store_seq(&counters[i].closing, 1);
-	rc = contd_fabric_counter_close(counters[i].counter);
+	rc = contd_fabric_counter_destroy(counters[i].counter);
 	chaos_note("closed counter", i, (uint64_t)(int64_t)rc);
 	if (rc)
-		chaos_wrong("contd_fabric_counter_close is %d: %s", rc, contd_error_text());
+		chaos_wrong("contd_fabric_counter_destroy is %d: %s", rc, contd_error_text());
 	counters[i].counter = NULL;
 }
 
@@ -1659,7 +1659,7 @@ void chaos_deed(struct chaos_thread *t)
 	if (r & 3) {
 		complete_some(r >> 8);
 	} else if ((port = live_enter(live_port, LIVE_PORTS, r >> 8, port_users)) != NONE) {
-		contd_fabric_pending(ports[port].queue);
+		contd_fabric_queue_pending(ports[port].queue);
 		leave(&ports[port].users);
 	}
 	me->registering = registering;
@@ -2095,9 +2095,9 @@ static void finish_all(struct self *me)
 	for (uint32_t i = 0; i < port_count; i++) {
 		if (ports[i].closed)
 			continue;
-		if (contd_fabric_pending(ports[i].queue))
+		if (contd_fabric_queue_pending(ports[i].queue))
 			chaos_wrong("queue %u has %u pending, and nothing is under way", i,
-				    contd_fabric_pending(ports[i].queue));
+				    contd_fabric_queue_pending(ports[i].queue));
 	}
 }
 

@@ -36,7 +36,7 @@ int main(void)
 {
 	struct contd_fabric_attr attr;
 	struct contd_group *group = NULL;
-	struct contd_fabric *queue = NULL;
+	struct contd_fabric_queue *queue = NULL;
 	struct fi_ops_cq ops;
 	struct fid_cq cq;
 	int ran = 0;
@@ -51,7 +51,7 @@ int main(void)
 	memset(&cq, 0, sizeof(cq));
 	cq.ops = &ops;
 	if (contd_init(NULL) != 0 || contd_group_create(NULL, &group) != 0 ||
-	    contd_fabric_adopt(&cq, &attr, &queue) != 0 || contd_fabric_begin(queue, &operation) != 0 ||
+	    contd_fabric_queue_adopt(&cq, &attr, &queue) != 0 || contd_fabric_begin(queue, &operation) != 0 ||
 	    contd_fabric_continue(&operation, count_it, &ran, group) != 0 ||
 	    contd_group_wait(group, 10000000000) != 0) {
 		fprintf(stderr, "%s\n", contd_error_text());
@@ -62,5 +62,5 @@ int main(void)
 		return 1;
 	}
 	contd_group_destroy(group);
-	return contd_fabric_close(queue) == 0 && contd_fini() == 0 ? 0 : 1;
+	return contd_fabric_queue_destroy(queue) == 0 && contd_fini() == 0 ? 0 : 1;
 }

@@ -139,7 +139,7 @@ static task<> odd_result(fabric_self &f)
 	/* Cut to an int it would be 0: success. */
 	r = co_await fabric(contd::nothrow, *f.queue, [&](void *) -> ssize_t { return ssize_t{1} << 32; });
 	CHECK(r.error.value() == FI_EOTHER);
-	CHECK(contd_fabric_pending(f.queue->get()) == 0);
+	CHECK(contd_fabric_queue_pending(f.queue->get()) == 0);
 }
 
 /* Text is there where the operation was never begun, as with the C interface. */

@@ -303,7 +303,7 @@ static void single(void)
 	group = group_of(NULL, 0);
 	for (int i = 0; i < MANY / 5; i++) {
 		contd_task_init(&pieces[i].task, executor, i % 3 - 1, run_piece, &pieces[i]);
-		put(&pieces[i], contd_task_continue, &pieces[i].task, group);
+		put(&pieces[i], contd_task_callback, &pieces[i].task, group);
 	}
 	for (int i = 0; i < MANY / 5; i++)
 		complete(i);

@@ -27,7 +27,7 @@ static void on_asked(uv_async_t *async)
 {
 	(void)async;
 	if (__atomic_exchange_n(&to_close, 0, __ATOMIC_ACQUIRE))
-		contd_executor_uv_close(&uv, on_closed);
+		contd_executor_uv_fini(&uv, on_closed);
 }
 
 static void *run_loop(void *data)
@@ -97,7 +97,7 @@ static void *complete_later(void *data)
 static void run_and_close(int status, void *data)
 {
 	run_piece(status, data);
-	contd_executor_uv_close(&uv, no_answer);
+	contd_executor_uv_fini(&uv, no_answer);
 }
 
 /* An open executor keeps no loop alive, unless it is to; a continuation may close it. */
@@ -116,7 +116,7 @@ static void alive(void)
 	must(contd_executor_uv_init(&uv, &loop, 0, CONTD_EXECUTOR_UV_LOOP));
 	check(uv_run(&loop, UV_RUN_DEFAULT) == 0, "it ends at once");
 	close_status = 0;
-	contd_executor_uv_close(&uv, no_answer);
+	contd_executor_uv_fini(&uv, no_answer);
 	must(uv_run(&loop, UV_RUN_DEFAULT));
 	check(close_status == 1, " ");
 
@@ -139,7 +139,7 @@ static void alive(void)
 	}
 	must(contd_executor_drain(uv.executor));
 	all_have_run(100);
-	contd_executor_uv_close(&uv, no_answer);
+	contd_executor_uv_fini(&uv, no_answer);
 	must(uv_run(&loop, UV_RUN_DEFAULT));
 	check(close_status == 3, " ");
 	must(uv_loop_close(&loop));
@@ -165,7 +165,7 @@ static void closed_early(void)
 		uv_run(&loop, UV_RUN_NOWAIT);
 		while (__atomic_load_n(&total, __ATOMIC_ACQUIRE) < 7)
 			sched_yield(); /* the threads run them without the loop */
-		contd_executor_uv_close(&uv, no_answer);
+		contd_executor_uv_fini(&uv, no_answer);
 		must(uv_run(&loop, UV_RUN_DEFAULT));
 		check(close_status == round + 1, " ");
 		all_have_run(7);

@@ -97,7 +97,7 @@ static void begin(int agent, uint64_t tick_min, uint64_t tick_max)
 	if (strcmp(provider, "fake") == 0)
 		return;
 	node_open(&node, provider_named(provider), agent == CONTD_AGENT_BLOCK ? FI_WAIT_FD : FI_WAIT_NONE);
-	cq = contd_fabric_cq(node.queue);
+	cq = contd_fabric_queue_cq(node.queue);
 	counted = cq->ops;
 	counting = *cq->ops;
 	counting.read = counting_read;
@@ -112,7 +112,7 @@ static void end(void)
 {
 	CHECK_IS(failed, 0);
 	if (node.queue) {
-		CHECK_IS(contd_fabric_pending(node.queue), 0);
+		CHECK_IS(contd_fabric_queue_pending(node.queue), 0);
 		node_close(&node);
 	}
 	CHECK_OK(contd_group_destroy(plain));

@@ -22,7 +22,7 @@ struct fake {
 	pthread_mutex_t lock; /* what follows */
 	struct fi_cq_err_entry entry[FAKE_ROOM];
 	uint64_t put, got;
-	struct contd_fabric *queue;
+	struct contd_fabric_queue *queue;
 
 	/* Set by the test, with STORE() once it is read. */
 	uint32_t interrupted;  /* every so many-th call of read says -FI_EINTR */
@@ -186,7 +186,7 @@ static inline void fake_open(struct fake *f, bool fd, const struct contd_fabric_
 		f->held = a.mutex;
 		f->only = a.mutex ? 0 : (pid_t)syscall(SYS_gettid);
 	}
-	CHECK_OK(contd_fabric_adopt(&f->cq, &a, &f->queue));
+	CHECK_OK(contd_fabric_queue_adopt(&f->cq, &a, &f->queue));
 }
 
 /* The test's end of it: what must not have happened has not. */
@@ -199,7 +199,7 @@ static inline void fake_check(struct fake *f)
 
 static inline void fake_close(struct fake *f)
 {
-	CHECK_OK(contd_fabric_close(f->queue));
+	CHECK_OK(contd_fabric_queue_destroy(f->queue));
 	STORE(f->ended, 1);
 	fake_check(f);
 	if (f->fd >= 0)

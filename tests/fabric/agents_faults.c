@@ -66,7 +66,7 @@ static void check_all(uint32_t count, int32_t status)
 		CHECK_IS(op[i].status, status);
 		CHECK((*op[i].text != 0) == (status != 0));
 	}
-	CHECK_IS(contd_fabric_pending(fake.queue), 0);
+	CHECK_IS(contd_fabric_queue_pending(fake.queue), 0);
 }
 
 static void for_each_agent(void (*run)(int agent))
@@ -360,14 +360,14 @@ static void case_open(void)
 {
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC};
 	struct contd_fabric_attr attr = {.size = sizeof(attr), .threading = FI_THREAD_SAFE};
-	struct contd_fabric *queue;
+	struct contd_fabric_queue *queue;
 	struct node node;
 
 	begin(CONTD_AGENT_BLOCK);
 	node_open(&node, provider_named(provider), FI_WAIT_FD);
 	attr.fabric = node.fabric;
-	CHECK_OK(contd_fabric_open(node.domain, &cq, &attr, &queue));
-	CHECK_OK(contd_fabric_close(queue));
+	CHECK_OK(contd_fabric_queue_create(node.domain, &cq, &attr, &queue));
+	CHECK_OK(contd_fabric_queue_destroy(queue));
 	node_close(&node);
 	end();
 }

@@ -237,7 +237,7 @@ static void case_withdraw(void)
 	for (uint32_t i = 0; i < rounds; i++)
 		CHECK_IS(ran_of[i], 1);
 	CHECK_IS(cancelled, withdrawn);
-	CHECK_IS(contd_fabric_pending(fake.queue), 0);
+	CHECK_IS(contd_fabric_queue_pending(fake.queue), 0);
 	printf("%u of %u withdrawn\n", withdrawn, rounds);
 	CHECK(withdrawn > 0 && withdrawn < rounds);
 	fake_close(&fake);
@@ -287,7 +287,7 @@ static void stop_there(const char *name)
 	if (!stops_at || strcmp(name, stops_at))
 		return;
 	stops_at = NULL;
-	CHECK_OK(contd_fabric_stop(fake.queue));
+	CHECK_OK(contd_fabric_queue_stop(fake.queue));
 }
 
 /* It is stopped while an operation begins: that is refused, or ends; nobody would tell of it later. */
@@ -305,13 +305,13 @@ static void case_begun_late(void)
 		fake_open(&fake, i % 2, NULL);
 		stops_at = places[i % 2];
 		rc = i < 2 ? contd_fabric_begin(fake.queue, &op)
-			   : contd_fabric_start(fake.queue, &op, ran_cb, &number, plain);
+			   : contd_fabric_begin_continue(fake.queue, &op, ran_cb, &number, plain);
 		CHECK(!stops_at);
 		if (rc == 0 && i < 2)
 			CHECK_OK(contd_fabric_continue(&op, ran_cb, &number, plain));
 		if (rc)
 			CHECK_IS(rc, -EPERM);
-		CHECK_IS(contd_fabric_pending(fake.queue), 0);
+		CHECK_IS(contd_fabric_queue_pending(fake.queue), 0);
 		CHECK_OK(contd_group_wait(plain, (int64_t)PATIENCE_NS));
 		CHECK_IS(number, rc == 0);
 		CHECK(rc || op.status == -FI_ECANCELED);
@@ -336,7 +336,7 @@ static void stop_in_region(int status, void *data)
 {
 	(void)status;
 	(void)data;
-	stopped_in_region = contd_fabric_stop(fake.queue);
+	stopped_in_region = contd_fabric_queue_stop(fake.queue);
 }
 
 /* In a region, also after a signal that came in the midst of contd, at a place that a queue's end waits for. */
@@ -467,7 +467,7 @@ static void case_many_again(void)
 		CHECK_IS(e.length, round);
 		CHECK_IS(contd_group_wait(any, (int64_t)PATIENCE_NS), 0);
 	}
-	AWAIT(contd_fabric_pending(fake.queue) == 0, sched_yield());
+	AWAIT(contd_fabric_queue_pending(fake.queue) == 0, sched_yield());
 	fake_close(&fake);
 	stop_lookers(1);
 	CHECK_IS(foreign_count, 0);
@@ -622,7 +622,7 @@ static void case_many_end(void)
 		fake_put(&fake, m, FI_RECV, 1);
 		AWAIT(m->many.put == 1, contd_poll(0));
 		if (stopped) {
-			CHECK_OK(contd_fabric_stop(fake.queue));
+			CHECK_OK(contd_fabric_queue_stop(fake.queue));
 		} else {
 			STORE(fake.broken, -FI_ENODEV);
 			AWAIT(m->many.op.status, contd_poll(0));
@@ -765,7 +765,7 @@ static void case_counter(void)
 	stop_lookers(1);
 	CHECK_IS(ran, rounds / 4 * 4);
 	CHECK_IS(cancelled, withdrawn);
-	CHECK_OK(contd_fabric_counter_close(counter));
+	CHECK_OK(contd_fabric_counter_destroy(counter));
 	end();
 }
 

@@ -212,7 +212,7 @@ struct node {
 	struct fid_av *av;
 	struct fid_ep *ep;
 	struct fid_cq *cq;
-	struct contd_fabric *queue;
+	struct contd_fabric_queue *queue;
 	bool has_fd;
 	char name[256];
 	size_t name_length;
@@ -261,7 +261,7 @@ static inline void node_open(struct node *n, const char *name, enum fi_wait_obj 
 	for (;;) {
 		rc = fi_cq_open(n->domain, &cq, &n->cq, NULL);
 		attr.wait = cq.wait_obj;
-		if (!rc && (rc = contd_fabric_adopt(n->cq, &attr, &n->queue)) != 0)
+		if (!rc && (rc = contd_fabric_queue_adopt(n->cq, &attr, &n->queue)) != 0)
 			CHECK_OK(fi_close(&n->cq->fid)); /* rxd opens one with a descriptor, and then has none */
 		if (!rc || cq.wait_obj == FI_WAIT_NONE)
 			break;
@@ -303,7 +303,7 @@ static inline fi_addr_t node_exchange(struct node *n, int fd)
  */
 static inline void node_close(struct node *n)
 {
-	CHECK_OK(contd_fabric_close(n->queue));
+	CHECK_OK(contd_fabric_queue_destroy(n->queue));
 	node_meet(n, __LINE__);
 	CHECK_OK(fi_close(&n->ep->fid));
 	CHECK_OK(fi_close(&n->cq->fid));

@@ -34,7 +34,7 @@ static void open_all(const char *provider)
 static void close_all(void)
 {
 	if (counter)
-		OK(contd_fabric_counter_close(counter));
+		OK(contd_fabric_counter_destroy(counter));
 	OK(fi_close(&cntr->fid));
 	fabric_end_contd(group);
 	fabric_close(&f);
@@ -205,7 +205,7 @@ static void counter_close(const char *provider)
 	open_all(provider);
 	for (int i = 0; i < 5; i++)
 		begin(i, 3);
-	OK(contd_fabric_counter_close(counter));
+	OK(contd_fabric_counter_destroy(counter));
 	counter = NULL;
 	for (int i = 0; i < 5; i++) {
 		CHECK(contd_event_is_complete(&op[i].event));
@@ -223,12 +223,13 @@ static void counter_messages(const char *provider)
 {
 	struct contd_fabric_attr attr = {.size = sizeof(attr), .threading = FI_THREAD_SAFE};
 	static char in[MANY][8], out[8] = "counted";
-	struct contd_fabric *queue;
+	struct contd_fabric_queue *queue;
 	struct contd_fabric_op send[MANY];
 
 	open_all(provider);
-	OK(contd_fabric_open(f.domain, NULL, &attr, &queue));
-	fabric_endpoint_disabled(&f, contd_fabric_cq(queue), contd_fabric_cq(queue), FI_SELECTIVE_COMPLETION);
+	OK(contd_fabric_queue_create(f.domain, NULL, &attr, &queue));
+	fabric_endpoint_disabled(&f, contd_fabric_queue_cq(queue), contd_fabric_queue_cq(queue),
+				 FI_SELECTIVE_COMPLETION);
 	if (fi_ep_bind(f.ep, &cntr->fid, FI_RECV))
 		fabric_skip("no counter of receives");
 	fabric_enable(&f);
@@ -254,7 +255,7 @@ static void counter_messages(const char *provider)
 	OK(contd_fabric_withdraw(&op[3], 0));
 	WAIT(group);
 	fabric_close_endpoint(&f);
-	OK(contd_fabric_close(queue));
+	OK(contd_fabric_queue_destroy(queue));
 	close_all();
 }
 
@@ -277,7 +278,7 @@ static void counter_refusals(const char *provider)
 	CHECK(!none);
 	CHECK_RC(contd_fabric_counter_begin(NULL, 1, &op[0]), -EINVAL);
 	CHECK_RC(contd_fabric_counter_begin(counter, 1, NULL), -EINVAL);
-	CHECK_RC(contd_fabric_counter_close(NULL), -EINVAL);
+	CHECK_RC(contd_fabric_counter_destroy(NULL), -EINVAL);
 	close_all();
 	counter = NULL;
 	attr.wait = FI_WAIT_NONE;

@@ -326,32 +326,32 @@ static inline void fabric_end_contd(struct contd_group *group)
  * A queue of contd's for tagged messages, with the endpoint on it. `attr`: what shall be other than it is by default,
  * or NULL; `room`: of the queue, 0 for the provider's default; `flags`: fabric_endpoint().
  */
-static inline struct contd_fabric *fabric_queue(struct fabric *f, const struct contd_fabric_attr *attr, size_t room,
-						uint64_t flags)
+static inline struct contd_fabric_queue *fabric_queue(struct fabric *f, const struct contd_fabric_attr *attr,
+						      size_t room, uint64_t flags)
 {
 	struct contd_fabric_attr a = attr ? *attr : (struct contd_fabric_attr){0};
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .size = room};
-	struct contd_fabric *queue;
+	struct contd_fabric_queue *queue;
 
 	a.size = sizeof(a);
 	a.threading = FI_THREAD_SAFE;
 	a.fabric = f->fabric;
-	OK(contd_fabric_open(f->domain, &cq, &a, &queue));
-	fabric_endpoint(f, contd_fabric_cq(queue), contd_fabric_cq(queue), flags);
+	OK(contd_fabric_queue_create(f->domain, &cq, &a, &queue));
+	fabric_endpoint(f, contd_fabric_queue_cq(queue), contd_fabric_queue_cq(queue), flags);
 	return queue;
 }
 
 /* With the endpoint, where it is still there. */
-static inline void fabric_close_queue(struct fabric *f, struct contd_fabric *queue)
+static inline void fabric_close_queue(struct fabric *f, struct contd_fabric_queue *queue)
 {
-	CHECK(contd_fabric_pending(queue) == 0);
+	CHECK(contd_fabric_queue_pending(queue) == 0);
 	if (f->ep)
 		fabric_close_endpoint(f);
-	OK(contd_fabric_close(queue));
+	OK(contd_fabric_queue_destroy(queue));
 }
 
 /* With its continuation, in memory in which nothing must be taken for a result that was there before. */
-static inline struct contd_fabric_op *fabric_begin(struct contd_fabric *queue, struct contd_fabric_op *op,
+static inline struct contd_fabric_op *fabric_begin(struct contd_fabric_queue *queue, struct contd_fabric_op *op,
 						   contd_callback *cb, struct contd_group *group)
 {
 	memset(op, 0x5a, sizeof(*op));

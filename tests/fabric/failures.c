@@ -6,7 +6,7 @@
 #define SIZE 32u
 
 static struct fabric f;
-static struct contd_fabric *queue;
+static struct contd_fabric_queue *queue;
 static struct contd_group *group;
 static int ran;
 static char in[64][SIZE], out[SIZE];
@@ -102,7 +102,7 @@ static void cancelled(const char *provider)
 		CHECK_RC(op->status, -FI_ECANCELED);
 		CHECK(strstr(op->text, fi_strerror(FI_ECANCELED)));
 		CHECK_RC(contd_fabric_withdraw(op, 0), -EALREADY);
-		CHECK(contd_fabric_pending(queue) == RECEIVES - 1 - (uint32_t)i);
+		CHECK(contd_fabric_queue_pending(queue) == RECEIVES - 1 - (uint32_t)i);
 	}
 	WAIT(group);
 	CHECK(ran == RECEIVES);
@@ -142,7 +142,7 @@ static void queue_closed(const char *provider)
 	open_all(provider, 0, 0);
 	receive_some(recv);
 	fabric_close_endpoint(&f);
-	OK(contd_fabric_close(queue));
+	OK(contd_fabric_queue_destroy(queue));
 	for (int i = 0; i < RECEIVES; i++) {
 		CHECK(contd_event_is_complete(&recv[i].event));
 		CHECK_RC(recv[i].status, -FI_ECANCELED);
@@ -162,19 +162,19 @@ static void queue_stopped(const char *provider)
 	open_all(provider, 0, 0);
 	OK(contd_configure(&config));
 	receive_some(recv);
-	OK(contd_fabric_stop(queue));
+	OK(contd_fabric_queue_stop(queue));
 	for (int i = 0; i < RECEIVES; i++) {
 		CHECK(contd_event_is_complete(&recv[i].event));
 		CHECK_RC(recv[i].status, -FI_ECANCELED);
 	}
 	CHECK_RC(contd_fabric_begin(queue, &late), -EPERM);
-	CHECK_RC(contd_fabric_pending(queue), 0);
-	OK(contd_fabric_stop(queue));
+	CHECK_RC(contd_fabric_queue_pending(queue), 0);
+	OK(contd_fabric_queue_stop(queue));
 	fabric_close_endpoint(&f);
-	OK(contd_fabric_close(queue));
+	OK(contd_fabric_queue_destroy(queue));
 	WAIT(group);
 	CHECK(ran == RECEIVES);
-	CHECK_RC(contd_fabric_stop(NULL), -EINVAL);
+	CHECK_RC(contd_fabric_queue_stop(NULL), -EINVAL);
 	close_group();
 }
 
@@ -187,10 +187,10 @@ static void queue_closed_first(const char *provider)
 
 	fabric_alone("nothing is sent");
 	open_all(provider, 0, 0);
-	cq = contd_fabric_cq(queue);
+	cq = contd_fabric_queue_cq(queue);
 	begin(&recv);
 	POST(fi_trecv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, 1, 0, &recv));
-	rc = contd_fabric_close(queue);
+	rc = contd_fabric_queue_destroy(queue);
 	CHECK(rc == 0 || rc == -FI_EBUSY);
 	WAIT(group);
 	CHECK(ran == 1);
@@ -254,7 +254,7 @@ static void post_fails(const char *provider)
 		UNTIL(contd_event_is_complete(&send[i].event));
 		CHECK_RC(send[i].status, 0);
 	}
-	CHECK(contd_fabric_pending(queue) == 1);
+	CHECK(contd_fabric_queue_pending(queue) == 1);
 	fabric_close_endpoint(&f);
 	contd_fabric_withdraw(&other, -FI_ECANCELED);
 	WAIT(group);
@@ -280,24 +280,24 @@ static void limit(const char *provider)
 		fabric_skip("no address space");
 	for (size_t l = 0; l < sizeof(limits) / sizeof(*limits); l++) {
 		attr.operations = limits[l];
-		OK(contd_fabric_open(f.domain, NULL, &attr, &queue));
+		OK(contd_fabric_queue_create(f.domain, NULL, &attr, &queue));
 		for (size_t s = 0; s < sizeof(strides) / sizeof(*strides); s++) {
 #define AT(i) ((struct contd_fabric_op *)(void *)(memory + (size_t)(i)*strides[s]))
 			for (uint32_t i = 0; i < limits[l]; i++)
 				OK(contd_fabric_begin(queue, AT(i)));
-			CHECK(contd_fabric_pending(queue) == limits[l]);
+			CHECK(contd_fabric_queue_pending(queue) == limits[l]);
 			CHECK_RC(contd_fabric_begin(queue, AT(limits[l])), -ENOSPC);
 			CHECK(strstr(contd_error_text(), "operations"));
-			CHECK(contd_fabric_pending(queue) == limits[l]);
+			CHECK(contd_fabric_queue_pending(queue) == limits[l]);
 			OK(contd_fabric_withdraw(AT(limits[l] / 2), 0));
 			OK(contd_fabric_begin(queue, AT(limits[l])));
 			OK(contd_fabric_withdraw(AT(limits[l]), 0));
 			for (uint32_t i = 0; i < limits[l]; i++)
 				CHECK_RC(contd_fabric_withdraw(AT(i), 0), i == limits[l] / 2 ? -EALREADY : 0);
-			CHECK(contd_fabric_pending(queue) == 0);
+			CHECK(contd_fabric_queue_pending(queue) == 0);
 			OK(madvise(memory, total, MADV_DONTNEED));
 		}
-		OK(contd_fabric_close(queue));
+		OK(contd_fabric_queue_destroy(queue));
 	}
 	OK(contd_fini());
 	fabric_close(&f);
@@ -398,7 +398,7 @@ static void out_of_order(const char *provider)
 
 	(void)provider;
 	group = fabric_begin_contd();
-	OK(contd_fabric_adopt(&fake, &attr, &queue));
+	OK(contd_fabric_queue_adopt(&fake, &attr, &queue));
 	begin(&kept[0]);
 	begin(&kept[1]);
 	OK(contd_fabric_many_begin(queue, &many, room, 4));
@@ -407,7 +407,7 @@ static void out_of_order(const char *provider)
 	CHECK(kept[0].status == 0 && kept[0].length == 3 && kept[0].flags == FI_RECV);
 	CHECK_RC(kept[1].status, -FI_EOVERRUN);
 	CHECK(strstr(kept[1].text, fi_strerror(FI_EOVERRUN)) && strstr(kept[1].text, "full"));
-	UNTIL(contd_fabric_pending(queue) == 0);
+	UNTIL(contd_fabric_queue_pending(queue) == 0);
 	CHECK_RC(contd_fabric_many_take(&many, &e), 1);
 	CHECK_RC(e.status, -FI_EOVERRUN);
 	/* What is begun afterwards ends as well. */
@@ -415,7 +415,7 @@ static void out_of_order(const char *provider)
 	WAIT(group);
 	CHECK_RC(kept[0].status, -FI_EOVERRUN);
 	CHECK(*kept[0].text);
-	OK(contd_fabric_close(queue));
+	OK(contd_fabric_queue_destroy(queue));
 	fabric_end_contd(group);
 }
 
@@ -475,7 +475,7 @@ static void killed(const char *provider)
 			OK(contd_fabric_withdraw(&send[i], rc));
 		}
 	}
-	for (int i = 0; i < 1000 && contd_fabric_pending(queue); i++) {
+	for (int i = 0; i < 1000 && contd_fabric_queue_pending(queue); i++) {
 		contd_poll(0);
 		usleep(1000);
 	}

@@ -6,7 +6,7 @@
 #define SEEN 256
 
 static struct fabric f;
-static struct contd_fabric *queue;
+static struct contd_fabric_queue *queue;
 static struct contd_group *group;
 static struct contd_fabric_entry seen[SEEN];
 static int count;
@@ -116,12 +116,12 @@ static void foreign_always(const char *provider)
 		POST(fi_recv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, in[0]));
 		POST(fi_send(f.ep, out, SIZE, fabric_desc, f.peer, in[1]));
 		UNTIL(count == 2 * (i + 1));
-		CHECK(contd_fabric_pending(queue) == 0);
+		CHECK(contd_fabric_queue_pending(queue) == 0);
 	}
 	CHECK(with(in[0], FI_RECV) == 10 && with(in[1], FI_SEND) == 10);
 	/* Its own ones are counted as ever. */
 	OK(contd_fabric_begin(queue, &mine));
-	CHECK(contd_fabric_pending(queue) == 1);
+	CHECK(contd_fabric_queue_pending(queue) == 1);
 	OK(contd_fabric_continue(&mine, complete, NULL, group));
 	POST(fi_recv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, &mine));
 	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.peer, NULL));
@@ -170,7 +170,7 @@ static void foreign_starts(const char *provider)
 	POST(fi_trecv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, 1, 0, NULL));
 	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, 1, NULL));
 	UNTIL(started);
-	CHECK(contd_fabric_pending(queue) == 1);
+	CHECK(contd_fabric_queue_pending(queue) == 1);
 	MEET(&f);
 	POST(fi_tsend(f.ep, out, SIZE, fabric_desc, f.peer, 5, NULL));
 	UNTIL(ran == 1);
@@ -199,7 +199,7 @@ static int refused;
 static void close_inside(const struct contd_fabric_entry *entry, void *data)
 {
 	see(entry, data);
-	refused = contd_fabric_close(queue);
+	refused = contd_fabric_queue_destroy(queue);
 }
 
 static void foreign_close(const char *provider)

@@ -38,7 +38,7 @@ static void one(const char *provider, enum fi_cq_format format, enum how how, bo
 	struct contd_fabric_attr attr = {.size = sizeof(attr), .format = format, .threading = FI_THREAD_SAFE};
 	struct fi_cq_attr cq_attr = {.format = format, .wait_obj = FI_WAIT_NONE};
 	struct contd_fabric_op recv[2], send[2];
-	struct contd_fabric *queue;
+	struct contd_fabric_queue *queue;
 	struct contd_group *group;
 	struct fid_cq *cq;
 	struct fabric f;
@@ -48,22 +48,22 @@ static void one(const char *provider, enum fi_cq_format format, enum how how, bo
 	attr.flags = from ? CONTD_FABRIC_SOURCE : 0;
 	if (how == OPEN) {
 		attr.format = FI_CQ_FORMAT_UNSPEC; /* the queue's counts */
-		OK(contd_fabric_open(f.domain, &cq_attr, &attr, &queue));
-		cq = contd_fabric_cq(queue);
+		OK(contd_fabric_queue_create(f.domain, &cq_attr, &attr, &queue));
+		cq = contd_fabric_queue_cq(queue);
 	} else {
 		OK(fi_cq_open(f.domain, &cq_attr, &cq, NULL));
-		OK(contd_fabric_adopt(cq, &attr, &queue));
-		CHECK(contd_fabric_cq(queue) == cq);
+		OK(contd_fabric_queue_adopt(cq, &attr, &queue));
+		CHECK(contd_fabric_queue_cq(queue) == cq);
 	}
 	fabric_endpoint(&f, cq, cq, 0);
-	CHECK(contd_fabric_pending(queue) == 0);
+	CHECK(contd_fabric_queue_pending(queue) == 0);
 
 	memset(out, 'x', sizeof(out));
 	fabric_begin(queue, &recv[0], count, group);
 	POST(fi_trecv(f.ep, in[0], sizeof(in[0]), fabric_desc, FI_ADDR_UNSPEC, TAG, 0, &recv[0]));
 	fabric_begin(queue, &recv[1], count, group);
 	POST(fi_recv(f.ep, in[1], sizeof(in[1]), fabric_desc, FI_ADDR_UNSPEC, &recv[1]));
-	CHECK(contd_fabric_pending(queue) == 2);
+	CHECK(contd_fabric_queue_pending(queue) == 2);
 	MEET(&f);
 	fabric_begin(queue, &send[0], count, group);
 	POST(fi_tsend(f.ep, out, sizeof(out), fabric_desc, f.peer, TAG, &send[0]));
@@ -71,7 +71,7 @@ static void one(const char *provider, enum fi_cq_format format, enum how how, bo
 	POST(fi_senddata(f.ep, out, sizeof(out) / 2, fabric_desc, DATA, f.peer, &send[1]));
 	WAIT(group);
 	CHECK(ran == 4);
-	CHECK(contd_fabric_pending(queue) == 0);
+	CHECK(contd_fabric_queue_pending(queue) == 0);
 	for (int i = 0; i < 2; i++) {
 		check_good(&recv[i]);
 		check_good(&send[i]);
@@ -91,7 +91,7 @@ static void one(const char *provider, enum fi_cq_format format, enum how how, bo
 		CHECK(recv[0].tag == (has(format, FI_CQ_FORMAT_TAGGED) ? TAG : 0));
 	}
 	fabric_close_endpoint(&f);
-	OK(contd_fabric_close(queue));
+	OK(contd_fabric_queue_destroy(queue));
 	if (how == ADOPT) {
 		struct fi_cq_tagged_entry none;
 

@@ -7,7 +7,7 @@
 #define LONGEST 64u
 
 static struct fabric f;
-static struct contd_fabric *tx, *rx; /* of their own: a buffer that is full stops its whole queue */
+static struct contd_fabric_queue *tx, *rx; /* of their own: a buffer that is full stops its whole queue */
 static struct contd_group *group;
 static struct contd_fabric_many many;
 static struct contd_fabric_entry room[256];
@@ -25,9 +25,9 @@ static void open_all(const char *provider)
 	fabric_open(&f, provider, FI_MSG | FI_MULTI_RECV);
 	group = fabric_begin_contd();
 	attr.fabric = f.fabric;
-	OK(contd_fabric_open(f.domain, &cq_attr, &attr, &tx));
-	OK(contd_fabric_open(f.domain, &cq_attr, &attr, &rx));
-	fabric_endpoint_disabled(&f, contd_fabric_cq(tx), contd_fabric_cq(rx), 0);
+	OK(contd_fabric_queue_create(f.domain, &cq_attr, &attr, &tx));
+	OK(contd_fabric_queue_create(f.domain, &cq_attr, &attr, &rx));
+	fabric_endpoint_disabled(&f, contd_fabric_queue_cq(tx), contd_fabric_queue_cq(rx), 0);
 	if (strcmp(provider, "shm") == 0)
 		fabric_enable(&f); /* libfabric 1.17: before that setting the option is a crash */
 	rc = fi_setopt(&f.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof(least));
@@ -39,12 +39,12 @@ static void open_all(const char *provider)
 
 static void close_all(void)
 {
-	CHECK(contd_fabric_pending(tx) == 0);
-	CHECK(contd_fabric_pending(rx) == 0);
+	CHECK(contd_fabric_queue_pending(tx) == 0);
+	CHECK(contd_fabric_queue_pending(rx) == 0);
 	if (f.ep)
 		fabric_close_endpoint(&f);
-	OK(contd_fabric_close(tx));
-	OK(contd_fabric_close(rx));
+	OK(contd_fabric_queue_destroy(tx));
+	OK(contd_fabric_queue_destroy(rx));
 	fabric_end_contd(group);
 	fabric_close(&f);
 }
@@ -62,7 +62,7 @@ static void begin(uint32_t places)
 	memset(&many, 0x5a, sizeof(many));
 	memset(room, 0x5a, sizeof(room));
 	OK(contd_fabric_many_begin(rx, &many, room, places));
-	CHECK(contd_fabric_pending(rx) == 1);
+	CHECK(contd_fabric_queue_pending(rx) == 1);
 	post(&many, buffer, sizeof(buffer));
 	over = false;
 }
@@ -134,7 +134,7 @@ static void many_taken(const char *provider)
 				send_one();
 			UNTIL_DOING(got == sent || over, (take(), contd_poll(0)));
 		}
-		CHECK(contd_fabric_pending(rx) == 0);
+		CHECK(contd_fabric_queue_pending(rx) == 0);
 		CHECK(!take());
 		CHECK(got - before >= (BUFFER - LEAST) / LONGEST - 1);
 	}
@@ -226,7 +226,7 @@ static void full(const char *provider, uint32_t places)
 	CHECK(count_sent > 2 * 16 + places); /* more than one batch is kept back */
 	fabric_poll(1000);
 	CHECK(many.put - many.got <= places);
-	CHECK(contd_fabric_pending(rx) == 1);
+	CHECK(contd_fabric_queue_pending(rx) == 1);
 	OK(contd_fabric_begin(rx, &other));
 	POST(fi_recv(f.ep, in, sizeof(in), fabric_desc, FI_ADDR_UNSPEC, &other));
 	while (!over) {
@@ -298,12 +298,12 @@ static void many_cancelled(const char *provider)
 	UNTIL(many.put == 3);
 	rc = fi_cancel(&f.ep->fid, &many.op);
 	CHECK(rc == 0 || rc == -FI_ENOENT || rc == -FI_ENOSYS || rc == -FI_EOPNOTSUPP);
-	for (int i = 0; i < 10000 && contd_fabric_pending(rx); i++)
+	for (int i = 0; i < 10000 && contd_fabric_queue_pending(rx); i++)
 		contd_poll(0);
 	for (int i = 0; i < 3; i++)
 		CHECK(take());
 	CHECK(got == 3);
-	if (contd_fabric_pending(rx)) {
+	if (contd_fabric_queue_pending(rx)) {
 		OK(contd_fabric_withdraw(&many.op, -FI_ECANCELED));
 		fabric_close_endpoint(&f);
 		close_all();
@@ -329,7 +329,7 @@ static void many_closed(const char *provider)
 		send_one();
 	UNTIL(many.put == 3);
 	fabric_close_endpoint(&f);
-	OK(contd_fabric_close(rx));
+	OK(contd_fabric_queue_destroy(rx));
 	for (int i = 0; i < 3; i++)
 		CHECK(take());
 	CHECK_RC(contd_fabric_many_take(&many, &e), 1);
@@ -337,7 +337,7 @@ static void many_closed(const char *provider)
 	CHECK(*e.text && e.context == &many);
 	CHECK_RC(contd_fabric_many_take(&many, &e), 0);
 	CHECK_RC(contd_fabric_withdraw(&many.op, 0), -EALREADY);
-	OK(contd_fabric_open(f.domain, NULL, &attr, &rx));
+	OK(contd_fabric_queue_create(f.domain, NULL, &attr, &rx));
 	close_all();
 }
 
@@ -357,7 +357,7 @@ static void many_withdrawn(const char *provider)
 	CHECK(take());
 	OK(contd_fabric_withdraw(&many.op, 0));
 	CHECK_RC(contd_fabric_withdraw(&many.op, 0), -EALREADY);
-	CHECK(contd_fabric_pending(rx) == 0);
+	CHECK(contd_fabric_queue_pending(rx) == 0);
 	OK(contd_fabric_many_begin(rx, &after, room + 1, 64));
 	post(&after, memory, sizeof(memory));
 	/* libfabric goes on with the first buffer, until that is full. */
@@ -389,7 +389,7 @@ static void many_two(const char *provider)
 		OK(contd_fabric_many_begin(rx, &m[i], places[i], 64));
 		post(&m[i], memory[i], sizeof(memory[i]));
 	}
-	CHECK(contd_fabric_pending(rx) == 2);
+	CHECK(contd_fabric_queue_pending(rx) == 2);
 	for (int rounds = 0; rounds < 8;) {
 		struct contd_fabric_entry e;
 		uint32_t number;
@@ -440,7 +440,7 @@ static void many_truncated(const char *provider)
 	UNTIL(contd_fabric_many_take(&many, &e));
 	CHECK(e.status == -FI_ETRUNC || (e.status == 0 && e.length <= sizeof(in)));
 	UNTIL(contd_event_is_complete(&s.event));
-	if (contd_fabric_pending(rx))
+	if (contd_fabric_queue_pending(rx))
 		OK(contd_fabric_withdraw(&many.op, 0));
 	fabric_close_endpoint(&f);
 	close_all();

@@ -7,7 +7,7 @@
 
 struct side {
 	struct fabric f;
-	struct contd_fabric *queue;
+	struct contd_fabric_queue *queue;
 	char in[4][SIZE], out[SIZE];
 	struct contd_fabric_op recv[4], send;
 };
@@ -179,7 +179,7 @@ static void mixed_cancel(const char *provider)
 	events[0] = &receive(&a, 0, 30)->event;
 	OK(contd_event_continue(1, events, count, &ran, group, &handle));
 	OK(contd_cancel(handle));
-	CHECK(contd_group_outstanding(group) == 0 && contd_fabric_pending(a.queue) == 1);
+	CHECK(contd_group_outstanding(group) == 0 && contd_fabric_queue_pending(a.queue) == 1);
 	OK(contd_event_continue(1, events, count, &ran_other, group, NULL));
 	send_now(&a, 30);
 	WAIT(group);

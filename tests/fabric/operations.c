@@ -6,7 +6,7 @@
 #define DATA 0xabcdull
 
 static struct fabric f;
-static struct contd_fabric *queue;
+static struct contd_fabric_queue *queue;
 static struct contd_group *group;
 static struct fabric_seen {
 	struct contd_fabric_entry entry;
@@ -55,7 +55,7 @@ static void wait_all(int want)
 	WAIT(group);
 	CHECK_RC(ran, want);
 	ran = 0;
-	CHECK(contd_fabric_pending(queue) == 0);
+	CHECK(contd_fabric_queue_pending(queue) == 0);
 }
 
 static char in[SIZE], out[SIZE];
@@ -234,7 +234,7 @@ static void inject(const char *provider)
 	POST(fi_recv(f.ep, in, SIZE, fabric_desc, FI_ADDR_UNSPEC, &r));
 	begin(&s);
 	POST(fi_injectdata(f.ep, out, SIZE, DATA, f.peer));
-	CHECK(contd_fabric_pending(queue) >= 1);
+	CHECK(contd_fabric_queue_pending(queue) >= 1);
 	OK(contd_fabric_withdraw(&s, 0));
 	CHECK(s.length == 0 && s.flags == 0 && s.source == FI_ADDR_NOTAVAIL && strcmp(s.text, "withdrawn") == 0);
 	wait_all(2);
@@ -283,7 +283,7 @@ static void selective(const char *provider)
 	fabric_poll(1000);
 	if (contd_event_is_complete(&s.event))
 		fabric_skip("the provider tells of completions that nobody asked for (the rest is good)");
-	CHECK(contd_fabric_pending(queue) == 1);
+	CHECK(contd_fabric_queue_pending(queue) == 1);
 	OK(contd_fabric_withdraw(&s, 0));
 	wait_all(2);
 	arrived(false, 0, 0);
@@ -295,7 +295,7 @@ static void selective(const char *provider)
 	POST(fi_send(f.ep, out, SIZE, fabric_desc, f.peer, &s));
 	UNTIL(*(volatile char *)&in[SIZE - 1] == 'c');
 	fabric_poll(1000);
-	CHECK(contd_fabric_pending(queue) == 2);
+	CHECK(contd_fabric_queue_pending(queue) == 2);
 	OK(contd_fabric_withdraw(&s, 0));
 	OK(contd_fabric_withdraw(&r, 0));
 	wait_all(2);

@@ -30,12 +30,13 @@ static void foreign(const struct contd_fabric_entry *entry, void *data)
 }
 
 /* The text says something, and *queuep is untouched. */
-static void refuses_adopt(struct fid_cq *queue, const struct contd_fabric_attr *attr, struct contd_fabric **queuep,
-			  int want, int line)
+static void refuses_adopt(struct fid_cq *queue, const struct contd_fabric_attr *attr,
+			  struct contd_fabric_queue **queuep, int want, int line)
 {
-	struct contd_fabric *before = queuep ? *queuep : NULL;
+	struct contd_fabric_queue *before = queuep ? *queuep : NULL;
 
-	fabric_check_rc(contd_fabric_adopt(queue, attr, queuep), want, "contd_fabric_adopt", __FILE__, line);
+	fabric_check_rc(contd_fabric_queue_adopt(queue, attr, queuep), want, "contd_fabric_queue_adopt", __FILE__,
+			line);
 	CHECK(*contd_error_text());
 	CHECK(!queuep || *queuep == before);
 }
@@ -43,7 +44,7 @@ static void refuses_adopt(struct fid_cq *queue, const struct contd_fabric_attr *
 
 static void refused_attributes(const char *provider)
 {
-	struct contd_fabric *queue = (struct contd_fabric *)(uintptr_t)8;
+	struct contd_fabric_queue *queue = (struct contd_fabric_queue *)(uintptr_t)8;
 	struct contd_fabric_attr attr;
 	struct {
 		struct contd_fabric_attr attr;
@@ -69,45 +70,45 @@ static void refused_attributes(const char *provider)
 	REFUSES(cq, WITH(attr.flags = CONTD_FABRIC_ALWAYS), &queue);
 	REFUSES(cq, WITH(attr.wait = FI_WAIT_FD, attr.fabric = NULL), &queue);
 	/* It has no descriptor: what the provider says of that. */
-	CHECK(contd_fabric_adopt(cq, WITH(attr.wait = FI_WAIT_FD), &queue) < 0 || strcmp(provider, "sockets") == 0 ||
-	      strcmp(provider, "udp") == 0 || strcmp(provider, "net") == 0);
-	if (queue != (struct contd_fabric *)(uintptr_t)8)
-		OK(contd_fabric_close(queue));
+	CHECK(contd_fabric_queue_adopt(cq, WITH(attr.wait = FI_WAIT_FD), &queue) < 0 ||
+	      strcmp(provider, "sockets") == 0 || strcmp(provider, "udp") == 0 || strcmp(provider, "net") == 0);
+	if (queue != (struct contd_fabric_queue *)(uintptr_t)8)
+		OK(contd_fabric_queue_destroy(queue));
 	/* The largest, and nothing of all that was refused has stayed. */
-	OK(contd_fabric_adopt(cq, WITH(attr.operations = 1u << 20), &queue));
-	CHECK(contd_fabric_pending(queue) == 0);
-	OK(contd_fabric_close(queue));
-	OK(contd_fabric_adopt(cq, WITH(attr.flags = CONTD_FABRIC_ALWAYS, attr.foreign = foreign), &queue));
-	CHECK(contd_fabric_pending(queue) == 0);
-	OK(contd_fabric_close(queue));
+	OK(contd_fabric_queue_adopt(cq, WITH(attr.operations = 1u << 20), &queue));
+	CHECK(contd_fabric_queue_pending(queue) == 0);
+	OK(contd_fabric_queue_destroy(queue));
+	OK(contd_fabric_queue_adopt(cq, WITH(attr.flags = CONTD_FABRIC_ALWAYS, attr.foreign = foreign), &queue));
+	CHECK(contd_fabric_queue_pending(queue) == 0);
+	OK(contd_fabric_queue_destroy(queue));
 	OK(contd_fini());
 	close_all();
 }
 
 static void refused_open(const char *provider)
 {
-	struct contd_fabric *queue = NULL;
+	struct contd_fabric_queue *queue = NULL;
 	struct contd_fabric_attr attr;
 	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
 
 	open_all(provider);
 	OK(contd_init(NULL));
-	CHECK_RC(contd_fabric_open(NULL, NULL, NULL, &queue), -EINVAL);
-	CHECK_RC(contd_fabric_open(f.domain, NULL, NULL, NULL), -EINVAL);
-	CHECK_RC(contd_fabric_open(f.domain, NULL, WITH(attr.size = 1), &queue), -EINVAL);
-	CHECK_RC(contd_fabric_open(f.domain, NULL, WITH(attr.flags = 8), &queue), -EINVAL);
-	CHECK_RC(contd_fabric_open(f.domain, NULL, WITH(attr.operations = UINT32_MAX), &queue), -EINVAL);
+	CHECK_RC(contd_fabric_queue_create(NULL, NULL, NULL, &queue), -EINVAL);
+	CHECK_RC(contd_fabric_queue_create(f.domain, NULL, NULL, NULL), -EINVAL);
+	CHECK_RC(contd_fabric_queue_create(f.domain, NULL, WITH(attr.size = 1), &queue), -EINVAL);
+	CHECK_RC(contd_fabric_queue_create(f.domain, NULL, WITH(attr.flags = 8), &queue), -EINVAL);
+	CHECK_RC(contd_fabric_queue_create(f.domain, NULL, WITH(attr.operations = UINT32_MAX), &queue), -EINVAL);
 	cq_attr.format = (enum fi_cq_format)77;
-	CHECK(contd_fabric_open(f.domain, &cq_attr, NULL, &queue) < 0);
+	CHECK(contd_fabric_queue_create(f.domain, &cq_attr, NULL, &queue) < 0);
 	cq_attr.format = FI_CQ_FORMAT_TAGGED;
 	cq_attr.wait_obj = (enum fi_wait_obj)77;
-	CHECK(contd_fabric_open(f.domain, &cq_attr, NULL, &queue) < 0);
+	CHECK(contd_fabric_queue_create(f.domain, &cq_attr, NULL, &queue) < 0);
 	CHECK(*contd_error_text());
 	CHECK(!queue);
 	/* Everything by default. */
-	OK(contd_fabric_open(f.domain, NULL, NULL, &queue));
-	CHECK(contd_fabric_cq(queue));
-	OK(contd_fabric_close(queue));
+	OK(contd_fabric_queue_create(f.domain, NULL, NULL, &queue));
+	CHECK(contd_fabric_queue_cq(queue));
+	OK(contd_fabric_queue_destroy(queue));
 	/* The domain closes: no queue was left open. */
 	OK(contd_fini());
 	close_all();
@@ -123,12 +124,12 @@ static void refused_operations(const char *provider)
 	static struct contd_fabric_many many;
 	struct contd_fabric_entry room[2];
 	struct contd_fabric_op op;
-	struct contd_fabric *queue;
+	struct contd_fabric_queue *queue;
 	struct contd_group *group;
 
 	open_all(provider);
 	group = fabric_begin_contd();
-	OK(contd_fabric_adopt(cq, &good, &queue));
+	OK(contd_fabric_queue_adopt(cq, &good, &queue));
 	CHECK_RC(contd_fabric_begin(NULL, &op), -EINVAL);
 	CHECK_RC(contd_fabric_begin(queue, NULL), -EINVAL);
 	CHECK_RC(contd_fabric_withdraw(NULL, 0), -EINVAL);
@@ -136,7 +137,7 @@ static void refused_operations(const char *provider)
 	CHECK_RC(contd_fabric_withdraw(&op, 0), -EINVAL); /* never begun */
 	OK(contd_fabric_begin(queue, &op));
 	CHECK_RC(contd_fabric_withdraw(&op, 1), -EINVAL);
-	CHECK(contd_fabric_pending(queue) == 1);
+	CHECK(contd_fabric_queue_pending(queue) == 1);
 	CHECK_RC(contd_fabric_continue(&op, NULL, NULL, group), -EINVAL);
 	CHECK_RC(contd_fabric_continue(&op, nothing, NULL, NULL), -EINVAL);
 	OK(contd_fabric_continue(&op, nothing, NULL, group));
@@ -165,26 +166,26 @@ static void refused_operations(const char *provider)
 	OK(contd_fabric_withdraw(&many.op, 0));
 	CHECK_RC(contd_fabric_withdraw(&many.op, 0), -EALREADY);
 
-	CHECK(contd_fabric_cq(NULL) == NULL && contd_fabric_pending(NULL) == 0);
-	CHECK_RC(contd_fabric_close(NULL), -EINVAL);
-	CHECK(contd_fabric_pending(queue) == 0);
-	OK(contd_fabric_close(queue));
+	CHECK(contd_fabric_queue_cq(NULL) == NULL && contd_fabric_queue_pending(NULL) == 0);
+	CHECK_RC(contd_fabric_queue_destroy(NULL), -EINVAL);
+	CHECK(contd_fabric_queue_pending(queue) == 0);
+	OK(contd_fabric_queue_destroy(queue));
 	fabric_end_contd(group);
 	close_all();
 }
 
-static void refuse_all(int want, struct contd_fabric *queue, struct contd_fabric_counter *counter,
+static void refuse_all(int want, struct contd_fabric_queue *queue, struct contd_fabric_counter *counter,
 		       struct fid_cntr *cntr)
 {
-	struct contd_fabric *none = NULL;
+	struct contd_fabric_queue *none = NULL;
 	struct contd_fabric_counter *no_counter = NULL;
 	struct contd_fabric_entry room[1];
 	struct contd_fabric_many many;
 	struct contd_fabric_op op;
 
-	CHECK_RC(contd_fabric_adopt(cq, &good, &none), want);
+	CHECK_RC(contd_fabric_queue_adopt(cq, &good, &none), want);
 	CHECK(*contd_error_text());
-	CHECK_RC(contd_fabric_open(f.domain, NULL, NULL, &none), want);
+	CHECK_RC(contd_fabric_queue_create(f.domain, NULL, NULL, &none), want);
 	CHECK_RC(contd_fabric_counter_adopt(cntr, &good, &no_counter), want);
 	CHECK_RC(contd_fabric_begin(queue, &op), want);
 	CHECK_RC(contd_fabric_many_begin(queue, &many, room, 1), want);
@@ -197,7 +198,7 @@ static void refused_times(const char *provider)
 {
 	struct fi_cntr_attr cntr_attr = {.events = FI_CNTR_EVENTS_COMP};
 	struct contd_fabric_counter *counter = NULL;
-	struct contd_fabric *queue = NULL;
+	struct contd_fabric_queue *queue = NULL;
 	struct contd_fabric_op under_way;
 	struct fid_cntr *cntr;
 	int status;
@@ -207,7 +208,7 @@ static void refused_times(const char *provider)
 	OK(fi_cntr_open(f.domain, &cntr_attr, &cntr, NULL));
 	refuse_all(-EPERM, NULL, NULL, cntr);
 	OK(contd_init(NULL));
-	OK(contd_fabric_adopt(cq, &good, &queue));
+	OK(contd_fabric_queue_adopt(cq, &good, &queue));
 	OK(contd_fabric_counter_adopt(cntr, &good, &counter));
 	OK(contd_fabric_begin(queue, &under_way));
 	pid = fork();
@@ -216,20 +217,20 @@ static void refused_times(const char *provider)
 		refuse_all(-ECHILD, queue, counter, cntr);
 		/* What the parent's threads were at when it forked nobody ends here. */
 		CHECK_RC(contd_fabric_withdraw(&under_way, 0), -ECHILD);
-		CHECK_RC(contd_fabric_stop(queue), -ECHILD);
-		CHECK_RC(contd_fabric_close(queue), -ECHILD);
-		CHECK_RC(contd_fabric_counter_close(counter), -ECHILD);
+		CHECK_RC(contd_fabric_queue_stop(queue), -ECHILD);
+		CHECK_RC(contd_fabric_queue_destroy(queue), -ECHILD);
+		CHECK_RC(contd_fabric_counter_destroy(counter), -ECHILD);
 		_exit(0);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-	OK(contd_fabric_counter_close(counter));
-	OK(contd_fabric_close(queue));
+	OK(contd_fabric_counter_destroy(counter));
+	OK(contd_fabric_queue_destroy(queue));
 	OK(contd_fini());
 	refuse_all(-EPERM, NULL, NULL, cntr);
 	/* And once more. */
 	OK(contd_init(NULL));
-	OK(contd_fabric_adopt(cq, &good, &queue));
-	OK(contd_fabric_close(queue));
+	OK(contd_fabric_queue_adopt(cq, &good, &queue));
+	OK(contd_fabric_queue_destroy(queue));
 	OK(contd_fini());
 	OK(fi_close(&cntr->fid));
 	close_all();
@@ -238,16 +239,16 @@ static void refused_times(const char *provider)
 /* contd may end before its queues are closed: that is an error, or works, but is no crash. */
 static void closed_late(const char *provider)
 {
-	struct contd_fabric *queue = NULL;
+	struct contd_fabric_queue *queue = NULL;
 	struct contd_fabric_op op;
 	int rc;
 
 	open_all(provider);
 	OK(contd_init(NULL));
-	OK(contd_fabric_adopt(cq, &good, &queue));
+	OK(contd_fabric_queue_adopt(cq, &good, &queue));
 	OK(contd_fabric_begin(queue, &op));
 	CHECK(contd_fini() >= 0);
-	rc = contd_fabric_close(queue);
+	rc = contd_fabric_queue_destroy(queue);
 	CHECK(rc == 0 || rc == -EPERM);
 	if (rc == 0)
 		CHECK_RC(op.status, -FI_ECANCELED);
@@ -269,7 +270,7 @@ static void outlived(const char *provider)
 	struct fi_cntr_attr cntr_attr = {.events = FI_CNTR_EVENTS_COMP};
 	static struct contd_fabric_many many;
 	struct contd_fabric_op carries, waits, counts, later, refused;
-	struct contd_fabric *old, *queue;
+	struct contd_fabric_queue *old, *queue;
 	struct contd_fabric_counter *counter;
 	struct contd_fabric_entry room[1];
 	struct contd_group *group;
@@ -279,9 +280,9 @@ static void outlived(const char *provider)
 	OK(fi_cntr_open(f.domain, &cntr_attr, &cntr, NULL));
 	OK(contd_init(NULL));
 	OK(contd_group_create(NULL, &group));
-	OK(contd_fabric_open(f.domain, NULL, NULL, &old));
+	OK(contd_fabric_queue_create(f.domain, NULL, NULL, &old));
 	OK(contd_fabric_counter_adopt(cntr, &good, &counter));
-	OK(contd_fabric_start(old, &carries, runs_never, NULL, group));
+	OK(contd_fabric_begin_continue(old, &carries, runs_never, NULL, group));
 	OK(contd_fabric_begin(old, &waits));
 	OK(contd_fabric_continue(&waits, runs_never, NULL, group));
 	OK(contd_fabric_many_begin(old, &many, room, 1));
@@ -290,22 +291,22 @@ static void outlived(const char *provider)
 	OK(contd_fabric_continue(&counts, runs_never, NULL, group));
 	CHECK_RC(contd_fini(), 4);
 	OK(contd_init(NULL));
-	OK(contd_fabric_open(f.domain, NULL, NULL, &queue));
+	OK(contd_fabric_queue_create(f.domain, NULL, NULL, &queue));
 	OK(contd_fabric_begin(queue, &later));
 	OK(fi_cntr_add(cntr, 1));
 	fabric_poll(10);
 	CHECK_RC(contd_fabric_begin(old, &refused), -EPERM);
 	CHECK(strstr(contd_error_text(), "contd_fini()"));
 	CHECK_RC(contd_fabric_counter_begin(counter, 1, &refused), -EPERM);
-	OK(contd_fabric_counter_close(counter));
-	OK(contd_fabric_close(old));
+	OK(contd_fabric_counter_destroy(counter));
+	OK(contd_fabric_queue_destroy(old));
 	CHECK_RC(carries.status, -FI_ECANCELED);
 	CHECK_RC(waits.status, -FI_ECANCELED);
 	CHECK_RC(many.op.status, -FI_ECANCELED);
 	CHECK_RC(counts.status, -FI_ECANCELED);
 	CHECK(contd_event_is_complete(&carries.event) && contd_event_is_complete(&counts.event));
 	OK(contd_fabric_withdraw(&later, 0));
-	OK(contd_fabric_close(queue));
+	OK(contd_fabric_queue_destroy(queue));
 	OK(contd_fini());
 	OK(fi_close(&cntr->fid));
 	close_all();
@@ -314,30 +315,30 @@ static void outlived(const char *provider)
 /* The 257th queue; when one has gone there is room again. Counters count too. */
 static void too_many(const char *provider)
 {
-	static struct contd_fabric *queue[257];
+	static struct contd_fabric_queue *queue[257];
 	struct contd_fabric_op op;
 
 	open_all(provider);
 	OK(contd_init(NULL));
 	good.operations = 1;
 	for (int i = 0; i < 256; i++)
-		OK(contd_fabric_adopt(cq, &good, &queue[i]));
-	CHECK_RC(contd_fabric_adopt(cq, &good, &queue[256]), -EAGAIN);
+		OK(contd_fabric_queue_adopt(cq, &good, &queue[i]));
+	CHECK_RC(contd_fabric_queue_adopt(cq, &good, &queue[256]), -EAGAIN);
 	CHECK(!queue[256] && strstr(contd_error_text(), "256"));
-	OK(contd_fabric_close(queue[100]));
-	OK(contd_fabric_adopt(cq, &good, &queue[100]));
-	CHECK_RC(contd_fabric_adopt(cq, &good, &queue[256]), -EAGAIN);
+	OK(contd_fabric_queue_destroy(queue[100]));
+	OK(contd_fabric_queue_adopt(cq, &good, &queue[100]));
+	CHECK_RC(contd_fabric_queue_adopt(cq, &good, &queue[256]), -EAGAIN);
 	OK(contd_fabric_begin(queue[255], &op));
 	fabric_poll(100);
 	OK(contd_fabric_withdraw(&op, 0));
 	for (int i = 255; i >= 0; i--)
-		OK(contd_fabric_close(queue[i]));
+		OK(contd_fabric_queue_destroy(queue[i]));
 	OK(contd_fini());
 	close_all();
 }
 
 /* In a continuation that contd's handler runs. */
-static struct contd_fabric *there;
+static struct contd_fabric_queue *there;
 static struct contd_fabric_counter *counter_there;
 static struct fid_cntr *cntr_there;
 static int ran, adopt_rc, open_rc, counter_rc, close_rc, counter_close_rc, counter_begin_rc;
@@ -345,17 +346,17 @@ static struct contd_event event = CONTD_EVENT_INIT;
 
 static void in_handler(int status, void *data)
 {
-	struct contd_fabric *queue = NULL;
+	struct contd_fabric_queue *queue = NULL;
 	struct contd_fabric_counter *counter = NULL;
 	struct contd_fabric_op op;
 
 	(void)status, (void)data;
-	adopt_rc = contd_fabric_adopt(cq, &good, &queue);
-	open_rc = contd_fabric_open(f.domain, NULL, NULL, &queue);
+	adopt_rc = contd_fabric_queue_adopt(cq, &good, &queue);
+	open_rc = contd_fabric_queue_create(f.domain, NULL, NULL, &queue);
 	counter_rc = contd_fabric_counter_adopt(cntr_there, &good, &counter);
-	close_rc = contd_fabric_close(there);
+	close_rc = contd_fabric_queue_destroy(there);
 	counter_begin_rc = contd_fabric_counter_begin(counter_there, 1, &op);
-	counter_close_rc = contd_fabric_counter_close(counter_there);
+	counter_close_rc = contd_fabric_counter_destroy(counter_there);
 	__atomic_store_n(&ran, 1, __ATOMIC_RELEASE);
 }
 
@@ -381,7 +382,7 @@ static void refused_in_handler(const char *provider)
 	OK(contd_init(NULL));
 	OK(contd_thread_attach(NULL));
 	OK(contd_group_create(&attr, &group));
-	OK(contd_fabric_adopt(cq, &good, &there));
+	OK(contd_fabric_queue_adopt(cq, &good, &there));
 	OK(contd_fabric_counter_adopt(cntr_there, &good, &counter_there));
 	OK(contd_event_continue(1, events, in_handler, NULL, group, NULL));
 	OK(pthread_create(&thread, NULL, complete_it, NULL));
@@ -397,8 +398,8 @@ static void refused_in_handler(const char *provider)
 	CHECK_RC(close_rc, -EPERM);
 	CHECK_RC(counter_begin_rc, -EPERM);
 	CHECK_RC(counter_close_rc, -EPERM);
-	OK(contd_fabric_counter_close(counter_there));
-	OK(contd_fabric_close(there));
+	OK(contd_fabric_counter_destroy(counter_there));
+	OK(contd_fabric_queue_destroy(there));
 	OK(contd_group_destroy(group));
 	OK(contd_thread_detach());
 	OK(contd_fini());

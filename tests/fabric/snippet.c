@@ -95,7 +95,7 @@ static void await_message(void)
 		CHECK(errno == EINTR);
 }
 
-static void round_trips(struct contd_fabric *queue, fi_addr_t self)
+static void round_trips(struct contd_fabric_queue *queue, fi_addr_t self)
 {
 	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_THREAD_ANY, .max_poll = -1};
 	struct contd_fabric_op sent, received;
@@ -110,8 +110,8 @@ static void round_trips(struct contd_fabric *queue, fi_addr_t self)
 		struct timespec pause = {0, 2000000};
 
 		memset(buffer, 0, sizeof(buffer));
-		CHECK(contd_fabric_start(queue, &received, on_message, &received, group) == 0);
-		CHECK(contd_fabric_start(queue, &sent, on_message, &sent, group) == 0);
+		CHECK(contd_fabric_begin_continue(queue, &received, on_message, &received, group) == 0);
+		CHECK(contd_fabric_begin_continue(queue, &sent, on_message, &sent, group) == 0);
 		while ((rc = fi_recv(endpoint, buffer, size, NULL, FI_ADDR_UNSPEC, &received)) == -FI_EAGAIN)
 			contd_poll(0);
 		CHECK(rc == 0);
@@ -128,9 +128,9 @@ static void round_trips(struct contd_fabric *queue, fi_addr_t self)
 	}
 	qsort(ns, ROUNDS, sizeof(ns[0]), compare);
 	printf("%s: wait object %s, a round trip in %.0f us (median; a quarter of them in less than %.0f us)\n",
-	       provider, contd_fabric_wait_object(queue) == FI_WAIT_FD ? "FI_WAIT_FD" : "FI_WAIT_NONE",
+	       provider, contd_fabric_queue_wait_object(queue) == FI_WAIT_FD ? "FI_WAIT_FD" : "FI_WAIT_NONE",
 	       ns[ROUNDS / 2] / 1000, ns[ROUNDS / 4] / 1000);
-	if (contd_fabric_wait_object(queue) == FI_WAIT_FD)
+	if (contd_fabric_queue_wait_object(queue) == FI_WAIT_FD)
 		CHECK(ns[ROUNDS / 4] < NAP_NS / 4.0);
 	CHECK(contd_daemon_stop() == 0);
 	CHECK(contd_group_destroy(group) == 0);
@@ -154,9 +154,9 @@ int main(int argc, char **argv)
 
 	CHECK(rc == 0);
 	/* shm has no descriptor: the caller can see that, and why. */
-	CHECK(contd_fabric_wait_object(queue) == (strcmp(provider, "shm") ? FI_WAIT_FD : FI_WAIT_NONE));
-	CHECK(contd_fabric_wait_object(NULL) == FI_WAIT_NONE);
-	if (contd_fabric_wait_object(queue) == FI_WAIT_NONE)
+	CHECK(contd_fabric_queue_wait_object(queue) == (strcmp(provider, "shm") ? FI_WAIT_FD : FI_WAIT_NONE));
+	CHECK(contd_fabric_queue_wait_object(NULL) == FI_WAIT_NONE);
+	if (contd_fabric_queue_wait_object(queue) == FI_WAIT_NONE)
 		CHECK(strstr(contd_error_text(), "contd_fabric"));
 	CHECK(fi_getname(&endpoint->fid, name, &length) == 0);
 	CHECK(fi_av_insert(av, name, 1, &self, 0, NULL) == 1);
@@ -168,9 +168,9 @@ int main(int argc, char **argv)
 	await_message();
 	CHECK(strcmp(buffer, "message") == 0);
 	round_trips(queue, self);
-	CHECK(contd_fabric_stop(queue) == 0);
+	CHECK(contd_fabric_queue_stop(queue) == 0);
 	CHECK(fi_close(&endpoint->fid) == 0);
-	CHECK(contd_fabric_close(queue) == 0);
+	CHECK(contd_fabric_queue_destroy(queue) == 0);
 	CHECK(contd_group_destroy(group) == 0);
 	contd_fini();
 	fi_close(&av->fid);

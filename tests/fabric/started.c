@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* contd_fabric_start(): operations that carry their continuations. Usage: started PROVIDER CASE. */
+/* contd_fabric_begin_continue(): operations that carry their continuations. Usage: started PROVIDER CASE. */
 #include "fabric.h"
 
 #define OPS 64u
 #define SIZE 16u
 
 static struct fabric f;
-static struct contd_fabric *queue;
+static struct contd_fabric_queue *queue;
 static struct contd_group *group;
 static char in[OPS][SIZE], out[OPS][SIZE];
 
@@ -44,17 +44,17 @@ static void open_all(const char *provider, enum contd_agent agent, uint32_t flag
 	OK(contd_init(&config));
 	OK(contd_group_create(&group_attr, &group));
 	attr.fabric = f.fabric;
-	OK(contd_fabric_open(f.domain, &cq_attr, &attr, &queue));
-	fabric_endpoint(&f, contd_fabric_cq(queue), contd_fabric_cq(queue), 0);
+	OK(contd_fabric_queue_create(f.domain, &cq_attr, &attr, &queue));
+	fabric_endpoint(&f, contd_fabric_queue_cq(queue), contd_fabric_queue_cq(queue), 0);
 }
 
 static void close_all(void)
 {
-	CHECK(contd_fabric_pending(queue) == 0);
+	CHECK(contd_fabric_queue_pending(queue) == 0);
 	CHECK_RC(contd_group_outstanding(group), 0);
-	OK(contd_fabric_stop(queue)); /* a daemon may be looking */
+	OK(contd_fabric_queue_stop(queue)); /* a daemon may be looking */
 	fabric_close_endpoint(&f);
-	OK(contd_fabric_close(queue));
+	OK(contd_fabric_queue_destroy(queue));
 	OK(contd_group_destroy(group));
 	CHECK_RC(contd_fini(), 0);
 	fabric_close(&f);
@@ -64,7 +64,7 @@ static void post_receive(unsigned i)
 {
 	memset(in[i], 0, SIZE);
 	memset(&r[i].op, 0x5a, sizeof(r[i].op));
-	OK(contd_fabric_start(queue, &r[i].op, count, &r[i], group));
+	OK(contd_fabric_begin_continue(queue, &r[i].op, count, &r[i], group));
 	POST(fi_recv(f.ep, in[i], SIZE, fabric_desc, FI_ADDR_UNSPEC, &r[i]));
 }
 
@@ -72,7 +72,7 @@ static void post_send(unsigned i)
 {
 	memset(out[i], (int)(i + 1), SIZE);
 	memset(&s[i].op, 0x5a, sizeof(s[i].op));
-	OK(contd_fabric_start(queue, &s[i].op, count, &s[i], group));
+	OK(contd_fabric_begin_continue(queue, &s[i].op, count, &s[i], group));
 	POST(fi_send(f.ep, out[i], SIZE, fabric_desc, f.peer, &s[i]));
 }
 
@@ -183,7 +183,7 @@ static void bounce(int status, void *data)
 	count(status, data);
 	CHECK_RC(status, 0);
 	if (--left) {
-		OK(contd_fabric_start(queue, &r[0].op, bounce, &r[0], group));
+		OK(contd_fabric_begin_continue(queue, &r[0].op, bounce, &r[0], group));
 		POST(fi_recv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, &r[0]));
 	} else if (ring.rank == 0) {
 		return;
@@ -197,7 +197,7 @@ static void started_chains(const char *provider)
 {
 	open_all(provider, CONTD_AGENT_CALLER, 0, 0);
 	left = 2000;
-	OK(contd_fabric_start(queue, &r[0].op, bounce, &r[0], group));
+	OK(contd_fabric_begin_continue(queue, &r[0].op, bounce, &r[0], group));
 	POST(fi_recv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, &r[0]));
 	if (ring.rank == 0) {
 		post_send(1);
@@ -213,7 +213,7 @@ static void started_chains(const char *provider)
 static void started_withdrawn(const char *provider)
 {
 	open_all(provider, CONTD_AGENT_CALLER, 0, 0);
-	OK(contd_fabric_start(queue, &r[0].op, count, &r[0], group));
+	OK(contd_fabric_begin_continue(queue, &r[0].op, count, &r[0], group));
 	CHECK_RC(contd_group_outstanding(group), 1);
 	OK(contd_fabric_withdraw(&r[0].op, -FI_ECANCELED));
 	wait_all();
@@ -232,13 +232,13 @@ static void started_stopped(const char *provider)
 	open_all(provider, CONTD_AGENT_CALLER, 0, 0);
 	for (unsigned i = 0; i < OPS; i++)
 		post_receive(i);
-	OK(contd_fabric_stop(queue));
+	OK(contd_fabric_queue_stop(queue));
 	wait_all();
 	for (unsigned i = 0; i < OPS; i++) {
 		CHECK_RC(r[i].ran, 1);
 		CHECK_RC(r[i].status, -FI_ECANCELED);
 	}
-	CHECK_RC(contd_fabric_start(queue, &s[0].op, count, &s[0], group), -EPERM);
+	CHECK_RC(contd_fabric_begin_continue(queue, &s[0].op, count, &s[0], group), -EPERM);
 	CHECK_RC(contd_group_outstanding(group), 0);
 	close_all();
 }
@@ -247,15 +247,15 @@ static void started_too_many(const char *provider)
 {
 	open_all(provider, CONTD_AGENT_CALLER, 0, 3);
 	for (unsigned i = 0; i < 3; i++)
-		OK(contd_fabric_start(queue, &r[i].op, count, &r[i], group));
-	CHECK_RC(contd_fabric_start(queue, &r[3].op, count, &r[3], group), -ENOSPC);
+		OK(contd_fabric_begin_continue(queue, &r[i].op, count, &r[i], group));
+	CHECK_RC(contd_fabric_begin_continue(queue, &r[3].op, count, &r[3], group), -ENOSPC);
 	CHECK_RC(contd_group_outstanding(group), 3);
 	for (unsigned i = 0; i < 3; i++)
 		OK(contd_fabric_withdraw(&r[i].op, 0));
 	wait_all();
 	CHECK_RC(so_far(), 3);
 	CHECK_RC(r[3].ran, 0);
-	OK(contd_fabric_start(queue, &r[3].op, count, &r[3], group));
+	OK(contd_fabric_begin_continue(queue, &r[3].op, count, &r[3], group));
 	OK(contd_fabric_withdraw(&r[3].op, 0));
 	wait_all();
 	CHECK_RC(r[3].ran, 1);
@@ -264,14 +264,14 @@ static void started_too_many(const char *provider)
 
 static void started_refusals(const char *provider)
 {
-	CHECK_RC(contd_fabric_start(NULL, &r[0].op, count, NULL, group), -EPERM);
+	CHECK_RC(contd_fabric_begin_continue(NULL, &r[0].op, count, NULL, group), -EPERM);
 	open_all(provider, CONTD_AGENT_CALLER, 0, 0);
-	CHECK_RC(contd_fabric_start(NULL, &r[0].op, count, NULL, group), -EINVAL);
-	CHECK_RC(contd_fabric_start(queue, NULL, count, NULL, group), -EINVAL);
-	CHECK_RC(contd_fabric_start(queue, &r[0].op, NULL, NULL, group), -EINVAL);
-	CHECK_RC(contd_fabric_start(queue, &r[0].op, count, NULL, NULL), -EINVAL);
+	CHECK_RC(contd_fabric_begin_continue(NULL, &r[0].op, count, NULL, group), -EINVAL);
+	CHECK_RC(contd_fabric_begin_continue(queue, NULL, count, NULL, group), -EINVAL);
+	CHECK_RC(contd_fabric_begin_continue(queue, &r[0].op, NULL, NULL, group), -EINVAL);
+	CHECK_RC(contd_fabric_begin_continue(queue, &r[0].op, count, NULL, NULL), -EINVAL);
 	CHECK(strlen(contd_error_text()) > 20);
-	OK(contd_fabric_start(queue, &r[0].op, count, &r[0], group));
+	OK(contd_fabric_begin_continue(queue, &r[0].op, count, &r[0], group));
 	CHECK_RC(contd_fabric_continue(&r[0].op, count, &r[0], group), -EBUSY);
 	CHECK_RC(contd_event_complete(&r[0].op.event, 0), -EBUSY);
 	OK(contd_fabric_withdraw(&r[0].op, 0));
@@ -284,7 +284,7 @@ static void started_refusals(const char *provider)
 static void started_truncated(const char *provider)
 {
 	open_all(provider, CONTD_AGENT_CALLER, 0, 0);
-	OK(contd_fabric_start(queue, &r[0].op, count, &r[0], group));
+	OK(contd_fabric_begin_continue(queue, &r[0].op, count, &r[0], group));
 	POST(fi_recv(f.ep, in[0], SIZE / 2, fabric_desc, FI_ADDR_UNSPEC, &r[0]));
 	post_send(1);
 	UNTIL(r[0].ran == 1);

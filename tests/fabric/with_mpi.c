@@ -8,7 +8,7 @@
 #include "../mpi/mixed.h"
 
 static struct fabric f;
-static struct contd_fabric *queue;
+static struct contd_fabric_queue *queue;
 
 static void fabric_receive(struct contd_fabric_op *op, int *to)
 {

@@ -25,7 +25,7 @@ static const char *const looker_name[LOOKERS] = {"MPI_Continue", "MPIX_Continue"
 						 "MPI_Testall"};
 
 static struct fabric f;
-static struct contd_fabric *queue;
+static struct contd_fabric_queue *queue;
 static struct contd_group *group[READERS], *plain;
 static MPI_Request cr, revised;
 static pthread_t main_thread;
@@ -245,7 +245,7 @@ static void one(enum reader reader, enum looker how, int tag, bool withdrawn)
 	m.status.MPI_ERROR = MPI_SUCCESS; /* Wait and Testall may leave it as it was */
 	CHECK_OK(MPI_Grequest_start(query, free_it, cancel_it, &m, &m.request));
 	look(how, &event, events);
-	CHECK_EQ(contd_fabric_start(queue, &m.op, on_message, &m, group[reader]), 0);
+	CHECK_EQ(contd_fabric_begin_continue(queue, &m.op, on_message, &m, group[reader]), 0);
 	if (withdrawn) {
 		CHECK_EQ(contd_fabric_withdraw(&m.op, -FI_ECANCELED), 0);
 	} else {
@@ -313,7 +313,7 @@ static void check_many(void)
 		memset(&many[i], 0, sizeof(many[i]));
 		CHECK_OK(MPI_Grequest_start(query, free_it, cancel_it, &many[i], &many[i].request));
 		r[i] = many[i].request;
-		CHECK_EQ(contd_fabric_start(queue, &many[i].op, on_message, &many[i], group[POLL]), 0);
+		CHECK_EQ(contd_fabric_begin_continue(queue, &many[i].op, on_message, &many[i], group[POLL]), 0);
 		POST(fi_trecv(f.ep, many[i].in, 1, fabric_desc, FI_ADDR_UNSPEC, 1000 + (uint64_t)i, 0, &many[i].op));
 	}
 	CHECK_OK(MPI_Continueall(MANY, r, see, &seen, statuses, cr));

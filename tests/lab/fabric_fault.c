@@ -38,7 +38,7 @@ struct transfer {
 
 static struct transfer transfer[2 * WINDOW];
 static struct fid_ep *ep;
-static struct contd_fabric *queue;
+static struct contd_fabric_queue *queue;
 static struct contd_group *group;
 static fi_addr_t peer;
 static bool ending;
@@ -64,7 +64,7 @@ static void start(struct transfer *t)
 {
 	t->over = false;
 	t->posted = false;
-	OK(contd_fabric_start(queue, &t->op, done, t, group));
+	OK(contd_fabric_begin_continue(queue, &t->op, done, t, group));
 	fault_started++;
 }
 
@@ -149,10 +149,10 @@ int main(int argc, char **argv)
 	OK(fi_domain(fabric, info, &domain, NULL));
 	OK(fi_av_open(domain, &table, &av, NULL));
 	attr.fabric = fabric;
-	OK(contd_fabric_open(domain, &cq, &attr, &queue));
+	OK(contd_fabric_queue_create(domain, &cq, &attr, &queue));
 	OK(fi_endpoint(domain, info, &ep, NULL));
 	OK(fi_ep_bind(ep, &av->fid, 0));
-	OK(fi_ep_bind(ep, &contd_fabric_cq(queue)->fid, FI_SEND | FI_RECV));
+	OK(fi_ep_bind(ep, &contd_fabric_queue_cq(queue)->fid, FI_SEND | FI_RECV));
 	OK(fi_enable(ep));
 	tell(number);
 	learn(av, !number);
@@ -177,14 +177,14 @@ int main(int argc, char **argv)
 	lost = !fault_over();
 	ending = true;
 	printf("%s: %s, %u under way\n", fault_who, lost ? "nothing comes any more" : "the end",
-	       contd_fabric_pending(queue));
+	       contd_fabric_queue_pending(queue));
 	fflush(stdout);
-	OK(contd_fabric_stop(queue));
+	OK(contd_fabric_queue_stop(queue));
 	/* libfabric 1.17 crashes now and then in fi_close of such an endpoint: a program without contd does so in 1 of
 	 * 50. */
 	if (!lost) {
 		OK(fi_close(&ep->fid));
-		OK(contd_fabric_close(queue));
+		OK(contd_fabric_queue_destroy(queue));
 	}
 	OK(contd_group_wait(group, 60000000000));
 	OK(contd_group_outstanding(group));

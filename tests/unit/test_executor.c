@@ -709,7 +709,7 @@ Test(executor, a_continuation_that_becomes_a_task)
 	begin_pull(0);
 	plain = group_new(0, -1);
 	contd_task_init(&task, ex, 0, tally_cb, &t[0]);
-	must(contd_event_continue(1, es[0], contd_task_continue, &task, plain, NULL));
+	must(contd_event_continue(1, es[0], contd_task_callback, &task, plain, NULL));
 	must(contd_event_complete(&e[0], 5));
 	cr_assert_eq(contd_poll(0), 1);
 	cr_assert_eq(runs(&t[0]), 0);
@@ -721,7 +721,7 @@ Test(executor, a_continuation_that_becomes_a_task)
 	cr_assert_eq(contd_group_test(plain, &complete), 0);
 	cr_assert_eq(complete, 1);
 	/* Complete already: inside the call, as far as the handing over. */
-	must(contd_event_continue(1, es[0], contd_task_continue, &task, plain, NULL));
+	must(contd_event_continue(1, es[0], contd_task_callback, &task, plain, NULL));
 	cr_assert_eq(contd_group_outstanding(plain), 1);
 	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
 	cr_assert_eq(contd_group_outstanding(plain), 0);
@@ -752,7 +752,7 @@ Test(executor, a_handler_hands_over)
 	contd_task_init(&task, ex, 0, tally_cb, &t[0]);
 	for (unsigned i = 1; i <= 50; i++) {
 		contd_event_init(&e[0]);
-		must(contd_event_continue(1, es[0], contd_task_continue, &task, safe, NULL));
+		must(contd_event_continue(1, es[0], contd_task_callback, &task, safe, NULL));
 		helper_do(&other, complete_it, &e[0]);
 		while (runs(&t[0]) < i)
 			;
@@ -976,7 +976,7 @@ Test(executor, refused_on_a_thread)
 	must_fail(contd_task_submit(&task, 0), EAGAIN);
 	cr_assert_eq(runs(&t[1]), 0);
 	must(contd_group_set_executor(g, NULL));
-	must(contd_event_continue(0, NULL, contd_task_continue, &task, g, NULL));
+	must(contd_event_continue(0, NULL, contd_task_callback, &task, g, NULL));
 	cr_assert_eq(runs(&t[1]), 1, "refused, and run here");
 	cr_assert_eq(contd_group_outstanding(g), 0);
 	cr_assert_eq(pool.refused, 3);
@@ -1246,7 +1246,7 @@ static void from_all_sides(bool tasks)
 			struct contd_event *one[1] = {&many[n][i]};
 
 			contd_task_init(&many_task[n][i], ex, (int)(i % 3) - 1, run_once, &ran[n][i]);
-			must(contd_event_continue(1, one, tasks ? contd_task_continue : run_once,
+			must(contd_event_continue(1, one, tasks ? contd_task_callback : run_once,
 						  tasks ? (void *)&many_task[n][i] : (void *)&ran[n][i], g, NULL));
 		}
 	}
