@@ -3,11 +3,14 @@
  * A pull executor: what is submitted is found by a thread that is lent to it and may be asleep, or by an event
  * loop that is
  * told; and who drains it all may destroy the executor: contd__task_hand_over, contd__executor_tell_sig,
- * contd__executor_done_sig (src/task/executor_sig.c), run_some, is_idle, lend, sleep_on, contd_executor_drain,
- * contd_executor_stop, contd_executor_destroy (src/task/executor.c).
+ * contd__executor_done_sig, wake_later, wake_all_untold (src/task/executor_sig.c), run_some, is_idle, lend, sleep_on,
+ * contd_executor_drain, contd_executor_stop, contd_executor_destroy (src/task/executor.c).
  *
  * check: safety
  * mutant: NO_SECTION safety who submits is in no read-side section: what it tells may be gone
+ * mutant: STOP_NO_SECTION safety who stops is in none: what it wakes may be gone
+ * mutant: LATER_NO_HOLD safety who puts the waking off does not hold the executor
+ * mutant: DESTROY_NO_WAIT safety destroying does not wait for who has begun to hold it since it was found idle
  * mutant: NO_HOLD safety a sweep does not say that it has something in hand before it takes it
  * mutant: IDLE_ONE_LOOK safety who drains does not look again whether something has been taken in hand since
  * mutant: TELL_FIRST safety it tells before the work can be found
@@ -16,10 +19,10 @@
  * mutant: STOP_SILENT safety threads that sleep are not woken to end
  * mutant: NOTIFIED_LATE safety the loop says that it has looked after it has looked
  *
- * Two threads submit one task each. There are two lent threads, or one loop, which notify() makes ready. Another
- * thread drains when both
- * have been submitted, stops the threads, and destroys. The list of tasks is a count here: pushing and taking are
- * a step (owner.pml).
+ * Two threads submit one task each, and one of them may put the waking off until it has left its read-side section.
+ * There are two lent threads, or one loop, which notify() makes ready. Another thread drains when both have been
+ * submitted, lets a third one stop the threads, and destroys when they have returned. The list of tasks is a count
+ * here: pushing and taking are a step (owner.pml).
  */
 byte queue, pushed, ran;
 byte in_hand, ever, threads; /* ever: the high half of in_hand */
@@ -61,12 +64,19 @@ inline tell()
 		:: notified -> touch()
 		fi
 	:: !loop && sleepers > 0 -> executor_tell()
+	:: !loop && sleepers > 0 && may_put_off ->
+#ifndef MUTANT_LATER_NO_HOLD
+		d_step { touch(); in_hand++; ever++ }
+#endif
+		later = true
 	:: !loop && sleepers == 0 -> touch()
 	fi
 }
 
-proctype Submitter()
+proctype Submitter(bool may_put_off)
 {
+	bool later;
+
 #ifndef MUTANT_NO_SECTION
 	sections++;
 #endif
@@ -78,6 +88,38 @@ proctype Submitter()
 	tell()
 #endif
 #ifndef MUTANT_NO_SECTION
+	;
+	sections--
+#endif
+	;
+	/* wake_later, wake_all_untold */
+	if
+	:: later ->
+		executor_tell();
+#ifndef MUTANT_LATER_NO_HOLD
+		d_step { touch(); in_hand-- }
+#endif
+	:: !later
+	fi
+}
+
+/* contd_executor_stop */
+proctype Stopper()
+{
+#ifndef MUTANT_STOP_NO_SECTION
+	sections++;
+#endif
+	d_step { touch(); stopped = true };
+#ifndef MUTANT_STOP_SILENT
+	d_step {
+		touch();
+		changed[0] = true;
+		changed[1] = true;
+		asleep[0] = false;
+		asleep[1] = false
+	}
+#endif
+#ifndef MUTANT_STOP_NO_SECTION
 	;
 	sections--
 #endif
@@ -177,8 +219,8 @@ init
 		:: loop = true; threads = 1; run Loop()
 		:: threads = 2; run Lent(0); run Lent(1)
 		fi;
-		run Submitter();
-		run Submitter()
+		run Submitter(false);
+		run Submitter(true)
 	}
 	pushed == 2;
 	if
@@ -204,19 +246,14 @@ init
 	od;
 	assert(ran == 2);
 	if
-	:: !loop ->
-		stopped = true;
-#ifndef MUTANT_STOP_SILENT
-		d_step {
-			changed[0] = true;
-			changed[1] = true;
-			asleep[0] = false;
-			asleep[1] = false
-		}
-#endif
+	:: !loop -> run Stopper()
 	:: else
 	fi;
 	threads == 0;
+	in_hand == 0; /* else it is refused, and destroyed later */
 	sections == 0; /* a grace period */
+#ifndef MUTANT_DESTROY_NO_WAIT
+	in_hand == 0;
+#endif
 	freed = true
 }

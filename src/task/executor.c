@@ -255,6 +255,7 @@ int contd_executor_destroy(struct contd_executor *ex)
 		return contd__fail(-EPERM, "contd_executor_destroy: not in a signal handler");
 	if (contd__is_live()) {
 		contd__thread_ensure();
+		contd__wake_untold_sig(); /* what this thread has put off holds it, too */
 		contd__reap(true);
 	}
 	if (contd__load_seq(&ex->outlet.groups))
@@ -272,8 +273,15 @@ int contd_executor_destroy(struct contd_executor *ex)
 				   "contd_executor_destroy: something is queued or runs: contd_executor_drain()");
 	if (ex->flags & CONTD_EXECUTOR_MPI)
 		contd__sub(&contd__executors.mpi_owners, 1);
+	CONTD_TESTPOINT("executor_leaves");
 	if (contd__is_live())
-		contd__grace_over(); /* who has submitted the last task may still be telling of it */
+		contd__grace_over(); /* a thread may still tell of the last task, or be in contd_executor_stop() */
+	/*
+	 * Such a thread may have put the waking off (wake_later). Then it has held the executor since this thread
+	 * found it idle. It lets go before it runs a callback, so it never waits for this thread.
+	 */
+	for (unsigned tries = 0; IN_HAND_NOW(contd__load_seq(&ex->in_hand)) != 0; tries++)
+		rest(tries);
 	free(ex);
 	return 0;
 }
@@ -577,15 +585,19 @@ static void rouse(struct contd_executor *ex)
 int contd_executor_stop(struct contd_executor *ex, int stopped)
 {
 	int rc = check_pull(ex, "contd_executor_stop: a pull executor is needed");
+	bool reader;
 
 	if (rc)
 		return rc;
+	reader = contd__enter_sig(); /* its threads may return at once, and another one destroy it */
 	contd__store_seq(&ex->stopped, stopped != 0);
-	if (!stopped)
-		return 0;
-	rouse(ex);
-	if (ex->ops.notify)
-		ex->ops.notify(ex->pool);
+	CONTD_TESTPOINT("executor_stopped");
+	if (stopped) {
+		rouse(ex);
+		if (ex->ops.notify)
+			ex->ops.notify(ex->pool);
+	}
+	contd__leave_sig(reader);
 	return 0;
 }
 

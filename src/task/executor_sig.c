@@ -55,6 +55,7 @@ static void wake_later(struct contd_executor *ex, uint32_t n)
 	if (self->lent.untold && self->lent.untold != &ex->outlet) {
 		wake(ex, n); /* a handler has put off another one since */
 	} else {
+		CONTD_TESTPOINT("tell_holds");
 		if (!self->lent.untold)
 			contd__executor_hold_sig(ex, 1);
 		CONTD_TESTPOINT("tell_held");

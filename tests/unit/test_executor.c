@@ -593,8 +593,11 @@ static void *take_too(void *unused)
 {
 	(void)unused;
 	for (uint32_t i = 1; i <= MEETINGS; i++) {
-		while (contd__load_acquire(&meeting) != 2 * i - 1)
+		for (unsigned tries = 0; contd__load_acquire(&meeting) != 2 * i - 1; tries++) {
 			CONTD_RELAX();
+			if (tries > 1000) /* the other thread may have no processor */
+				sched_yield();
+		}
 		for (uint32_t k = 0; k < i % 64; k++)
 			CONTD_RELAX();
 		take_all();
@@ -1308,6 +1311,128 @@ Test(executor, destroyed_after_fini_with_something_ready)
 	cr_assert_eq(contd_fini(), 1);
 	must(contd_executor_destroy(ex));
 	cr_assert_eq(runs(&tally), 0);
+}
+
+/* Another thread stands somewhere in a call, and does not get on before the executor's end has begun. */
+static const char *stands_at, *stays_at;
+static __thread bool is_the_other;
+static uint32_t stands, leaving, left_behind, destroyed;
+static struct contd_task told_later;
+
+static void stay_until_destroyed(void)
+{
+	uint64_t until = now_ns() + 300000000ull;
+
+	/* Where destroying does not wait for this thread it is over by now: else it would have to be over later. */
+	while (!contd__load(&destroyed) && now_ns() < until)
+		usleep(1000);
+	contd__store(&left_behind, contd__load(&destroyed));
+}
+
+static void stand_in_the_call(const char *point)
+{
+	if (!is_the_other && strcmp(point, "executor_leaves") == 0)
+		contd__store(&leaving, 1);
+	if (!is_the_other)
+		return;
+	if (strcmp(point, stands_at) == 0) {
+		contd__store(&stands, 1);
+		await(contd__load(&leaving));
+	}
+	if (strcmp(point, stays_at) == 0)
+		stay_until_destroyed();
+}
+
+static void hand_over_later(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	must(contd_task_submit(&told_later, 0));
+}
+
+static void *issue_elsewhere(void *unused)
+{
+	(void)unused;
+	is_the_other = true;
+	cr_assert_eq(contd_executor_run(issuing, 0, 0), 1);
+	return NULL;
+}
+
+static void *stop_elsewhere(void *unused)
+{
+	(void)unused;
+	is_the_other = true;
+	must(contd_executor_stop(ex, 1));
+	return NULL;
+}
+
+/* Without a group that is still to be freed: destroying waits for a grace period then, before it looks. */
+static void begin_without_a_group(void)
+{
+	struct contd_executor *first;
+
+	begin_pull(0);
+	must(contd_group_destroy(g));
+	must(contd_executor_create(NULL, &first));
+	must(contd_executor_destroy(first));
+}
+
+static pthread_t stand_elsewhere(void *(*call)(void *), const char *stands_there, const char *stays_there)
+{
+	pthread_t thread;
+
+	stands_at = stands_there;
+	stays_at = stays_there;
+	__atomic_store_n(&contd__testpoint_hook, stand_in_the_call, __ATOMIC_RELEASE);
+	cr_assert_eq(pthread_create(&thread, NULL, call, NULL), 0);
+	await(contd__load(&stands));
+	return thread;
+}
+
+static void destroy_before_it_has_left(pthread_t thread)
+{
+	must(contd_executor_destroy(ex));
+	contd__store(&destroyed, 1);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_eq(contd__load(&left_behind), 0, "destroyed while another thread was about to wake its threads");
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+}
+
+/*
+ * A thread that hands over a task has seen that one of the executor's threads sleeps. Before it says that it will wake
+ * it, the task runs and the executor is drained. Then the end of the executor waits.
+ */
+Test(executor, destroyed_while_waking_its_threads_is_put_off)
+{
+	static struct contd_task issue;
+	pthread_t thread;
+
+	begin_without_a_group();
+	must(contd_executor_create(NULL, &issuing));
+	contd__store(&contd__executors.issues, hand_over_later);
+	contd_task_init(&issue, issuing, CONTD_PRIORITY_NORMAL, hand_over_later, NULL);
+	contd_task_init(&told_later, ex, CONTD_PRIORITY_NORMAL, tally_cb, &t[0]);
+	must(contd_task_submit(&issue, 0));
+	contd__add(&ex->sleepers, 1); /* as if a thread slept */
+	thread = stand_elsewhere(issue_elsewhere, "tell_holds", "tells_now");
+	contd__sub(&ex->sleepers, 1);
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
+	must(contd_executor_drain(ex));
+	destroy_before_it_has_left(thread);
+	must(contd_executor_destroy(issuing));
+	cr_assert_eq(contd_fini(), 0);
+}
+
+/* The executor's threads return, and it is destroyed, while the call that has stopped it is still under way. */
+Test(executor, destroyed_while_it_is_being_stopped_is_put_off)
+{
+	pthread_t thread;
+
+	begin_without_a_group();
+	thread = stand_elsewhere(stop_elsewhere, "executor_stopped", "executor_stopped");
+	cr_assert_eq(contd_executor_run(ex, 0, -1), 0);
+	destroy_before_it_has_left(thread);
+	cr_assert_eq(contd_fini(), 0);
 }
 
 Test(executor, continuations_from_all_sides)

@@ -139,7 +139,8 @@ static const struct {
 } elsewhere[] = {
 	{"executor_rests", "test_races_move.c"}, {"executor_read", "test_races_move.c"},
 	{"tell_held", "test_executor.c"},        {"tells_now", "test_executor.c"},
-	{"look_begun", "test_checkpoint.c"},
+	{"tell_holds", "test_executor.c"},       {"executor_leaves", "test_executor.c"},
+	{"executor_stopped", "test_executor.c"}, {"look_begun", "test_checkpoint.c"},
 };
 #define ELSEWHERE (sizeof(elsewhere) / sizeof(elsewhere[0]))
 
