@@ -2022,6 +2022,38 @@ static void alone_wait(struct self *me)
 	}
 }
 
+/* For the report: which slots of a group are not free, and whose records name it. */
+static void say_group(uint32_t g)
+{
+	struct contd__table *t = &groups[g].group->table;
+
+	fprintf(stderr, "group %u: flags %#x, max_poll %d, life %#llx, used %u, top %#llx\n", g, groups[g].flags,
+		groups[g].max_poll, (unsigned long long)groups[g].group->life, t->used, (unsigned long long)t->top);
+	for (uint32_t n = 0; n < t->used; n++) {
+		const struct contd__slot *s = contd__table_slot(t, contd__table_index(n));
+		uint32_t rec = (uintptr_t)s->data & 0xffff;
+
+		if (SLOT_STATE(s->state) != SLOT_FREE)
+			fprintf(stderr,
+				"  slot %u: state %u, generation %u, remaining %u, source %#llx, record %u of use %u\n",
+				n, SLOT_STATE(s->state), SLOT_GENERATION(s->state), SLOT_REMAINING(s->state),
+				(unsigned long long)s->source, rec, (uint32_t)((uintptr_t)s->data >> 16));
+	}
+	for (uint32_t i = 0; i < RECS; i++) {
+		const struct rec *c = &recs[i];
+
+		if (c->group == g)
+			fprintf(stderr,
+				"  record %u, use %u: state %u, phase %u, refs %u, kind %u, port %u, together %u, %u, "
+				"carried %u, "
+				"slot %p, generation %u, events %#llx %#llx, status %d\n",
+				i, USE(c->state), STATE(c->state), STATE(c->phase), c->refs, c->kind, c->port,
+				c->together, c->used_together, c->carried, (void *)c->handle.slot,
+				(uint32_t)c->handle.generation, (unsigned long long)c->op.event.word,
+				(unsigned long long)c->extra.word, c->op.status);
+	}
+}
+
 /* Complete everything, and have everybody look, until nothing is left. */
 static void finish_all(struct self *me)
 {
@@ -2086,9 +2118,11 @@ static void finish_all(struct self *me)
 
 		while (g != NONE && contd_group_outstanding(groups[g].group)) {
 			/* The series that its last carried one belongs to may be at its end on another thread. */
-			if (chaos_ns() > until)
+			if (chaos_ns() > until) {
+				say_group(g);
 				chaos_wrong("group %u has %u outstanding, and nothing is under way", g,
 					    contd_group_outstanding(groups[g].group));
+			}
 			chaos_nap(50000);
 		}
 	}

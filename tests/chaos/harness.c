@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -124,6 +125,41 @@ static void print_diaries(void)
 	}
 }
 
+/*
+ * Where each thread is. Functions of this program have no names there: addr2line(1) finds them. backtrace(3) is not
+ * async-signal-safe, and a thread that hangs in it prints nothing: the program ends anyway. contd's daemon blocks the
+ * signal.
+ */
+#define STACK_SIGNAL SIGPROF
+#define STACK_DEPTH 48
+static uint32_t stacks_printed;
+
+static void print_stack(int signo)
+{
+	void *at[STACK_DEPTH];
+	int saved = errno;
+
+	(void)signo;
+	say("stack of thread %d:\n", chaos_me ? (int)chaos_me->number : -1);
+	backtrace_symbols_fd(at, backtrace(at, STACK_DEPTH), 2);
+	__atomic_fetch_add(&stacks_printed, 1, __ATOMIC_SEQ_CST);
+	errno = saved;
+}
+
+static void print_stacks(void)
+{
+	for (uint32_t i = 0; i < thread_count; i++) {
+		uint32_t before = __atomic_load_n(&stacks_printed, __ATOMIC_SEQ_CST);
+		uint64_t until = chaos_ns() + 1000000000;
+
+		if (threads[i] == chaos_me || threads[i]->daemon || !threads[i]->tid ||
+		    syscall(SYS_tgkill, getpid(), threads[i]->tid, STACK_SIGNAL))
+			continue;
+		while (__atomic_load_n(&stacks_printed, __ATOMIC_SEQ_CST) == before && chaos_ns() < until)
+			chaos_nap(1000000);
+	}
+}
+
 void chaos_wrong(const char *format, ...)
 {
 	char text[300];
@@ -142,6 +178,7 @@ void chaos_wrong(const char *format, ...)
 	    (unsigned long long)chaos.seed, chaos_round, chaos.threads, chaos.operations, choice);
 	chaos_report();
 	print_diaries();
+	print_stacks();
 	say("%s: WRONG: %s\n", program, text);
 	if (chaos.stay) {
 		signal(SIGABRT, SIG_DFL);
@@ -321,8 +358,10 @@ static void choose(char *list, struct chaos_class *classes, size_t n, bool only)
 
 void chaos_begin(int argc, char **argv, struct chaos_class *classes, size_t n)
 {
-	struct sigaction action = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO};
+	struct sigaction action = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO},
+			 stack = {.sa_handler = print_stack, .sa_flags = SA_RESTART};
 	bool seeded = false;
+	void *here[1];
 
 	program = argv[0];
 	for (int i = 1; i < argc; i++) {
@@ -372,6 +411,8 @@ void chaos_begin(int argc, char **argv, struct chaos_class *classes, size_t n)
 		chaos.seconds = seconds ? (uint32_t)number(seconds) : 3600;
 	}
 	begun_ns = chaos_ns();
+	backtrace(here, 1); /* the first call loads a library */
+	sigaction(STACK_SIGNAL, &stack, NULL);
 	/* The sanitizers' own reports say more. */
 	if (CHAOS_SLOW == 1) {
 		sigaction(SIGSEGV, &action, NULL);
