@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "dispatch/carried.h"
 #include "dispatch/group.h"
 #include "dispatch/run.h"

@@ -104,9 +104,9 @@ static void *attached(void *data)
 {
 	(void)data;
 	must(contd_thread_attach(NULL));
-	stops = true;
-	contd__store_release(&ready, 1);
 	contd_compute_begin();
+	stops = true; /* in the handler, and not in contd_compute_begin() */
+	contd__store_release(&ready, 1);
 	while (!contd__load_acquire(&over))
 		CONTD_RELAX();
 	contd_compute_end();
