@@ -2,24 +2,49 @@
 /*
  * contd: run a callback (a continuation) when an asynchronous operation completes.
  *
- * Words: a *group* holds continuations and carries their rules; an *event* is what completes; a *scan* runs what is
- * ready; an *attached thread* may be interrupted; in a *compute region* it declares that it only computes.
+ * Words that this header and the others use in one meaning each:
+ *     continuation     a callback with its data, registered to run once when the operations that it waits for
+ *                      complete
+ *     outstanding      a continuation is outstanding from its registration until its callback has returned, or until
+ *                      it has been cancelled
+ *     ready            a continuation is ready when all its operations are complete and its callback has not started
+ *     group            holds continuations; its attributes say which threads may run them, and how many at a time
+ *     event            an operation that the program itself completes, by contd_event_complete()
+ *     source           something that contd must poll to find completions: a memory word, MPI, a libfabric queue or
+ *                      counter
+ *     attached thread  a thread that has called contd_thread_attach(); contd may send it signals
+ *     compute region   code of a thread between contd_compute_begin() and contd_compute_end(); it only computes
+ *     guard            code of a thread between contd_guard_begin() and contd_guard_end(); no interruption there
+ *     interruption     contd's signal handler runs on an attached thread: it polls the sources that it may poll
+ *                      there, and runs ready continuations that may run there
+ *     tick             an interruption by a timer
+ *     notification     an interruption by a signal that another thread sends because a continuation is ready
+ *     doorbell         a word in shared memory; a process that needs an interruption sets it, and a peer process that
+ *                      has sent it something then rings: it interrupts the thread or wakes the daemon
+ *     daemon           a thread of contd's that polls sources and runs continuations; it exists only on request
+ *     overhead budget  the share of a thread's time that interruptions may cost: overhead_percent in struct
+ *                      contd_config
  *
- * Context tags, used by every declaration below:
- *   any thread       any thread of the program, outside signal handlers
- *   attached thread  a thread that called contd_thread_attach()
- *   handler          allowed in a signal handler, whatever it interrupted; keeps errno
- *   in a callback    allowed inside a continuation that runs on an application thread or in a compute region. Inside a
- *                    continuation that runs in a handler elsewhere, only what is tagged "handler" is allowed
- *   may block        may wait for other threads
+ * Each declaration says in which contexts it may be called:
+ *     any thread       any thread of the program, outside signal handlers
+ *     attached thread  attached threads only, outside signal handlers
+ *     handler          any signal handler, whatever code it interrupted; errno keeps its value
+ *     in a callback    inside a continuation that runs on a thread of the program, on the daemon or in a compute
+ *                      region. A continuation that contd's handler runs outside compute regions may make only those
+ *                      calls that have the tag "handler"
+ *     may block        the call may wait for other threads
  *
- * Functions return 0 or a count on success and -errno on failure. On failure nothing has changed, outputs are
- * untouched, and contd_error_text() says what to do.
+ * Functions that return int return 0 or a count on success, and a negative errno value on failure. A call that fails
+ * changes nothing and writes no output, and contd_error_text() says what to do. Two errors are possible in every such
+ * call and are not repeated below: -EPERM if contd is not initialized (call contd_init() first), and -ECHILD in the
+ * child of a fork (use contd in the parent, or after exec). Exceptions: contd_event_complete(), contd_bell_create()
+ * and contd_bell_ring() work without contd_init().
  *
- * Structures that begin with `size` may grow in later versions. Set it to the sizeof of the structure. A program that
- * was compiled against an older header gives a shorter one: the missing fields have their defaults. Against a newer
- * header: what this contd does not know must be zeros, or the call fails with -E2BIG. -EINVAL: no structure has this
- * size.
+ * Structures whose first member is `size` may get more members in later versions. Set `size` to the sizeof of the
+ * structure. A shorter structure, from an older header, is accepted, and the missing members have their defaults. A
+ * longer one, from a newer header, is accepted if the members that this version does not know are zero; else the call
+ * fails with -E2BIG. A size that no version has is -EINVAL. (In struct contd_stats, an output, unknown members are
+ * set to zero.)
  */
 #ifndef CONTD_CONTD_H
 #define CONTD_CONTD_H
@@ -44,101 +69,126 @@ extern "C" {
 #define CONTD_NOEXCEPT
 #endif
 
-/* ----------------------------------------------------------------------------------------------- the dispatcher --- */
+/* ----------------------------------------------------------------------------------------------- initialization --- */
 
-/* Who makes progress while the application calls nothing. */
+/* Which agent makes progress while the program calls neither contd nor MPI. */
 enum contd_agent {
-	CONTD_AGENT_DEFAULT = 0, /* CONTD_AGENT_REGION, unless CONTD_AGENT in the environment says otherwise */
-	CONTD_AGENT_CALLER,      /* nobody: continuations run in test, wait, poll and at notifications only */
-	CONTD_AGENT_REGION,      /* timer signals on attached threads */
-	CONTD_AGENT_TICK,        /* timer signals, and a daemon thread that ticks */
+	CONTD_AGENT_DEFAULT = 0, /* CONTD_AGENT_REGION */
+	CONTD_AGENT_CALLER,      /* none: no ticks, no daemon; contd only sends notifications */
+	CONTD_AGENT_REGION,      /* ticks on attached threads */
+	CONTD_AGENT_TICK,        /* ticks on attached threads, and a daemon that sleeps between two polls */
 	CONTD_AGENT_BLOCK,       /* the same, but the daemon sleeps on file descriptors of sources that have them */
-	CONTD_AGENT_SPIN         /* the same, but the daemon never sleeps while something is pending: a whole core */
+	CONTD_AGENT_SPIN         /* the same, but while something is pending the daemon never sleeps: a whole core */
 };
 
-/* What to do when the signal that contd wants has a handler already. */
+/* How contd_init() proceeds if the signal that contd wants is ignored or has a handler already. */
 enum contd_signal_taken {
-	CONTD_SIGNAL_REFUSE = 0, /* contd_init() fails with -EBUSY */
-	CONTD_SIGNAL_CHAIN       /* signals that are not contd's go on to the handler that was there */
+	CONTD_SIGNAL_REFUSE = 0, /* it fails with -EBUSY */
+	CONTD_SIGNAL_CHAIN       /* it takes the signal, and passes foreign signals to the earlier handler */
 };
 
-/* May peer processes ring for this one: contd_bell_listen(). */
+/* Whether peer processes may ring for this process: contd_bell_listen(). The default is on. */
 enum contd_bell_use { CONTD_BELL_DEFAULT = 0, CONTD_BELL_ON, CONTD_BELL_OFF };
 
-/* What took longer than watchdog_ns. */
+/* A report of the watchdog: a call took longer than watchdog_ns. */
 struct contd_late {
-	const char *what;   /* "continuation", "handler" or "source" */
-	const char *where;  /* "thread", "handler", "region" or "daemon" */
-	const void *site;   /* the callback, or the function that was called; dladdr(3) */
-	const char *symbol; /* its name, or NULL where it has none that dladdr(3) finds */
-	uint64_t ns;        /* how long it took; with `running` so far */
-	int running;        /* it has not returned */
+	const char *what;   /* "continuation", "handler" (contd's) or "source" (one poll of it) */
+	const char *where;  /* where it ran: "thread", "handler" (outside regions), "region" or "daemon" */
+	const void *site;   /* address of the function that took so long */
+	const char *symbol; /* name of that function, or NULL if dladdr(3) finds none */
+	uint64_t ns;        /* how long it took, in nanoseconds; if `running`, how long it has taken until now */
+	int running;        /* 1: it has not returned yet; 0: it has returned */
 };
 
-/* Called by contd's watchdog thread, once a site. */
+/*
+ * Receives a report of the watchdog; one report for each site. Runs on contd's thread "contd-watchdog", where it must
+ * not call contd_fini(). `late` is contd's and valid during the call; `data` is watchdog_data.
+ */
 typedef void contd_watchdog(const struct contd_late *late, void *data);
 
 /*
- * Settings. Zero means the default everywhere; set `size` to sizeof(struct contd_config). A CONTD_* variable of the
- * environment, where set, has the last word; a malformed or out-of-range value is -EINVAL, never ignored.
+ * Settings of the process. Zero or NULL means the default. Each member except `watchdog` and `watchdog_data` also has
+ * a variable of the environment, named below; if the variable is set, it overrides the member. contd reads the
+ * environment in contd_init() and in contd_configure(). A malformed or out-of-range value is an error (-EINVAL).
+ * contd copies the structure and its texts.
  */
 struct contd_config {
-	size_t size;
-	int signal_number; /* CONTD_SIGNAL: SIGRTMIN..SIGRTMAX; default SIGRTMAX - 3 */
-	int signal_taken;  /* CONTD_SIGNAL_CHAIN=0|1: enum contd_signal_taken */
-	int agent;         /* CONTD_AGENT=caller|region|tick|block|spin: enum contd_agent */
-	/* CONTD_OVERHEAD_PERCENT: 0.1 to 50, share of a thread's time ticks may cost; default 2 */
-	double overhead_percent;
-	uint64_t tick_min_ns; /* CONTD_TICK_MIN_NS: shortest tick, 1000 to 1e9 ns; default 10 µs */
-	uint64_t tick_max_ns; /* CONTD_TICK_MAX_NS: longest tick, tick_min_ns to 1e10 ns; default 10 ms */
-	/* CONTD_SCAN_COUNT: continuations a handler's scan runs at most, 1 to 1e6; default 64 */
-	uint32_t scan_count;
-	/* CONTD_SCAN_NS: time after which it starts no other one, 1000 to 1e9 ns; default 50 µs */
+	size_t size;             /* sizeof(struct contd_config) */
+	int signal_number;       /* CONTD_SIGNAL: SIGRTMIN to SIGRTMAX; default SIGRTMAX - 3 */
+	int signal_taken;        /* CONTD_SIGNAL_CHAIN=0|1: enum contd_signal_taken; default: refuse */
+	int agent;               /* CONTD_AGENT=caller|region|tick|block|spin: enum contd_agent; default: region */
+	double overhead_percent; /* CONTD_OVERHEAD_PERCENT: overhead budget over any second, 0.1 to 50; default 2 */
+	uint64_t tick_min_ns;    /* CONTD_TICK_MIN_NS: shortest interval between ticks, 1000 to 1e9 ns; default 10 us */
+	uint64_t tick_max_ns;    /* CONTD_TICK_MAX_NS: longest interval, tick_min_ns to 1e10 ns; default 10 ms */
+	uint32_t scan_count;     /* CONTD_SCAN_COUNT: most continuations in one interruption, 1 to 1e6; default 64 */
+	/* CONTD_SCAN_NS: after this time an interruption starts no other continuation, 1000 to 1e9 ns; default 50 us */
 	uint64_t scan_ns;
-	int bell; /* CONTD_BELL=0|1: enum contd_bell_use; default on */
-	/* CONTD_WATCHDOG_NS: report callbacks and handlers over this, 1000 to 1e12 ns; default: none */
+	int bell; /* CONTD_BELL=0|1: enum contd_bell_use; default: on */
+	/* CONTD_WATCHDOG_NS: report calls that take longer than this, 1000 to 1e12 ns; default: no watchdog */
 	uint64_t watchdog_ns;
-	contd_watchdog *watchdog; /* who is told; default: a line on stderr */
-	void *watchdog_data;
-	const char *daemon_name; /* CONTD_DAEMON_NAME: 1 to 15 characters; default "contd" */
-	/* CONTD_DAEMON_CPUS: "0,2-3": where it may run; default: as the thread that starts it */
+	contd_watchdog *watchdog; /* receives the reports; default: a function that prints a line on stderr */
+	void *watchdog_data;      /* passed to `watchdog`; taken together with it */
+	const char *daemon_name;  /* CONTD_DAEMON_NAME: the daemon thread's name, 1 to 15 characters; default "contd" */
+	/* CONTD_DAEMON_CPUS: the daemon's processors, as "0,2-3"; default: those of the thread that starts it */
 	const char *daemon_cpus;
-	/* CONTD_DAEMON_SCHED: other|batch|idle|fifo|rr[:priority]; fifo, rr: 1 to 99; else nice */
+	/* CONTD_DAEMON_SCHED: other, batch, idle, fifo or rr, and after a colon the priority (fifo, rr: 1 to 99) or
+	 * nice value (other, batch: -20 to 19), as "fifo:10". Default: as the thread that starts it. sched(7) */
 	const char *daemon_sched;
 };
 
 /*
- * Start the dispatcher (one a process), or count one more user of a running one. cfg may be NULL: all defaults. For a
- * running dispatcher cfg must be NULL, else -EALREADY.
- * Context: any thread, in a callback; may block. Errors: -EINVAL, -EBUSY (signal taken: sigaction(2); or, in a callback
- * that a region's handler or the daemon runs, another thread is in this call, in contd_configure() or in contd_fini()),
- * -ENOMEM, -EAGAIN (no thread for the daemon), -EPERM (in a handler), -ECHILD (after fork).
+ * Start contd in this process. If it runs already, add one user: contd stops when each contd_init() has had its
+ * contd_fini(). cfg: the settings; NULL: defaults. If contd runs already, cfg must be NULL.
+ * Context: any thread, in a callback; may block.
+ * Errors:
+ *     -EINVAL, -E2BIG  cfg, or a variable of the environment
+ *     -EALREADY        contd runs and cfg is not NULL: use contd_configure()
+ *     -EBUSY           the signal has a handler: choose another signal or CONTD_SIGNAL_CHAIN; or, in a callback in a
+ *                      region's handler or on the daemon, another thread is in contd_init(), contd_configure() or
+ *                      contd_fini(): call later -ENOMEM
+ *     -EAGAIN          no thread for the daemon or the watchdog: pthread_create(3); or no pthread_key_create(3) key
+ *                      left
+ *     -EPERM           in a handler
+ *     -ENOENT          /proc is not mounted: mount it, or switch `bell` off
+ *     other            errors of memfd_create(2) and mmap(2), unless `bell` is off (-EMFILE: raise RLIMIT_NOFILE);
+ *                      errors of the daemon's settings, as in contd_configure()
  */
 CONTD_API int contd_init(const struct contd_config *cfg) CONTD_NOEXCEPT;
 
 /*
- * Change settings of the running dispatcher: fields that are not zero, with the last word for the environment again.
- * The agent is switched: another one takes over at once. signal_number, signal_taken and bell can't be changed.
- * Context: any thread, in a callback; may block. Errors: -EINVAL; -EBUSY (one that can't be changed is other than it
- * is; or, in a callback that a region's handler runs, another thread is in this call, in contd_init() or in
- * contd_fini()); for the daemon's settings what sched_setaffinity(2) and sched_setscheduler(2) say (-EPERM: no
- * privilege for fifo, rr); -EAGAIN (no thread for the daemon or the watchdog); -EPERM (not initialized, in a handler),
- * -ECHILD.
+ * Change settings while contd runs: those whose member in *cfg is not zero. Variables of the environment override
+ * them, as in contd_init(). If the agent changes, the new one takes over before the call returns. signal_number,
+ * signal_taken and bell cannot change: leave them zero, or give the value that is in force.
+ * Context: any thread, in a callback except on the daemon; may block.
+ * Errors:
+ *     -EINVAL, -E2BIG  cfg is NULL, or a value is wrong
+ *     -EBUSY           signal_number, signal_taken or bell would change; or, in a callback in a region's handler,
+ *                      another thread is in contd_init(), contd_configure() or contd_fini(): call later
+ *     -EDEADLK         on the daemon
+ *     -EAGAIN          no thread for the daemon or the watchdog
+ *     -EMFILE          no descriptor for agent "block"
+ *     -EPERM           in a handler
+ *     other            errors of sched_setaffinity(2), setpriority(2) and sched_setscheduler(2) for the daemon's
+ *                      settings (-EPERM, -EACCES: raise RLIMIT_RTPRIO or RLIMIT_NICE)
  */
 CONTD_API int contd_configure(const struct contd_config *cfg) CONTD_NOEXCEPT;
 
 /*
- * Drop one user; the last one stops daemon and timers and frees everything. Attached threads are detached; calls of
- * other threads must have returned. The count of continuations that never ran is returned. An event that one of them
- * waited for must not be completed afterwards; contd_event_init() makes it usable again.
- * Context: any thread, not in a callback; may block. Errors: -EPERM (not initialized), -EDEADLK (in a callback).
+ * Remove one user. The last one stops the daemon and all timers, detaches all threads and frees all groups: their
+ * handles must not be used any more. No other thread may be in a call of contd's then. The last call returns the
+ * number of continuations that never ran; the others return 0. An event for which such a continuation waited must not
+ * be completed any more; contd_event_init() makes it usable again.
+ * Context: any thread, not in a callback, not in a handler; may block. Errors: -EDEADLK (in a callback).
  */
 CONTD_API int contd_fini(void) CONTD_NOEXCEPT;
 
-/* What the last failed call of this thread means and what to do; never NULL, "" if none failed. Any thread. */
+/*
+ * The meaning and the remedy of the last error that a call of this thread returned, for people to read. Never NULL;
+ * "" if there has been none. The text is contd's; it stays valid until this thread's next call. Context: any thread.
+ */
 CONTD_API const char *contd_error_text(void) CONTD_NOEXCEPT;
 
-/* (major << 16) | (minor << 8) | patch of the library that is loaded. Any thread, handler. */
+/* Version of the loaded library: (major << 16) | (minor << 8) | patch. Context: any thread, handler, in a callback. */
 CONTD_API uint32_t contd_version(void) CONTD_NOEXCEPT;
 
 /* ------------------------------------------------------------------------------------------------------- groups --- */
@@ -146,48 +196,56 @@ CONTD_API uint32_t contd_version(void) CONTD_NOEXCEPT;
 struct contd_group;
 
 /*
- * A continuation. status is 0, or the first status other than 0 with which one of its events was completed.
- * It runs with no lock of contd's held, once.
+ * The callback of a continuation. The argument status is 0 if all its events completed with 0; else it is the status
+ * other than 0 that was reported first. The argument data is the pointer from the registration. No lock of contd's is
+ * held during the call. A ready continuation runs exactly once, unless it is cancelled first.
  */
 typedef void contd_callback(int status, void *data);
 
 enum contd_group_flags {
-	CONTD_POLL_ONLY = 1, /* run in contd_group_test/wait on this group only */
-	/* never run inside the call that registers; if async-signal-safe, by a tick soon after it */
+	/* Continuations run only in contd_group_test() and contd_group_wait() of this group. */
+	CONTD_POLL_ONLY = 1,
+	/* No continuation runs inside the call that registers it. If also CONTD_ASYNC_SIGNAL_SAFE and the registering
+	 * thread is attached, a tick that comes soon runs it, whatever the agent is. */
 	CONTD_ENQUEUE_COMPLETE = 2,
-	CONTD_THREAD_ANY = 4,       /* may also run on contd's daemon thread */
-	CONTD_ASYNC_SIGNAL_SAFE = 8 /* callbacks are async-signal-safe (signal-safety(7)): may run in the handler */
+	/* Continuations may also run on the daemon. */
+	CONTD_THREAD_ANY = 4,
+	/* Callbacks call only async-signal-safe functions (signal-safety(7)): contd's handler may run them anywhere. */
+	CONTD_ASYNC_SIGNAL_SAFE = 8
 };
 
 /*
- * A scan runs what is ready in groups of high priority first, then normal ones, then low ones. When its budget has
- * ended before the lower ones had their turn, every fourth scan begins with them: nothing starves.
+ * contd runs ready continuations of groups with high priority first, then normal, then low. If limits (scan_count,
+ * scan_ns, the max of contd_poll()) end several calls or interruptions before lower priorities had their turn, every
+ * fourth begins with those: each ready continuation runs eventually.
  */
 enum contd_priority { CONTD_PRIORITY_LOW = -1, CONTD_PRIORITY_NORMAL = 0, CONTD_PRIORITY_HIGH = 1 };
 
-/* Begin with CONTD_GROUP_ATTR_INIT, and set what is to be different. */
+/* Attributes of a group. Start with CONTD_GROUP_ATTR_INIT and change what is to be different. */
 struct contd_group_attr {
 	size_t size;       /* sizeof(struct contd_group_attr) */
 	uint32_t flags;    /* enum contd_group_flags */
-	int32_t max_poll;  /* how many of the group's continuations run at once: see below; -1: no limit */
+	int32_t max_poll;  /* most continuations of the group that run at a time: see below; -1: no limit */
 	int32_t priority;  /* enum contd_priority */
 	uint32_t reserved; /* 0: for later versions */
 };
 
 /*
- * max_poll says how many continuations of the group run in one go. -1, as in CONTD_GROUP_ATTR_INIT, is no limit.
+ * max_poll = -1, as in CONTD_GROUP_ATTR_INIT: no limit.
  *
- * n > 0: each of these runs at most n continuations of the group:
- *   - a contd_group_test() of it, with all that happens during the test;
- *   - an interruption: a tick, a notification, a contd_checkpoint(), the end of a guard, a completion on an attached
- *     thread. During a test of the group an interruption of that thread runs none of it;
- *   - each look of another call at all that is ready: contd_poll(), a test or wait of another group, an MPI call.
- * What is left stays ready. The next call may run it. If the group is async-signal-safe, or the thread computes in a
- * region, a tick comes soon, with every agent. The daemon has no such limit, and a wait for the group ends when all
- * have run, also a wait in a callback that a test of the group runs.
+ * max_poll = n > 0: at most n continuations of the group run in each of these:
+ *   - one contd_group_test() of the group, interruptions of its thread during the test included;
+ *   - one interruption: a tick, a notification or a ring; and what runs at a contd_checkpoint(), at the end of a
+ *     guard, or inside contd_event_complete() on an attached thread;
+ *   - one pass over all ready continuations in another call: contd_poll(), a test or wait of another group, an MPI
+ *     call. A call may make several passes.
+ * The remaining continuations stay ready, and the next call or interruption may run them. After an interruption that
+ * the limit ended, a tick comes soon, whatever the agent is. The daemon has no limit. A wait for the group has none
+ * either: it runs all of them, also if it is called in a callback that a test of the group runs.
  *
- * 0: tests of the group and interruptions run none of it; other calls, waits and the daemon run it without a limit.
- * Refused with CONTD_POLL_ONLY, where nothing would ever run. A structure that was filled with zeros has this.
+ * max_poll = 0: tests of the group and interruptions run none of its continuations, and CONTD_ASYNC_SIGNAL_SAFE has
+ * no effect. Other calls, waits and the daemon run them without a limit. contd_group_create() refuses 0 together with
+ * CONTD_POLL_ONLY, because no call could then run them except a wait. A structure filled with zeros has max_poll = 0.
  */
 
 /* clang-format off */
@@ -195,67 +253,93 @@ struct contd_group_attr {
 /* clang-format on */
 
 /*
- * attr may be NULL: CONTD_GROUP_ATTR_INIT.
- * Context: any thread, in a callback; may block. Errors: -EINVAL, -ENOMEM, -EAGAIN (4096 groups exist with the same
- * CONTD_THREAD_ANY and CONTD_ASYNC_SIGNAL_SAFE flags that are not poll-only), -EPERM (not initialized), -ECHILD.
+ * Create a group. attr is copied; NULL: CONTD_GROUP_ATTR_INIT. The group is the caller's until contd_group_destroy(),
+ * and ends at the latest in the last contd_fini().
+ * Context: any thread, in a callback; may block.
+ * Errors:
+ *     -EINVAL, -E2BIG  groupp is NULL, or an attribute is wrong -ENOMEM
+ *     -EAGAIN          there are 4096 groups already with this priority, these CONTD_THREAD_ANY and
+ *                      CONTD_ASYNC_SIGNAL_SAFE flags and no CONTD_POLL_ONLY: destroy some, share groups, or use
+ *                      CONTD_POLL_ONLY
+ *     -EPERM           in a handler
  */
 CONTD_API int contd_group_create(const struct contd_group_attr *attr, struct contd_group **groupp) CONTD_NOEXCEPT;
 
 /*
- * Give the handle back. Continuations that are outstanding still run, those of a poll-only group as if it were not; the
- * group is freed after the last.
- * Context: any thread, in a callback. Errors: -EINVAL (NULL), -EPERM (in a handler), -EAGAIN (poll-only with some
- * outstanding, and all of the 4096 places of other groups are taken: wait for it first).
+ * Give the group back; the program must not use the pointer after this call. Outstanding continuations still run. If
+ * the group was CONTD_POLL_ONLY, its remaining continuations lose that restriction: any call or interruption that
+ * runs continuations may run them. contd frees the group after the last one has finished.
+ * Context: any thread, in a callback; may block.
+ * Errors:
+ *     -EINVAL  NULL
+ *     -EPERM   in a handler
+ *     -EAGAIN  the group is CONTD_POLL_ONLY and has outstanding continuations, and there are 4096 groups of the kind
+ *              that it would become: call contd_group_wait() first
  */
 CONTD_API int contd_group_destroy(struct contd_group *group) CONTD_NOEXCEPT;
 
 /*
- * Run ready continuations of the group, max_poll at most, and then of other groups that are not poll-only; tell in
- * *completep whether nothing registered with the group is outstanding. Inside one of the group's own continuations
- * *completep is 0. Returns how many were run.
- * Context: any thread, in a callback. Errors: -EINVAL.
+ * Poll, without waiting: poll the sources, run ready continuations of the group, at most max_poll, and then ready
+ * continuations of other groups that are not CONTD_POLL_ONLY. *completep is 1 if the group has no outstanding
+ * continuation, else 0; inside a continuation of this group it is 0. Returns how many continuations ran, of any
+ * group.
+ * Context: any thread, in a callback. Errors: -EINVAL (NULL); -EPERM (in a handler).
  */
 CONTD_API int contd_group_test(struct contd_group *group, int *completep) CONTD_NOEXCEPT;
 
 /*
- * As test, until the group is complete or timeout_ns has passed (-1: no limit), asleep while nothing is ready.
- * max_poll does not limit it. Context: any thread, in a callback; blocks. Errors: -EINVAL, -ETIMEDOUT, -EDEADLK (inside
- * one of the group's own continuations), -EPERM (in a handler).
+ * Do what contd_group_test() does until the group has no outstanding continuation, or until timeout_ns nanoseconds
+ * have passed (-1: no limit; 0: one attempt). The thread sleeps while nothing is ready and no source needs polling.
+ * max_poll of this group does not limit it.
+ * Context: any thread, in a callback; blocks.
+ * Errors:
+ *     -EINVAL     NULL, timeout_ns below -1
+ *     -ETIMEDOUT  some are still outstanding
+ *     -EDEADLK    inside a continuation of this group, which would wait for itself
+ *     -EPERM      in a handler
  */
 CONTD_API int contd_group_wait(struct contd_group *group, int64_t timeout_ns) CONTD_NOEXCEPT;
 
-/* Number of registered continuations that have not finished; a momentary figure. Any thread, handler. */
+/*
+ * How many continuations of the group are outstanding at this moment; other threads may change it at any time. 0 for
+ * NULL.
+ * Context: any thread, handler, in a callback.
+ */
 CONTD_API uint32_t contd_group_outstanding(const struct contd_group *group) CONTD_NOEXCEPT;
 
-/* -------------------------------------------------------------------------------------------- registered
- * continuations */
+/* --------------------------------------------------------------------------------------------------- cancelling --- */
 
-/* Names one registered continuation; valid while its group exists. A stale one is recognized. */
+/*
+ * Names one registered continuation, for contd_cancel(). A plain value, to be copied at will; it need not be
+ * released. It may be used while its group exists, also after its continuation has run.
+ */
 struct contd_handle {
 	void *slot;
 	uint64_t generation;
 };
 
 /*
- * Withdraw a continuation that nobody has started to run. 0: it will never run. -EALREADY: it runs, ran, or was
- * cancelled. On return its events are free to be reused and its memory word is not read any more.
- * Context: any thread, in a callback; may block. Errors: -EINVAL, -EALREADY, -EPERM (in a handler).
+ * Cancel a continuation whose callback has not started. If the call returns 0, the callback never runs, its events
+ * have no continuation any more (pending ones stay pending), and contd no longer reads its memory word.
+ * Context: any thread, in a callback; may block. Errors: -EINVAL (the handle names no continuation); -EALREADY (the
+ * callback has started or returned, or the continuation was cancelled before); -EPERM (in a handler).
  */
 CONTD_API int contd_cancel(struct contd_handle handle) CONTD_NOEXCEPT;
 
 /* ------------------------------------------------------------------------------------------------------- events --- */
 
-/* An operation that the program completes itself. The memory is the caller's; the fields are contd's. */
+/* An operation that the program itself completes. The memory is the caller's; the members are contd's. */
 struct contd_event {
 	uint64_t word;
 	struct contd_event *next;
 };
 
+/* A pending event without a continuation. */
 /* clang-format off */
 #define CONTD_EVENT_INIT {0, NULL}
 /* clang-format on */
 
-/* In an operation that carries its continuation (contd_fabric_begin_continue()); not for programs. */
+/* Part of structures that carry their own continuation, such as struct contd_fabric_op; programs do not use it. */
 struct contd_carried {
 	struct contd_event event;
 	struct contd_group *group; /* NULL: it carries none */
@@ -264,114 +348,168 @@ struct contd_carried {
 	int32_t status;
 };
 
-/* Make *event pending. It must have no continuation attached. NULL does nothing. Any thread, handler. */
+/*
+ * Make *event pending, for its first or its next use. It must not have a continuation that is still to run. NULL:
+ * nothing happens. Context: any thread, handler, in a callback.
+ */
 CONTD_API void contd_event_init(struct contd_event *event) CONTD_NOEXCEPT;
 
 /*
- * Register cb(status, data) with group, to run when all n events are complete (n = 0: now). If all are complete
- * already it may run inside this call (see CONTD_ENQUEUE_COMPLETE), never inside another continuation.
- * handlep may be NULL; *handlep is set before cb can run.
- * The events must stay in place until the continuation has started or contd_cancel() has returned; in the continuation
- * they may be initialized and used anew.
- * Context: any thread, in a callback; also in a callback that runs in contd's handler, while the group's reserve of
- * slots (32 at least, where growing could provide them) lasts: then -EAGAIN. Not in other handlers.
- * Errors: -EINVAL (NULL, n > 2^24 - 3), -EBUSY (an event has a continuation), -ENOMEM, -EAGAIN (in a handler), -ENOSPC
- * (2^24 outstanding).
+ * Register a continuation that waits for n events: contd calls cb(status, data) when all are complete. An event takes
+ * one continuation at a time.
+ *
+ * If all events are complete already, or n is 0, cb normally runs inside this call. It does not run inside this call
+ * if the group has CONTD_POLL_ONLY, CONTD_ENQUEUE_COMPLETE, an executor or max_poll = 0, or if the caller is in a
+ * continuation or in contd's handler; then it is ready when the call returns.
+ *
+ * The array is the caller's again on return. Each event must stay in place until the callback has started, or until
+ * contd_cancel() has returned 0. The callback may initialize the event and use it again. handlep may be NULL;
+ * otherwise the call writes *handlep before cb can run.
+ * Context: any thread, in a callback; also in a continuation that contd's handler runs outside regions, while the
+ * group has memory in reserve (normally for at least 32 registrations). Not in other signal handlers.
+ * Errors:
+ *     -EINVAL  cb, group or an event is NULL, or n > 2^24 - 3
+ *     -EBUSY   an event has a continuation -ENOMEM
+ *     -ENOSPC  2^24 continuations of the group are outstanding: use more groups
+ *     -EAGAIN  in contd's handler: the reserve is used up; register on a thread
  */
 CONTD_API int contd_event_continue(size_t n, struct contd_event *const events[], contd_callback *cb, void *data,
 				   struct contd_group *group, struct contd_handle *handlep) CONTD_NOEXCEPT;
 
 /*
- * The operation is complete, with status 0 or a code of the caller's. The continuation is made ready. It runs here and
- * now if the caller is an attached thread outside guards and continuations, and either the group is async-signal-safe
- * or the thread computes in a region. Otherwise an attached thread that may run it is notified by signal: of an
- * async-signal-safe group any, of others one that computes in a region. What nobody may be interrupted for waits for
- * test, wait, poll, or the next region (docs/signals.md has the table).
- * Context: any thread, handler, in a callback. Errors: -EALREADY (complete before), -EINVAL. In the child of a fork the
- * event becomes complete and nothing runs.
+ * Complete a pending event. status is 0 or an error code of the program's choice; a continuation receives it. If this
+ * was the last event for which a continuation waited, the continuation is ready. contd chooses where it runs:
+ *   - on a thread of the program that is attached, outside guards and continuations: inside this call, if the group
+ *     is CONTD_ASYNC_SIGNAL_SAFE or the thread is in a compute region, and the group's limits allow it;
+ *   - otherwise contd notifies an attached thread: any, if the group is CONTD_ASYNC_SIGNAL_SAFE, else one in a
+ *     compute region. With CONTD_THREAD_ANY it wakes the daemon, if there is one;
+ *   - if no thread may be interrupted, it stays ready until a call of contd_poll(), a test, a wait or a checkpoint,
+ *     or the beginning of a compute region.
+ * CONTD_POLL_ONLY groups and groups with an executor follow other rules; docs/signals.md has the whole table.
+ *
+ * The event must exist until this call returns or its continuation has started, whichever comes first.
+ * Context: any thread, handler, in a callback. It works without contd_init() and after a fork; in the child of a fork
+ * no continuation runs.
+ * Errors:
+ *     -EINVAL    NULL
+ *     -EALREADY  it is complete: contd_event_init() makes it pending again
+ *     -EBUSY     the event belongs to a fabric operation that carries its continuation: use contd_fabric_withdraw()
  */
 CONTD_API int contd_event_complete(struct contd_event *event, int status) CONTD_NOEXCEPT;
 
-/* 1 if complete, else 0, for NULL too. Any thread, handler, in a callback. */
+/* 1 if the event is complete, 0 if it is pending or NULL. Context: any thread, handler, in a callback. */
 CONTD_API int contd_event_is_complete(const struct contd_event *event) CONTD_NOEXCEPT;
 
 /* ------------------------------------------------------------------------------------------------- memory words --- */
 
 enum contd_word_op { CONTD_WORD_EQ, CONTD_WORD_NE, CONTD_WORD_GE };
 
-/* Condition: (*address & mask) OP value, unsigned. The word must be aligned and is read with acquire order. */
+/*
+ * A condition on 64 bits of memory that another thread, a process or a device writes: (*address & mask) OP value,
+ * compared as unsigned numbers. The address must be a multiple of 8. contd reads the word with acquire order.
+ */
 struct contd_word {
 	const volatile uint64_t *address;
-	uint64_t mask; /* 0 means all bits */
+	uint64_t mask; /* 0: all bits */
 	uint64_t value;
 	int op; /* enum contd_word_op */
 };
 
 /*
- * Register cb(0, data), to run when the condition is found to hold: by a tick on an attached thread, the daemon, or
- * any test, wait or poll; a condition that held only in between may be missed. The word must stay readable until the
- * continuation has started or contd_cancel() has returned. *word is copied.
- * Context: any thread, in a callback; may block. Errors: -EINVAL, -ENOMEM, -EPERM (in a handler).
+ * Register a continuation that waits for a memory word: contd calls cb(0, data) after it has read the word and found
+ * the condition true. The word is read in interruptions by ticks, by the daemon, and in tests, waits, contd_poll(),
+ * checkpoints and MPI completion calls; never inside this call. A condition that is true only between two reads may
+ * be missed. *word is copied. The memory at word->address is the caller's, and must stay readable until the callback
+ * has started or contd_cancel() has returned 0. handlep as in contd_event_continue().
+ * Context: any thread, in a callback; may block.
+ * Errors:
+ *     -EINVAL  a pointer is NULL, the address is not a multiple of 8, or op is wrong -ENOMEM
+ *     -ENOSPC  as contd_event_continue()
+ *     -EPERM   in a handler
  */
 CONTD_API int contd_word_continue(const struct contd_word *word, contd_callback *cb, void *data,
 				  struct contd_group *group, struct contd_handle *handlep) CONTD_NOEXCEPT;
 
 /*
- * Register cb(0, data) with group, to run when `awaited` is complete. One continuation a group at a time.
- * Context: any thread, in a callback. Errors: -EINVAL, -EBUSY (awaited has one), -ELOOP (a cycle), -ENOMEM.
+ * Register a continuation that waits for a group: contd calls cb(0, data) when no continuation of `awaited` is
+ * outstanding. If none is now, cb runs inside this call, under the same conditions as in contd_event_continue().
+ * `awaited` takes one such continuation at a time, and may be destroyed while this one waits. handlep as in
+ * contd_event_continue().
+ * Context: any thread, in a callback; may block.
+ * Errors:
+ *     -EINVAL  NULL
+ *     -EBUSY   `awaited` has such a continuation
+ *     -ELOOP   the group would wait for itself, directly or through other groups -ENOMEM
+ *     -ENOSPC  as contd_event_continue()
+ *     -EPERM   in a handler
  */
 CONTD_API int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *data,
 				   struct contd_group *group, struct contd_handle *handlep) CONTD_NOEXCEPT;
 
-/* ------------------------------------------------------------------------------------- running what is ready: poll,
- * fd */
+/* ------------------------------------------------------------------------------------------------------ polling --- */
 
 /*
- * Run up to max (0: no limit) ready continuations of groups that are not poll-only. Returns how many ran.
- * Context: any thread, in a callback.
+ * Poll the sources and run at most max (0: no limit) ready continuations of groups that are not CONTD_POLL_ONLY. The
+ * call does not wait. Returns how many ran. Context: any thread, in a callback. Errors: -EPERM (in a handler).
  */
 CONTD_API int contd_poll(uint32_t max) CONTD_NOEXCEPT;
 
 /*
- * A file descriptor (eventfd(2), non-blocking) that is readable while continuations wait for contd_poll(); for epoll,
- * poll(2), libuv. contd_poll() clears it; never read or close it. The same one each time.
- * Context: any thread. Errors: -EMFILE and what else eventfd(2) says, -EPERM.
+ * A file descriptor for the program's event loop (epoll(7), poll(2), libuv): it becomes readable when a continuation
+ * that contd_poll() may run becomes ready. Then call contd_poll(), which makes it unreadable when no more are ready;
+ * it may run none. The descriptor does not poll: completions of sources (MPI, memory words, libfabric) make it
+ * readable only after a tick, the daemon or another call has found them. It is an eventfd(2), contd's, valid until
+ * the last contd_fini(); each call returns the same one. The program must not read or close it.
+ * Context: any thread, in a callback. Errors: -EPERM (in a handler); errors of eventfd(2) (-EMFILE: raise
+ * RLIMIT_NOFILE).
  */
 CONTD_API int contd_fd(void) CONTD_NOEXCEPT;
 
 /* ------------------------------------------------------------------------------------------ threads and signals --- */
 
 struct contd_thread_attr {
-	size_t size;
+	size_t size;          /* sizeof(struct contd_thread_attr) */
 	uint32_t flags;       /* 0 */
-	uint32_t stack_bytes; /* what callbacks need of the thread's stack when interrupted; default 16384 */
+	uint32_t stack_bytes; /* stack that callbacks need in an interruption; default 16384 */
 };
 
 /*
- * Let this thread be interrupted by contd's signal, to run async-signal-safe continuations and, in compute regions,
- * anything. attr may be NULL. Nested attach calls count. A thread that exits is detached.
- * Context: any thread, in a callback that no handler runs, nor the daemon; may block. Errors: -ENOBUFS (not enough
- * stack left: pthread_attr_setstacksize(3)), -EAGAIN (no timer to be had: timer_create(2), RLIMIT_SIGPENDING), -EPERM
- * (not initialized; in a handler; on the daemon), -EINVAL, -ENOMEM, -ECHILD.
+ * Attach the calling thread: from now on contd may interrupt it with its signal, and run there
+ * CONTD_ASYNC_SIGNAL_SAFE continuations anywhere, and in compute regions all that are not CONTD_POLL_ONLY. The call
+ * unblocks the signal. Calls nest; the thread is detached by as many contd_thread_detach(), when it ends, or by the
+ * last contd_fini(). attr is copied; NULL: defaults. The first attach of a process takes some milliseconds: it
+ * measures what an interruption costs.
+ * Context: any thread; in a callback only if it runs neither in a handler (in a region or not) nor on the daemon; may
+ * block.
+ * Errors:
+ *     -EINVAL, -E2BIG  attr
+ *     -ENOBUFS         too little stack is left: pthread_attr_setstacksize(3)
+ *     -EAGAIN          no timer: timer_create(2), raise RLIMIT_SIGPENDING
+ *     -ENOMEM          also if 1024 threads are attached
+ *     -EPERM           in a handler, on the daemon
  */
 CONTD_API int contd_thread_attach(const struct contd_thread_attr *attr) CONTD_NOEXCEPT;
 
-/* Context: attached thread, outside regions, guards and continuations; may block. Errors: -EPERM, -EBUSY. */
+/*
+ * Undo one contd_thread_attach() of this thread. After the last one contd sends this thread no more signals.
+ * Context: attached thread, outside compute regions, guards and continuations; may block.
+ * Errors: -EPERM (the thread is not attached); -EBUSY (inside a region, a guard or a continuation).
+ */
 CONTD_API int contd_thread_detach(void) CONTD_NOEXCEPT;
 
-/* The part of the thread-local state that the inline functions use; not for programs. */
+/* The part of a thread's state that the inline functions below use; programs do not use it. */
 struct contd_tls {
 	uint32_t region;
 	uint32_t guard;
 	uint32_t flags;        /* CONTD__TLS_* */
-	uint32_t checkpoint;   /* calls of contd_checkpoint() until it looks */
-	const uint32_t *watch; /* this process's bell, where checkpoints watch it: 0 once it was rung; never NULL */
+	uint32_t checkpoint;   /* calls of contd_checkpoint() until the next poll */
+	const uint32_t *watch; /* the doorbell, if checkpoints read it: 0 after a ring; never NULL */
 };
 #define CONTD__TLS_ATTACHED 1u
 #define CONTD__TLS_MISSED 2u
 #define CONTD__TLS_REARM 4u
 extern CONTD_API __thread struct contd_tls contd__tls __attribute__((tls_model("initial-exec")));
-extern CONTD_API uint32_t contd__ready; /* classes of groups that have something ready */
+extern CONTD_API uint32_t contd__ready; /* classes of groups that have ready continuations */
 CONTD_API void contd__region_rearm(void) CONTD_NOEXCEPT;
 CONTD_API void contd__guard_pickup(void) CONTD_NOEXCEPT;
 CONTD_API void contd__checkpoint(void) CONTD_NOEXCEPT;
@@ -380,12 +518,14 @@ CONTD_API void contd__unbalanced(uint32_t what) CONTD_NOEXCEPT;
 #define CONTD__END_OF_GUARD 2u
 
 /*
- * From here to the matching end this thread runs only async-signal-safe code: plain computation, no malloc, no stdio,
- * no MPI, no contd call but those tagged "handler". contd may interrupt it at any instruction and drive MPI or fabric
- * progress and run any continuation there, as if the thread had called contd_poll(). What is ready already runs inside
- * this call. Nests; about a nanosecond, and some hundred after contd has completed something outside regions.
- * On a thread that is not attached it does nothing.
- * Context: any thread, in a callback (where it has no effect until the callback returns).
+ * Begin a compute region. Until the matching contd_compute_end() this thread must run only async-signal-safe code:
+ * plain computation; no malloc, no stdio, no MPI, and of contd's calls only contd_checkpoint(), nested regions and
+ * those with the tag "handler". In return contd may interrupt the thread at any instruction, poll MPI and fabric
+ * there, and run any continuation that is not CONTD_POLL_ONLY, as if the thread had called contd_poll().
+ * Continuations that are ready now run inside this call. Regions nest. Cost: about a nanosecond; some hundred
+ * nanoseconds after contd has completed something outside regions. On a thread that is not attached there are no
+ * interruptions; there the region only lets contd_checkpoint() run more.
+ * Context: any thread, in a callback (the region then has no effect until the callback returns).
  */
 static inline void contd_compute_begin(void)
 {
@@ -397,7 +537,10 @@ static inline void contd_compute_begin(void)
 		contd__region_rearm();
 }
 
-/* Without a matching begin it changes nothing; contd_error_text() says so, and a line on stderr, once a process. */
+/*
+ * End the innermost compute region of this thread. Without a matching begin it changes nothing, sets
+ * contd_error_text(), and the first time in a process prints a line on stderr. Context: any thread, in a callback.
+ */
 static inline void contd_compute_end(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -409,9 +552,11 @@ static inline void contd_compute_end(void)
 }
 
 /*
- * From here to the matching end no continuation runs on this thread by signal: for data that async-signal-safe
- * callbacks share with the thread. What a signal would have run is run at the end. Nests; about a nanosecond, no
- * system call. Context: any thread, in a callback, handler.
+ * Begin a guard: until the matching contd_guard_end() no interruption runs a continuation on this thread, and
+ * contd_event_complete() runs none inside the call. Use it around data that the thread shares with continuations.
+ * Registering calls, tests, waits and contd_poll() still run continuations. The outermost contd_guard_end() runs the
+ * continuations that interruptions would have run meanwhile. Guards nest. Cost: about a nanosecond, no system call.
+ * Context: any thread, handler, in a callback.
  */
 static inline void contd_guard_begin(void)
 {
@@ -419,7 +564,10 @@ static inline void contd_guard_begin(void)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Without a matching begin: as contd_compute_end(). */
+/*
+ * End the innermost guard of this thread. Without a matching begin: as contd_compute_end(). Context: any thread,
+ * handler, in a callback.
+ */
 static inline void contd_guard_end(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -435,11 +583,12 @@ static inline void contd_guard_end(void)
 }
 
 /*
- * What the handler would do if it interrupted the thread here, for loops that can afford about a nanosecond: inside a
- * compute region anything that is ready runs, elsewhere async-signal-safe continuations. Memory words and sources are
- * looked at so often that the looks stay inside the overhead budget; where peers ring, as soon as one has, without a
- * signal. On a thread that is not attached too. Nothing under a guard, nor in a callback.
- * Context: any thread.
+ * Do here what an interruption would do at this point, for loops that can afford about a nanosecond a round: in a
+ * compute region run any ready continuation that is not CONTD_POLL_ONLY, elsewhere those that are
+ * CONTD_ASYNC_SIGNAL_SAFE. Memory words, and in a region the other sources, are polled in some of the calls only, so
+ * often that polling stays inside the overhead budget; after a peer has rung, in the next call. Works on threads that
+ * are not attached, too. Under a guard, in a continuation and on the daemon it does nothing.
+ * Context: any thread, in a callback.
  */
 static inline void contd_checkpoint(void)
 {
@@ -454,46 +603,66 @@ static inline void contd_checkpoint(void)
 /* ---------------------------------------------------------------------------------------------------- doorbells --- */
 
 /*
- * Processes of one user on one host ring for each other. A process that waits arms its bell, a word in a page that it
- * shares; a peer that has just sent it something looks at that word, nanoseconds, and only where it is armed rings: a
- * signal to the thread that waits in a compute region, or a wake-up of the daemon. One ring at most for each arming;
- * when rings would cost more than the overhead budget the process ticks instead, for a while. What is missed (a peer
- * that does not ring, or died) the ticks find, which bells make rarer.
- * contd-mpi listens by itself, and its ring library rings after MPI calls; these calls are for other sources.
+ * A doorbell lets one process shorten another one's reaction: both run on one host for one user. The receiver sets a
+ * word in memory that it shares (it arms the doorbell) while a thread of it waits in a compute region or its daemon
+ * sleeps. The sender reads that word after it has sent something, which costs nanoseconds, and rings only if the
+ * doorbell is armed: by a signal to that thread, or by waking the daemon. Each arming permits one ring. If rings have
+ * used up the receiver's overhead budget, it stays unarmed for a while and uses ticks instead. Nothing is lost
+ * without rings, for example if a peer does not ring or has died: ticks and the daemon find the message later.
+ * contd-mpi listens by itself, and the doorbell library (contd-doorbell) rings after MPI calls. The calls below are for
+ * sources other than MPI.
  */
 struct contd_bell {
-	const uint64_t *armed; /* in the peer's page; not for programs */
+	const uint64_t *armed; /* in the peer's memory; programs do not use it */
 };
 
 /*
- * Let peers find this process by (job, number): job is the same text in all processes that belong together, 1 to 64
- * characters. Once a process: again with the same names does nothing.
- * Context: any thread; may block. Errors: -EINVAL, -EADDRINUSE (another process has that number), -EALREADY (listens by
- * another name), -EOPNOTSUPP (bell is CONTD_BELL_OFF), what memfd_create(2), mmap(2), socket(2) say, -EPERM, -ECHILD.
+ * Let peers find this process under the name (job, number). job: a text of 1 to 64 characters that all processes
+ * which belong together share; number: different in each of them. A process has one such name: calling again with the
+ * same name does nothing. The text is copied.
+ * Context: any thread, in a callback; may block.
+ * Errors:
+ *     -EINVAL      job
+ *     -EADDRINUSE  another process has this name
+ *     -EALREADY    this process listens under another name
+ *     -EOPNOTSUPP  doorbells are off: `bell` in struct contd_config
+ *     -EPERM       in a handler
+ *     other        errors of socket(2), bind(2) and listen(2)
  */
 CONTD_API int contd_bell_listen(const char *job, uint32_t number) CONTD_NOEXCEPT;
 
 /*
- * Find a peer. contd need not be initialized. Context: any thread; may block shortly.
- * Errors: -EINVAL; -ENOENT (nobody listens by that name: a peer without contd, not yet, or not any more); -EACCES
- * (another user's process); -EPROTO (another version of contd); -ENOMEM and what else open(2), mmap(2), pidfd_open(2)
- * say.
+ * Find the peer that listens under (job, number), so that contd_bell_ring() can ring for it. *bellp is the caller's
+ * until contd_bell_destroy(). contd need not be initialized. The peer may end at any time; contd_bell_ring() reports
+ * that.
+ * Context: any thread, in a callback; may block shortly.
+ * Errors:
+ *     -EINVAL  job, bellp
+ *     -ENOENT  no process listens under this name: it has no contd, has not started or has ended; try later
+ *     -EACCES  another user's process listens
+ *     -EPROTO  the peer has another version of contd, or its memory cannot be opened -ENOMEM
+ *     -EPERM   in a handler
+ *     other    errors of socket(2) and pidfd_open(2)
  */
 CONTD_API int contd_bell_create(const char *job, uint32_t number, struct contd_bell **bellp) CONTD_NOEXCEPT;
 
-/* Context: any thread; no other thread may ring it any more. NULL does nothing. */
+/*
+ * Release what contd_bell_create() made. No thread may use `bell` during this call or later. NULL: nothing happens.
+ * Context: any thread, in a callback.
+ */
 CONTD_API void contd_bell_destroy(struct contd_bell *bell) CONTD_NOEXCEPT;
 
 CONTD_API int contd__bell_ring(struct contd_bell *bell) CONTD_NOEXCEPT;
 
 /*
- * After something was made visible to the peer (a message, a store): ring, if it waits. Returns 1 if it rang, 0 if the
- * peer was not waiting, -ESRCH where the peer has ended, -EAGAIN where the kernel refuses (RLIMIT_SIGPENDING).
- * Context: any thread, handler, in a callback.
+ * Ring for the peer if its doorbell is armed. Call it after the peer can see what was sent (a message, a store).
+ * Returns 1 if it rang, 0 if the doorbell was not armed. errno keeps its value.
+ * Context: any thread, handler, in a callback. Errors: -ESRCH (the peer has ended: call contd_bell_destroy()),
+ * -EAGAIN (the peer's signal queue is full: RLIMIT_SIGPENDING).
  */
 static inline int contd_bell_ring(struct contd_bell *bell)
 {
-	/* Store, then load: what was sent must be visible before the look. Partner: who arms, and then looks again. */
+	/* Store, then load: what was sent is visible before this load. Partner: the peer arms, then polls again. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(bell->armed, __ATOMIC_RELAXED) ? contd__bell_ring(bell) : 0;
 }
@@ -501,56 +670,75 @@ static inline int contd_bell_ring(struct contd_bell *bell)
 /* ------------------------------------------------------------------------------------------------------- daemon --- */
 
 struct contd_daemon_attr {
-	size_t size;
-	uint64_t tick_ns; /* time between two looks; 0: as short as the overhead budget allows, measured */
+	size_t size;      /* sizeof(struct contd_daemon_attr) */
+	uint64_t tick_ns; /* time between two polls, 1000 to 1e10 ns; 0: as short as the overhead budget allows */
 };
 
 /*
- * Start a thread that looks at memory words and other sources while they have something pending, runs CONTD_THREAD_ANY
- * continuations, and notifies attached threads of async-signal-safe ones. It sleeps while nothing is pending. How it
- * waits in between is the agent's choice (CONTD_AGENT_TICK, _BLOCK, _SPIN; ticks with the others); its name, processors
- * and scheduling are settings. attr may be NULL. Calls count; the last contd_daemon_stop() ends it.
- * Context: any thread, in a callback that the daemon does not run; may block. Errors: -EINVAL, -EAGAIN
- * (pthread_create(3)), -EBUSY (runs with another tick_ns), -EPERM, -EDEADLK (on the daemon; in a handler outside
- * regions), and what the settings' calls say (contd_configure()).
+ * Start the daemon, or add one user to a running one. While a source has something pending, it polls the source, runs
+ * CONTD_THREAD_ANY continuations, and notifies attached threads of ready continuations that only they may run. It
+ * sleeps while nothing is pending. The setting `agent` decides how it waits between two polls (CONTD_AGENT_TICK,
+ * _BLOCK, _SPIN; with the other agents as with _TICK); name, processors and scheduling are settings too. attr is
+ * copied; NULL: defaults, or what a running daemon has.
+ * Context: any thread, in a callback except on the daemon; may block.
+ * Errors:
+ *     -EINVAL, -E2BIG  attr
+ *     -EBUSY           it runs with another tick_ns; or, in a callback in a region's handler, another thread is in
+ *                      contd_init(), contd_configure() or contd_fini(): call later
+ *     -EAGAIN          pthread_create(3): raise RLIMIT_NPROC
+ *     -EPERM           contd_fini() is under way
+ *     -EDEADLK         on the daemon, or in a handler outside regions
+ *     other            errors of the daemon's settings, as in contd_configure()
  */
 CONTD_API int contd_daemon_start(const struct contd_daemon_attr *attr) CONTD_NOEXCEPT;
+
+/*
+ * Undo one contd_daemon_start(). The last one ends the daemon, unless the setting `agent` wants it; the call then
+ * waits for the thread to end. Context: any thread, in a callback except on the daemon; may block.
+ * Errors: -EPERM (more stops than starts); -EDEADLK (on the daemon, or in a handler outside regions).
+ */
 CONTD_API int contd_daemon_stop(void) CONTD_NOEXCEPT;
 
 /* --------------------------------------------------------------------------------------------------- statistics --- */
 
 #define CONTD_HISTOGRAM_BUCKETS 40
 
-/* Counts since contd_init(), summed over threads; momentary, each exact once the threads are quiet. */
+/*
+ * Counts since the contd_init() that started contd, summed over all threads. While threads run, the members may be of
+ * slightly different moments; when all threads are idle they are exact.
+ */
 struct contd_stats {
-	size_t size;          /* in: sizeof(struct contd_stats) */
-	uint64_t registered;  /* continuations registered */
-	uint64_t run;         /* callbacks run, all contexts */
-	uint64_t run_handler; /* of these, in the signal handler outside regions */
-	uint64_t run_region;  /* of these, in the signal handler inside a region */
-	uint64_t run_daemon;  /* of these, on the daemon thread */
-	uint64_t run_inline;  /* of these, inside the call that registered them */
-	uint64_t cancelled;
-	uint64_t ticks;          /* timer signals handled on attached threads */
-	uint64_t notifications;  /* notification signals sent */
-	uint64_t notify_failed;  /* notifications that the kernel refused (queue full): a tick came instead */
-	uint64_t guarded;        /* signals that arrived under a guard */
-	uint64_t overruns;       /* timer expirations merged by the kernel: timer_getoverrun(2) */
-	uint64_t handler_ns;     /* time spent in the handler */
-	uint64_t lost_ns;        /* time lost to ticks, what the kernel costs included (measured at start) */
-	uint64_t tick_cost_ns;   /* what one empty tick costs a thread here, 0 until measured */
-	uint64_t tick_ns;        /* the interval now in force on the calling thread, 0: not ticking */
-	uint64_t scans;          /* scans that found something marked */
-	uint64_t grown;          /* table chunks added */
-	uint64_t rings;          /* doorbell signals handled, and wake-ups of the daemon by bells */
-	uint64_t rings_sent;     /* rings for peers */
-	uint64_t put_off;        /* notifications that the overhead budget left to a tick */
-	uint64_t handler_max_ns; /* the longest handler */
-	/* latency[b]: continuations that waited from ready to run for 2^b to 2^(b+1) - 1 ns (b = 0: 0 and 1 ns) */
+	size_t size;             /* set it before the call: sizeof(struct contd_stats) */
+	uint64_t registered;     /* continuations registered */
+	uint64_t run;            /* callbacks run, in all contexts */
+	uint64_t run_handler;    /* of these: in contd's handler outside compute regions */
+	uint64_t run_region;     /* of these: in contd's handler, or a checkpoint, inside a compute region */
+	uint64_t run_daemon;     /* of these: on the daemon */
+	uint64_t run_inline;     /* of these: inside the call that registered them */
+	uint64_t cancelled;      /* continuations cancelled */
+	uint64_t ticks;          /* ticks on attached threads */
+	uint64_t notifications;  /* notifications sent */
+	uint64_t notify_failed;  /* notifications that the kernel refused (RLIMIT_SIGPENDING); a tick replaced each */
+	uint64_t guarded;        /* signals that arrived under a guard or in a continuation */
+	uint64_t overruns;       /* timer expirations that the kernel merged: timer_getoverrun(2) */
+	uint64_t handler_ns;     /* time in contd's handler, callbacks included */
+	uint64_t lost_ns;        /* handler_ns, and the estimated cost of the kernel's signal delivery */
+	uint64_t tick_cost_ns;   /* what the kernel needs for one tick here, measured; 0: not measured yet */
+	uint64_t tick_ns;        /* current interval between ticks on the calling thread; 0: no ticks */
+	uint64_t scans;          /* passes over ready continuations that found at least one marked */
+	uint64_t grown;          /* times that a group got more memory for continuations */
+	uint64_t rings;          /* rings of peers that arrived: at a thread, or at the daemon */
+	uint64_t rings_sent;     /* rings sent to peers */
+	uint64_t put_off;        /* notifications that became a later tick because the overhead budget was used up */
+	uint64_t handler_max_ns; /* longest run of the handler */
+	/* latency[b]: continuations that waited 2^b to 2^(b+1) - 1 ns from ready to run (b = 0: 0 or 1 ns) */
 	uint64_t latency[CONTD_HISTOGRAM_BUCKETS];
 };
 
-/* Context: any thread, in a callback; may block. Errors: -EINVAL, -EPERM. */
+/*
+ * Write the statistics to *stats. The memory is the caller's. Context: any thread, in a callback; may block.
+ * Errors: -EINVAL (NULL, size); -EPERM (in a handler).
+ */
 CONTD_API int contd_stats_get(struct contd_stats *stats) CONTD_NOEXCEPT;
 
 #ifdef __cplusplus
