@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the ring library costs where nobody is armed: two ranks that listen, and are in no region, toss a small message
+ * What the doorbell library costs where nobody is armed: two ranks that listen, and are in no region, toss a small
+ * message
  * to and fro; by MPI's functions through the library, against MPI's own (of the MPI library itself), on MPI_COMM_WORLD
  * and on another communicator; and with one rank a message to oneself. The reaction to rings is bench_mpi_compute's.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Continuation requests of the revised interface: contd__cr_hold, contd__cr_start, contd__cr_report (src/mpi/cr.c),
- * with contd__attach (src/mpi/attach.c) and a thread that starts and tests (src/mpi/calls.c: cr_test).
+ * with contd__attach (src/mpi/continue.c) and a thread that starts and tests (src/mpi/calls.c: cr_test).
  *
  * check: safety
  * check: ltl ends

@@ -172,8 +172,8 @@ CONTD_API int contd_mpi_grequest_complete(MPI_Request request);
 /*
  * The process of that rank of the communicator (the remote group of an intercommunicator) is to look, if it waits in a
  * compute region, or its daemon does: to be called after something was sent to it, by processes that are not linked
- * with the ring library, which does so after every call that sends. Nothing depends on it but the time that the peer
- * takes to react. Nanoseconds where the peer does not wait; the first call for a peer looks for it. Processes of
+ * with the doorbell library, which does so after every call that sends. Nothing depends on it but the time that the
+ * peer takes to react. Nanoseconds where the peer does not wait; the first call for a peer looks for it. Processes of
  * another host, or without contd, or of another user, are not rung: no error. Returns 1 if it was rung, else 0.
  * Context: threads that may call MPI at the thread level that was granted, in a callback (not in a handler outside
  * regions).

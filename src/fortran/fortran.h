@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Fortran bindings: attach.c, template.c and status.c have the entry points, callback.c has what runs when a
+ * The Fortran bindings: continue.c, template.c and status.c have the entry points, callback.c has what runs when a
  * continuation does. They call the C interface by its PMPI names, so that a tool that wraps C and Fortran calls sees
  * each call once; and mpi/binding.h where a callback needs more than the C interface gives.
  *
@@ -78,7 +78,7 @@ struct contd__f_record {
  * Records that nobody needs any more: callbacks may run in a signal handler, where memory can't be given back, so the
  * next call that attaches does it.
  *   contd__f_release (put one in)   thread, handler, in a callback    lock-free
- *   attach.c (take all out)         thread, in a callback             wait-free
+ *   continue.c (take all out)         thread, in a callback             wait-free
  */
 extern struct contd__f_record *contd__f_spent;
 

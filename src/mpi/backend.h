@@ -4,12 +4,12 @@
  *
  *  cr.[ch] set.[ch]     continuation requests and the operations of a continuation, the same for both backends
  *  native.[ch] ompi.*   the native backend, on Open MPI's own requests (ompi_check.c: where its headers are installed)
- *  portable.[ch] handles.* told.*   the portable backend, on any MPI-3.1
+ *  portable.[ch] handles.* mpich_forgets.*   the portable backend, on any MPI-3.1
  *  intercept.c library.h   the program's calls of MPI, and which library a call comes from
  *  calls.[ch]           the completion calls with CRs among their requests, for both
  *  mixed.c              MPI operations as events, and the group behind a CR
  *  modes.c              the five modes (contd/modes.h)
- *  attach.c             attaching, for both
+ *  continue.c           attaching, for both
  *  grequest.[ch]        the program's generalized requests: free_fn last, completion from handlers
  *  template.[ch]        generalized requests from templates: MPIX_Gr_*
  *  binding.h            continuations and templates for bindings of other languages
@@ -211,7 +211,7 @@ void contd__mpi_leave(void);
 /* May the calling thread enter MPI of its own accord (not because the program called MPI)? */
 bool contd__mpi_thread_may(void);
 
-/* attach.c: are the arguments usable? MPI error class. */
+/* continue.c: are the arguments usable? MPI error class. */
 int contd__attach_check(const struct contd__mpi_attach *a);
 
 /* MPI error class; on failure nothing has changed. cr may be NULL: then the group is the loose one. */

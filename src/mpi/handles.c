@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "dispatch/thread.h"
 #include "mpi/handles.h"
-#include "mpi/told.h"
+#include "mpi/mpich_forgets.h"
 #include "rcu/reader.h"
 
 #define BUCKETS 4096u     /* fixed: to grow, the table would need a thread of its own */
@@ -105,7 +105,7 @@ void contd__handle_remove(struct contd__handle *h)
 {
 	bool many;
 
-	contd__told_take(h, MPI_STATUS_IGNORE);
+	contd__forgets_take(h, MPI_STATUS_IGNORE);
 	contd__thread_ensure();
 	contd__read_lock_sig();
 	cds_lfht_del(table, &h->node);

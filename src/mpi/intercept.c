@@ -22,7 +22,7 @@
 #include "mpi/portable.h"
 #include "mpi/set.h"
 #include "mpi/template.h"
-#include "mpi/told.h"
+#include "mpi/mpich_forgets.h"
 
 #define FEW_PENDING 64u /* so many are polled in every call about something else; more in every EVERYth */
 #define EVERY 8u
@@ -197,8 +197,8 @@ static void attend(void)
 
 static int plain_test(MPI_Request *request, int *flag, MPI_Status *status)
 {
-	bool told = contd__told_among(1, request);
-	int rc = told ? contd__told_one(request, status) : NEXT.Test(request, flag, status);
+	bool told = contd__forgets_among(1, request);
+	int rc = told ? contd__forgets_one(request, status) : NEXT.Test(request, flag, status);
 
 	if (told)
 		*flag = 1;
@@ -208,8 +208,8 @@ static int plain_test(MPI_Request *request, int *flag, MPI_Status *status)
 
 static int plain_test_any(size_t count, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
 {
-	bool told = contd__told_among(count, requests);
-	int rc = told ? contd__told_any(count, requests, index, status)
+	bool told = contd__forgets_among(count, requests);
+	int rc = told ? contd__forgets_any(count, requests, index, status)
 		      : NEXT.Testany((int)count, requests, index, flag, status);
 
 	if (told)
@@ -222,16 +222,17 @@ static int plain_test_all(size_t count, MPI_Request *requests, int *flag, MPI_St
 {
 	int rc = NEXT.Testall((int)count, requests, flag, statuses);
 
-	if ((*flag || rc) && contd__told_among(count, requests))
-		rc = contd__told_all(count, requests, statuses, rc);
+	if ((*flag || rc) && contd__forgets_among(count, requests))
+		rc = contd__forgets_all(count, requests, statuses, rc);
 	look_around();
 	return rc;
 }
 
 static int plain_test_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
 {
-	int rc = contd__told_among(count, requests) ? contd__told_some(count, requests, outcount, indices, statuses)
-						    : NEXT.Testsome((int)count, requests, outcount, indices, statuses);
+	int rc = contd__forgets_among(count, requests)
+			 ? contd__forgets_some(count, requests, outcount, indices, statuses)
+			 : NEXT.Testsome((int)count, requests, outcount, indices, statuses);
 
 	look_around();
 	return rc;
@@ -239,8 +240,8 @@ static int plain_test_some(size_t count, MPI_Request *requests, int *outcount, i
 
 static int plain_wait(MPI_Request *request, MPI_Status *status)
 {
-	if (contd__told_among(1, request))
-		return contd__told_one(request, status);
+	if (contd__forgets_among(1, request))
+		return contd__forgets_one(request, status);
 	while (attends()) {
 		int flag = 0, rc = NEXT.Test(request, &flag, status);
 
@@ -253,8 +254,8 @@ static int plain_wait(MPI_Request *request, MPI_Status *status)
 
 static int plain_wait_any(size_t count, MPI_Request *requests, int *index, MPI_Status *status)
 {
-	if (contd__told_among(count, requests))
-		return contd__told_any(count, requests, index, status);
+	if (contd__forgets_among(count, requests))
+		return contd__forgets_any(count, requests, index, status);
 	while (attends()) {
 		int flag = 0, rc = NEXT.Testany((int)count, requests, index, &flag, status);
 
@@ -281,13 +282,13 @@ static int plain_wait_all(size_t count, MPI_Request *requests, MPI_Status *statu
 {
 	int rc = wait_all(count, requests, statuses);
 
-	return contd__told_among(count, requests) ? contd__told_all(count, requests, statuses, rc) : rc;
+	return contd__forgets_among(count, requests) ? contd__forgets_all(count, requests, statuses, rc) : rc;
 }
 
 static int plain_wait_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
 {
-	if (contd__told_among(count, requests))
-		return contd__told_some(count, requests, outcount, indices, statuses);
+	if (contd__forgets_among(count, requests))
+		return contd__forgets_some(count, requests, outcount, indices, statuses);
 	while (attends()) {
 		int rc = NEXT.Testsome((int)count, requests, outcount, indices, statuses);
 
@@ -406,7 +407,7 @@ static int get_status(MPI_Request request, int *flag, MPI_Status *status)
 		return MPI_SUCCESS;
 	}
 	if (!portable() || !h || !flag || (!h->cr && !contd__load_acquire(&h->hooked))) {
-		int rc = portable() && h && flag && contd__told_forgets()
+		int rc = portable() && h && flag && contd__mpich_forgets()
 				 ? ask_once(request, flag, status)
 				 : NEXT.Request_get_status(request, flag, status);
 
@@ -586,7 +587,7 @@ static int on_Start(MPI_Request *request)
 	}
 	if (h && contd__load_acquire(&h->hooked))
 		return contd__mpi_error(MPI_ERR_REQUEST); /* active */
-	contd__told_take(h, MPI_STATUS_IGNORE);
+	contd__forgets_take(h, MPI_STATUS_IGNORE);
 	rc = start_note(request);
 	if (rc)
 		return rc;
@@ -605,7 +606,7 @@ static int on_Startall(int count, MPI_Request requests[])
 		struct contd__handle *h = handle_of(&requests[i]);
 
 		plain = plain && !(h && h->cr);
-		contd__told_take(h, MPI_STATUS_IGNORE);
+		contd__forgets_take(h, MPI_STATUS_IGNORE);
 		rc = start_note(&requests[i]);
 	}
 	/* With the portable backend one by one, for each may get another handle. */

@@ -15,7 +15,7 @@
 #include "mpi/handles.h"
 #include "mpi/portable.h"
 #include "mpi/template.h"
-#include "mpi/told.h"
+#include "mpi/mpich_forgets.h"
 
 #define NEXT contd__next_pmpi
 
@@ -439,7 +439,7 @@ static enum contd__seen seen_by_mpi(MPI_Request request, struct contd__handle *h
 	const int nobody = -4711; /* neither a rank nor a constant of MPI's */
 	int flag = 0, rc;
 
-	/* Acquire: pairs with the release in contd__told_keep. */
+	/* Acquire: pairs with the release in contd__forgets_keep. */
 	if (h && contd__load_acquire(&h->told)) {
 		*status = h->status;
 		return SEEN_COMPLETE;
@@ -460,8 +460,8 @@ static enum contd__seen seen_by_mpi(MPI_Request request, struct contd__handle *h
 	/* MPICH tells of an operation that failed by its return value. Open MPI does not tell what query_fn has
 	 * returned. */
 	status->MPI_ERROR = rc ? rc : error_kept(request);
-	if (h && contd__told_forgets())
-		contd__told_keep(h, status);
+	if (h && contd__mpich_forgets())
+		contd__forgets_keep(h, status);
 	return SEEN_COMPLETE;
 }
 
@@ -710,7 +710,7 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 		if (g)
 			contd__general_hold(g);
 		/* (A handle of MPICH's that was another request's not long ago may be a generalized one's now.) */
-		if (contd__told_take(h, &status))
+		if (contd__forgets_take(h, &status))
 			flag = 1;
 		else if (h || g || is_shared(*request) || !(instance || contd__recently_started(*request)))
 			test_one(request, &flag, &status);
@@ -805,9 +805,9 @@ bool contd__portable_asks(void)
 
 	if (!contd__intercept_knows_mpi() || PMPI_Comm_dup(MPI_COMM_SELF, &comm))
 		return false;
-	contd__told_start(comm);
+	contd__forgets_start(comm);
 	PMPI_Comm_free(&comm);
-	return !contd__told_forgets();
+	return !contd__mpich_forgets();
 }
 
 static int start(int thread_level)
@@ -836,7 +836,7 @@ static int start(int thread_level)
 	if (PMPI_Comm_dup(MPI_COMM_SELF, &comm))
 		return MPI_ERR_NO_MEM;
 	shared_find(comm);
-	contd__told_start(comm);
+	contd__forgets_start(comm);
 	PMPI_Comm_free(&comm);
 	contd__original = contd__portable_plain;
 	contd__intercept_start();

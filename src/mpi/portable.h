@@ -4,7 +4,7 @@
  *
  *  portable.c   CRs as handles of generalized requests that never complete; pending operations, and polling them
  *  handles.c    which handles are CRs, which are persistent
- *  told.c       persistent requests of which MPI tells once only
+ *  mpich_forgets.c  persistent requests of which MPI tells once only
  *  intercept.c  MPI_Test and its kin, which stand before MPI's own
  *
  * Layers, from the program down: a tool that was linked before contd; contd; a tool that was linked behind it; MPI. The

@@ -34,7 +34,7 @@ struct contd__place {
 	int64_t again;           /* when to look for it again, ns; 0: at once */
 	int64_t wait;
 	uint32_t gone; /* the process has ended */
-	int32_t owed;  /* the ring library's (ring/owed.h) */
+	int32_t owed;  /* the doorbell library's (doorbell/owed.h) */
 };
 
 /* The world ranks of a communicator's or window's members; of an intercommunicator the remote ones. */

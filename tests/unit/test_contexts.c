@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * README's table of what may be called where, cell by cell: what it says "yes" to succeeds there, what it says "no" to
- * is refused. (Calls that return nothing, and handlers of the program's, which contd cannot know, are left out.)
+ * The table in docs/contexts.md of what may be called where, cell by cell: a call marked "yes" succeeds there, a call
+ * marked "no" is refused. (Left out: calls that return nothing, and the program's own handlers, which contd cannot
+ * know.)
  */
 #include <contd/executor.h>
 
@@ -158,17 +159,18 @@ static bool row_names(char *cell, const char *name)
 	return false;
 }
 
-/* What README says of a call in that column, from 1 on. */
-static const char *readme(const char *name, unsigned column)
+/* What the table says of a call in that column, from 1 on. */
+static const char *table_says(const char *name, unsigned column)
 {
 	static char line[1024], cell[1024];
 	char path[4096];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%.*s../../README.md", (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__);
+	snprintf(path, sizeof(path), "%.*s../../docs/contexts.md", (int)(strrchr(__FILE__, '/') + 1 - __FILE__),
+		 __FILE__);
 	f = fopen(path, "r");
 	if (!f)
-		cr_skip_test("README.md is not here");
+		cr_skip_test("docs/contexts.md is not here");
 	while (fgets(line, sizeof(line), f)) {
 		char *end = line[0] == '|' ? strchr(line + 1, '|') : NULL, *at = end;
 
@@ -183,7 +185,7 @@ static const char *readme(const char *name, unsigned column)
 		return at + 2;
 	}
 	fclose(f);
-	cr_assert_fail("README has no row for %s", name);
+	cr_assert_fail("docs/contexts.md has no row for %s", name);
 	return NULL;
 }
 
@@ -193,18 +195,18 @@ static bool accepted(int rc)
 }
 
 /* `except` is a "yes, not ..." that is meant here. */
-static void as_readme_says(unsigned column, const char *except)
+static void as_the_table_says(unsigned column, const char *except)
 {
 	for (unsigned i = 0; i < CALLS; i++) {
-		const char *says = readme(calls[i].name, column);
+		const char *says = table_says(calls[i].name, column);
 		bool yes = strncmp(says, "yes", 3) == 0,
 		     no = strncmp(says, "no ", 3) == 0 || strncmp(says, "no|", 3) == 0;
 
 		if (except && strstr(says, except) && strstr(says, except) < strchr(says, '|'))
 			yes = false, no = true;
 		cr_assert(yes || no, "%s: '%.10s'", calls[i].name, says);
-		cr_assert_eq(accepted(got[i]), yes, "%s returns %d in column %u, and README says %.20s", calls[i].name,
-			     got[i], column, says);
+		cr_assert_eq(accepted(got[i]), yes, "%s returns %d in column %u, and docs/contexts.md says %.20s",
+			     calls[i].name, got[i], column, says);
 	}
 }
 
@@ -231,7 +233,7 @@ Test(contexts, on_a_thread)
 {
 	begin(0);
 	ask(0, NULL);
-	as_readme_says(1, NULL);
+	as_the_table_says(1, NULL);
 }
 
 Test(contexts, in_a_continuation)
@@ -239,7 +241,7 @@ Test(contexts, in_a_continuation)
 	begin(0);
 	trigger_with(ask);
 	cr_assert_geq(contd_poll(0), 1);
-	as_readme_says(2, NULL);
+	as_the_table_says(2, NULL);
 }
 
 Test(contexts, in_a_continuation_in_a_region)
@@ -250,7 +252,7 @@ Test(contexts, in_a_continuation_in_a_region)
 	trigger_with(ask);
 	raise_ours();
 	contd_compute_end();
-	as_readme_says(2, "where a handler");
+	as_the_table_says(2, "where a handler");
 }
 
 Test(contexts, in_a_continuation_on_the_daemon)
@@ -259,7 +261,7 @@ Test(contexts, in_a_continuation_on_the_daemon)
 	must(contd_daemon_start(NULL));
 	trigger_with(ask);
 	await(contd_group_outstanding(own) == 0 || contd__load_acquire(&got[CALLS - 1]));
-	as_readme_says(2, "the daemon");
+	as_the_table_says(2, "the daemon");
 }
 
 Test(contexts, in_a_handler)
@@ -268,7 +270,7 @@ Test(contexts, in_a_handler)
 	must(contd_thread_attach(NULL));
 	trigger_with(ask);
 	raise_ours();
-	as_readme_says(3, NULL);
+	as_the_table_says(3, NULL);
 }
 
 /* ----------------------------------------------------------------------------------------- beside contd_fini() --- */
