@@ -252,7 +252,7 @@ Test(contexts, in_a_continuation_in_a_region)
 	trigger_with(ask);
 	raise_ours();
 	contd_compute_end();
-	as_the_table_says(2, "where a handler");
+	as_the_table_says(2, "a handler");
 }
 
 Test(contexts, in_a_continuation_on_the_daemon)
