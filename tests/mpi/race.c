@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
+/* both processors: two threads hand over 40000 times, and each may have to wait for a time slice of other programs */
 /*
  * One thread attaches while another completes, both released at the same moment: now and then the completer has looked
  * for a callback just before it was stored (src/mpi/native.c, struct op), and the continuation must run all the same.
