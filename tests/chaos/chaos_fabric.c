@@ -228,7 +228,7 @@ struct self {
 static struct self selves[CHAOS_THREADS];
 static struct self *daemon_self;
 static uint32_t worker_count, running, ended_contd, daemons, agent_now, epoch_of_threads;
-static uint64_t tags, total_begun, total_ran, total_cancelled, total_rounds[6], total_epochs, total_entries,
+static uint64_t tags, total_made, total_begun, total_ran, total_cancelled, total_rounds[6], total_epochs, total_entries,
 	total_foreign;
 static uint32_t total_alone[C_END];
 
@@ -338,6 +338,7 @@ static struct rec *rec_new(uint64_t r)
 			c->extra_code = c->put_status = c->withdrawn_status = 0;
 			c->done_ns = 0;
 			contd__store_seq(&c->phase, WORD(use, BEFORE));
+			contd__add(&total_made, 1); /* before refs: see finish_all() */
 			contd__store_seq(&c->refs, 1);
 			return c;
 		}
@@ -474,7 +475,8 @@ static int fake_trywait(struct fid_fabric *of, struct fid **fids, int count)
 	return rc;
 }
 
-/* false: no room, or this thread is inside a queue already. */
+/* false: no room, or this thread is inside a queue already. In a region a tick reads queues, so the program holds a
+ * guard while it has a lock of theirs. */
 static bool fake_put(struct prec *p, const struct fi_cq_err_entry *e)
 {
 	struct self *me = self();
@@ -484,6 +486,7 @@ static bool fake_put(struct prec *p, const struct fi_cq_err_entry *e)
 
 	if (!me || contd__load(&me->in_fake))
 		return false;
+	contd_guard_begin();
 	fake_lock(f, me);
 	good = f->put - f->got < RING;
 	if (good) {
@@ -492,6 +495,7 @@ static bool fake_put(struct prec *p, const struct fi_cq_err_entry *e)
 			(void)!write(f->fd, &one, sizeof(one));
 	}
 	fake_unlock(f, me);
+	contd_guard_end();
 	return good;
 }
 
@@ -1992,36 +1996,6 @@ static void alone_region(struct self *me)
 	total_alone[C_ALONE_REGION]++;
 }
 
-/* A group of which everything is complete. */
-static void alone_wait(struct self *me)
-{
-	complete_few();
-	for (uint32_t k = 0; k < LIVE_GROUPS; k++) {
-		uint32_t i = live_group[k], n = 0, others = 0;
-
-		for (uint32_t j = 0; j < RECS; j++) {
-			uint32_t s = STATE(recs[j].state);
-
-			if (recs[j].group != i || (s != ARMED && s != RUNNING))
-				continue;
-			if (due(&recs[j]) && covers(BY_WAIT, &recs[j], i))
-				n++;
-			else
-				others++;
-		}
-		for (uint32_t j = 0; j < MANYS; j++)
-			others += manys[j].live || manys[j].registered;
-		if (i == NONE || !n || others)
-			continue;
-		me->chaos->doing = "contd_group_wait";
-		if (test_group(me, i, (int64_t)chaos_bound_ns(3000)))
-			chaos_wrong("contd_group_wait of group %u, flags %#x, in which %u are complete, does not end",
-				    i, groups[i].flags, n);
-		total_alone[C_ALONE_WAIT]++;
-		return;
-	}
-}
-
 /* For the report: which slots of a group are not free, and whose records name it. */
 static void say_group(uint32_t g)
 {
@@ -2054,6 +2028,70 @@ static void say_group(uint32_t g)
 	}
 }
 
+/* A group of which everything is complete. It is closed meanwhile: what a callback begins in it would keep the wait. */
+static void alone_wait(struct self *me)
+{
+	bool waited = false;
+
+	complete_few();
+	for (uint32_t k = 0; k < LIVE_GROUPS && !waited; k++) {
+		uint32_t i = live_group[k], n = 0, others = 0;
+
+		if (i == NONE || !close_it(&groups[i].users))
+			continue;
+		for (uint32_t j = 0; j < RECS; j++) {
+			uint32_t s = STATE(contd__load_seq(&recs[j].state));
+
+			if (recs[j].group != i || (s != ARMED && s != RUNNING))
+				continue;
+			if (due(&recs[j]) && covers(BY_WAIT, &recs[j], i))
+				n++;
+			else
+				others++;
+		}
+		for (uint32_t j = 0; j < MANYS; j++)
+			others += manys[j].live || manys[j].registered;
+		if (n && !others) {
+			waited = true;
+			me->chaos->doing = "contd_group_wait";
+			if (test_group(me, i, (int64_t)chaos_bound_ns(3000))) {
+				say_group(i);
+				chaos_wrong(
+					"contd_group_wait of group %u, flags %#x, in which %u are complete, does not "
+					"end",
+					i, groups[i].flags, n);
+			}
+			total_alone[C_ALONE_WAIT]++;
+		}
+		contd__sub(&groups[i].users, CLOSED);
+	}
+}
+
+/* The program reads queues that contd reads no more: udp;ofi_rxd acknowledges a message only where its receiver's queue
+ * is read, and the sender's operation waits for that. */
+static void read_stopped(void)
+{
+	struct fi_cq_tagged_entry entries[8];
+	struct fi_cq_err_entry error;
+
+	for (uint32_t i = 0; i < port_count; i++) {
+		struct prec *p = &ports[i];
+
+		if (!enter(&p->users))
+			continue;
+		if (p->ep && contd__load_seq(&p->stopping)) {
+			struct fid_cq *cq = contd_fabric_queue_cq(p->queue);
+
+			memset(&error, 0, sizeof(error));
+			port_lock(p);
+			if (fi_cq_read(cq, entries, 8) == -FI_EAVAIL)
+				fi_cq_readerr(cq, &error, 0);
+			port_unlock(p);
+		}
+		leave(&p->users);
+	}
+}
+
 /* Complete everything, and have everybody look, until nothing is left. */
 static void finish_all(struct self *me)
 {
@@ -2063,6 +2101,8 @@ static void finish_all(struct self *me)
 	for (uint32_t i = 1; i <= worker_count; i++)
 		order(&selves[i], O_POLL);
 	for (;;) {
+		/* A callback may begin another operation, in a record that this pass has seen free. */
+		uint64_t made = contd__load_seq(&total_made);
 		uint32_t n = 0, first = NONE;
 
 		for (uint32_t i = 0; i < counter_count; i++)
@@ -2082,8 +2122,9 @@ static void finish_all(struct self *me)
 			many_end(&manys[i]);
 			n += manys[i].live || contd__load_seq(&manys[i].registered);
 		}
+		read_stopped();
 		look(me, BY_POLL);
-		if (!n)
+		if (!n && contd__load_seq(&total_made) == made)
 			break;
 		if (chaos_ns() > until) {
 			const struct rec *c = &recs[first == NONE ? 0 : first];
