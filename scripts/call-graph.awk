@@ -695,7 +695,7 @@ function walk(id, state,    key, i, n, k, m, w, fr, st, at, name, file, line, pl
 				pointer_reached[pw[p]] = 1
 				qn = split(behind[pw[p]], qw, " ")
 				for (q = 1; q <= qn; q++) {
-					if (qw[q] == "*outside")
+					if (qw[q] == "*outside" || qw[q] == "*part")
 						continue
 					if (qw[q] == "*program") {
 						edge_note(id, PROGRAM, "pointer")

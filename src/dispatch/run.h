@@ -98,7 +98,7 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
  *   contd__drive (wait.c)             what test, wait and poll run, and a drain
  *   run_work, contd_work_run (executor.c)
  *   contd__slot_run_inline (run.c), contd__carried_at_once (carried.c), run_now (mpi/continue.c): in the call that
- *   registers it test_waking (mpi/modes.c)
+ *   registers it test_waking (modes/modes.c)
  *   contd__run_ready, cr_progress, testing_end (mpi/calls.c): before the end of the test that they belong to, whose
  *   max_poll
  *                                     holds for what is picked up, too

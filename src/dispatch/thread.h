@@ -84,6 +84,9 @@ struct contd__lent {
 	uint32_t owns_mpi;            /* lent so often to an executor with CONTD_EXECUTOR_MPI */
 };
 
+/* Executors with CONTD_EXECUTOR_MPI: where there is one, only a thread that owns MPI may call it. */
+CONTD_INTERNAL_API extern uint32_t contd__mpi_owners;
+
 /* The continuation that runs, where the watchdog is on (late.h). */
 struct contd__watched {
 	const void *site; /* NULL: none */

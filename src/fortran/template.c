@@ -6,7 +6,7 @@
 #include <alloca.h>
 
 #include "fortran/fortran.h"
-#include "mpi/binding.h"
+#include "template/template.h"
 
 /* The program's functions. ierror is their result. */
 typedef void start_function(MPI_Aint *extra_state, MPI_Fint *ierror); /* push_fn too */

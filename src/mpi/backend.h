@@ -8,17 +8,19 @@
  *  intercept.c library.h   the program's calls of MPI, and which library a call comes from
  *  calls.[ch]           the completion calls with CRs among their requests, for both
  *  mixed.c              MPI operations as events, and the group behind a CR
- *  modes.c              the five modes (contd/modes.h)
  *  continue.c           attaching, for both
  *  grequest.[ch]        the program's generalized requests: free_fn last, completion from handlers
- *  template.[ch]        generalized requests from templates: MPIX_Gr_*
- *  binding.h            continuations and templates for bindings of other languages
+ *  instance.[ch]        what all that does for generalized requests from templates
+ *  binding.h            continuations for bindings of other languages
  *  status.c             status queries, for both
  *  life.c               which backend; from the first call to MPI_Finalize
  *  finalize.[ch]        what is outstanding then
  *  job.[ch]             whether contd is part of every process
  *  sockets.[ch] ring.[ch]  what the daemon sleeps on; bells after MPI calls
  *  settings.c draft.c revised.c   info keys, and the two interfaces
+ *
+ * On top of that stand two parts that can be left out: src/modes, the five modes (contd/modes.h), and src/template,
+ * generalized requests from templates (MPIX_Gr_*).
  */
 #ifndef CONTD_MPI_BACKEND_H
 #define CONTD_MPI_BACKEND_H
@@ -73,6 +75,9 @@ enum contd__seen {
 	SEEN_PENDING,
 	SEEN_COMPLETE
 };
+
+/* What tells the modes that an operation of theirs is complete; op->status and the program's status say how. */
+typedef void contd__quick_done(struct contd_mpi_op *op);
 
 /* Functions that may be NULL: nothing to be done there. */
 struct contd__mpi_backend {
@@ -132,14 +137,14 @@ struct contd__mpi_backend {
 	uint32_t (*hook)(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
 			 bool count_crs);
 	/*
-	 * The short way, for an operation of one plain request (mpi/modes.c); these may be NULL. quick_look:
+	 * The short way, for an operation of one plain request (src/modes); these may be NULL. quick_look:
 	 * SEEN_NOTHING: not this one. SEEN_COMPLETE: it is finished as Test would, with its error code in op->status.
-	 * SEEN_PENDING: quick_hook comes next, after which contd__quick_done() is called when it is complete, inside
-	 * MPI, and somebody calls quick_release() with what op->hooked was then, whose error is told where `code` is
-	 * one. Any thread.
+	 * SEEN_PENDING: quick_hook comes next, after which done() is called when it is complete, inside MPI, and
+	 * somebody calls quick_release() with what op->hooked was then, whose error is told where `code` is one.
+	 * done() is the same function in all calls. Any thread.
 	 */
 	enum contd__seen (*quick_look)(struct contd_mpi_op *op);
-	void (*quick_hook)(struct contd_mpi_op *op);
+	void (*quick_hook)(struct contd_mpi_op *op, contd__quick_done *done);
 	void (*quick_release)(MPI_Request request, int code);
 
 	/* Call the error handlers of operations that failed. Threads that may call MPI. */
@@ -155,9 +160,6 @@ extern const struct contd__mpi_backend contd__mpi_portable;
 extern const struct contd__mpi_backend *contd__mpi;
 extern struct contd__source contd__mpi_source;
 extern uint32_t contd__mpi_open;
-
-/* modes.c: it is complete; op->status and the program's status say how. Inside MPI's progress. */
-void contd__quick_done(struct contd_mpi_op *op);
 
 /*
  * MPI_Finalize has begun, and what an executor was given before, say, does nothing any more. Sequentially consistent,

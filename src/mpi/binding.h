@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For bindings of other languages (src/fortran): the public calls of continuations and templates, with the callbacks of
- * such a language. Contexts and errors are those of the public calls.
+ * For bindings of other languages (src/fortran): the public calls of continuations, with the callbacks of such a
+ * language. Contexts and errors are those of the public calls.
  */
 #ifndef CONTD_MPI_BINDING_H
 #define CONTD_MPI_BINDING_H
@@ -26,26 +26,5 @@ struct contd__binding {
 CONTD_INTERNAL_API int contd__binding_continueall(int count, MPI_Request requests[],
 						  const struct contd__binding *binding, int flags, MPI_Status *statuses,
 						  MPI_Request cont_req);
-
-/* The functions of a template, of any language. */
-struct contd__gr_functions {
-	void (*start)(void), (*push)(void), (*complete)(void), (*cancel)(void);
-};
-
-/* How a language calls them. */
-struct contd__gr_calls {
-	int (*start)(const struct contd__gr_functions *functions, void *extra_state);
-	int (*push)(const struct contd__gr_functions *functions, void *extra_state);
-	int (*complete)(const struct contd__gr_functions *functions, void *extra_state, MPI_Status *status);
-	int (*cancel)(const struct contd__gr_functions *functions, void *extra_state, int complete);
-};
-
-/* As MPIX_Gr_init; `calls` must stay as long as the template. */
-CONTD_INTERNAL_API int contd__binding_gr_init(const struct contd__gr_functions *functions,
-					      const struct contd__gr_calls *calls, MPIX_Gr *gr);
-
-/* As MPIX_Gr_begin, of any template; there(request, arg) is called before start_fn. */
-CONTD_INTERNAL_API int contd__binding_gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req,
-					       void (*there)(MPI_Request request, void *arg), void *arg);
 
 #endif

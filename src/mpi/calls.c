@@ -21,7 +21,7 @@
 #include "dispatch/wait.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
-#include "mpi/template.h"
+#include "mpi/instance.h"
 
 #define ROUNDS 16u /* of continuations that made others ready, until a waiting call makes progress again */
 

@@ -45,7 +45,7 @@ extern __thread struct contd__call *contd__call __attribute__((tls_model("initia
 
 /*
  * May continuations run in a call that is about other things? Not inside another continuation, nor in a push_fn
- * (mpi/template.h): there only tests and waits of CRs run some.
+ * (mpi/instance.h): there only tests and waits of CRs run some.
  */
 bool contd__may_run(void);
 

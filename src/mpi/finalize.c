@@ -20,7 +20,7 @@
 #include "mpi/job.h"
 #include "mpi/portable.h"
 #include "mpi/set.h"
-#include "mpi/template.h"
+#include "mpi/instance.h"
 #include "rcu/table.h"
 
 #define SECOND 1000000000ull

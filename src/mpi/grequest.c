@@ -11,7 +11,7 @@
 #include "mpi/backend.h"
 #include "mpi/grequest.h"
 #include "mpi/portable.h"
-#include "mpi/template.h"
+#include "mpi/instance.h"
 
 uint32_t contd__general_known, contd__generals, contd__general_holds;
 struct __cds_lfs_stack contd__general_deferred;

@@ -21,7 +21,7 @@
 #include "mpi/library.h"
 #include "mpi/portable.h"
 #include "mpi/set.h"
-#include "mpi/template.h"
+#include "mpi/instance.h"
 #include "mpi/mpich_forgets.h"
 
 #define FEW_PENDING 64u /* so many are polled in every call about something else; more in every EVERYth */

@@ -20,8 +20,7 @@
 #include "mpi/ring.h"
 #include "mpi/sockets.h"
 #include "mpi/set.h"
-#include "mpi/template.h"
-#include "task/executor.h"
+#include "mpi/instance.h"
 
 const struct contd__mpi_backend *contd__mpi;
 uint32_t contd__mpi_open;
@@ -89,7 +88,7 @@ bool contd__mpi_thread_may(void)
 {
 	if (thread_level == MPI_THREAD_MULTIPLE)
 		return true;
-	if (contd__load(&contd__executors.mpi_owners))
+	if (contd__load(&contd__mpi_owners))
 		return contd__self.lent.owns_mpi != 0;
 	/* Not after MPI_Finalize, where MPI must not be asked. */
 	if (__builtin_expect(is_main == NOT_ASKED, 0) && contd__self.context == CONTEXT_THREAD &&

@@ -15,7 +15,7 @@
 #include "mpi/grequest.h"
 #include "mpi/native.h"
 #include "mpi/portable.h"
-#include "mpi/template.h"
+#include "mpi/instance.h"
 #include "rcu/table.h"
 
 #define O contd__ompi
@@ -831,6 +831,9 @@ static enum contd__seen quick_look(struct contd_mpi_op *op)
 	return r->complete == OMPI_PENDING ? SEEN_PENDING : SEEN_NOTHING;
 }
 
+/* Given by the first operation that took the short way. */
+static contd__quick_done *quick_done;
+
 static int on_quick(struct contd__ompi_request *request)
 {
 	struct contd_mpi_op *op = request->complete_cb_data;
@@ -844,14 +847,15 @@ static int on_quick(struct contd__ompi_request *request)
 	request->complete_cb = NULL;
 	request->complete = OMPI_COMPLETED;
 	contd__add_by_turns(&ops_hooked, (uint32_t)-1);
-	contd__quick_done(op);
+	quick_done(op);
 	return 1;
 }
 
-static void quick_hook(struct contd_mpi_op *op)
+static void quick_hook(struct contd_mpi_op *op, contd__quick_done *done)
 {
 	struct contd__ompi_request *r = inside(op->requests[0]);
 
+	contd__store(&quick_done, done); /* always the same */
 	if (contd__add_by_turns(&ops_hooked, 1) == 0) {
 		/* Who is about to sleep sees it, or this thread whom to wake. Partner: doze(), and the daemon's. */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);

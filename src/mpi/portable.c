@@ -14,7 +14,7 @@
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
 #include "mpi/portable.h"
-#include "mpi/template.h"
+#include "mpi/instance.h"
 #include "mpi/mpich_forgets.h"
 
 #define NEXT contd__next_pmpi

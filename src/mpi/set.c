@@ -12,7 +12,7 @@
 #include "mpi/calls.h"
 #include "mpi/grequest.h"
 #include "mpi/set.h"
-#include "mpi/template.h"
+#include "mpi/instance.h"
 #include "rcu/table.h"
 
 static struct __cds_lfs_stack put_off; /* sets that are to be released by a thread; pushed anywhere */

@@ -9,7 +9,7 @@
 #include "mpi/backend.h"
 #include "mpi/calls.h"
 #include "mpi/portable.h"
-#include "mpi/template.h"
+#include "mpi/instance.h"
 
 enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status)
 {

@@ -242,7 +242,7 @@ int contd_executor_create(const struct contd_executor_attr *given, struct contd_
 	if (!barrier_everywhere())
 		ex->shared = SHARED; /* the kernel has none */
 	if (ex->flags & CONTD_EXECUTOR_MPI)
-		contd__add(&contd__executors.mpi_owners, 1);
+		contd__add(&contd__mpi_owners, 1);
 	*executorp = ex;
 	return 0;
 }
@@ -272,7 +272,7 @@ int contd_executor_destroy(struct contd_executor *ex)
 		return contd__fail(-EBUSY,
 				   "contd_executor_destroy: something is queued or runs: contd_executor_drain()");
 	if (ex->flags & CONTD_EXECUTOR_MPI)
-		contd__sub(&contd__executors.mpi_owners, 1);
+		contd__sub(&contd__mpi_owners, 1);
 	CONTD_TESTPOINT("executor_leaves");
 	if (contd__is_live())
 		contd__grace_over(); /* a thread may still tell of the last task, or be in contd_executor_stop() */

@@ -82,8 +82,7 @@ enum { OWNED, SHARING, SHARED };
 /* Of all executors. */
 struct contd__executors {
 	contd_callback *issues; /* of tasks that call MPI to start something: contd_mpi_op_run()'s */
-	uint32_t mpi_owners;    /* executors with CONTD_EXECUTOR_MPI, */
-	uint32_t mpi_owned;     /* to one of which a thread is lent */
+	uint32_t mpi_owned;     /* a thread is lent to an executor with CONTD_EXECUTOR_MPI */
 	uint32_t drainers;      /* threads in contd_executor_drain() */
 };
 CONTD_INTERNAL_API extern struct contd__executors contd__executors;

@@ -2,7 +2,7 @@
 /* ranks: 1 */
 /*
  * What another thread does to a request of a template between the return of its push_fn and the moment when the thread
- * that called it takes the lock (src/mpi/template.c, "push_returned"), and while push_fn runs. The request is busy for
+ * that called it takes the lock (src/template/template.c, "push_returned"), and while push_fn runs. It is busy for
  * as long: nobody else pushes it, and whoever marks it leaves it to this thread to tell MPI, which must not overlook
  * that.
  */

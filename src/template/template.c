@@ -9,10 +9,10 @@
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
 #include "mpi/backend.h"
-#include "mpi/binding.h"
 #include "mpi/calls.h"
+#include "mpi/instance.h"
 #include "mpi/portable.h"
-#include "mpi/template.h"
+#include "template/template.h"
 
 #define PLACE_BITS 20u /* of a template's handle: its place in the table, from 1; the rest counts up */
 #define BUCKETS_FIRST 256u
@@ -129,9 +129,6 @@ struct contd__instance {
 	MPI_Status status; /* before, and from then on after, complete_fn */
 };
 
-uint32_t contd__instances_waiting, contd__instances_pushed, contd__instances;
-__thread uint32_t contd__pushing __attribute__((tls_model("initial-exec")));
-
 static CDS_LIST_HEAD(pushed);
 static struct contd__instance **bucket;
 static uint32_t buckets;
@@ -202,7 +199,7 @@ static bool leave_locked(struct contd__instance *i)
 	return true;
 }
 
-bool contd__instances_is_one(MPI_Request request)
+static bool instances_is_one(MPI_Request request)
 {
 	bool found;
 
@@ -212,7 +209,7 @@ bool contd__instances_is_one(MPI_Request request)
 	return found;
 }
 
-int contd__instances_error(MPI_Request request)
+static int instances_error(MPI_Request request)
 {
 	struct contd__instance *i;
 	int error;
@@ -224,7 +221,7 @@ int contd__instances_error(MPI_Request request)
 	return error;
 }
 
-void contd__instance_unref(struct contd__instance *i)
+static void instance_unref(struct contd__instance *i)
 {
 	if (contd__sub(&i->references, 1) != 1)
 		return;
@@ -234,7 +231,7 @@ void contd__instance_unref(struct contd__instance *i)
 	free(i);
 }
 
-struct contd__instance *contd__instances_hook(MPI_Request request)
+static struct contd__instance *instances_hook(MPI_Request request)
 {
 	struct contd__instance *i;
 
@@ -274,7 +271,7 @@ static void finish_freed(struct contd__instance *i)
 		contd__mpi_error(rc);
 }
 
-void contd__instance_finish(struct contd__instance *i)
+static void instance_finish(struct contd__instance *i)
 {
 	MPI_Status status = i->status;
 	int rc = finish(i, &status);
@@ -283,7 +280,7 @@ void contd__instance_finish(struct contd__instance *i)
 		contd__mpi_error(rc);
 }
 
-int contd__instance_error(const struct contd__instance *i)
+static int instance_error(const struct contd__instance *i)
 {
 	return i->error;
 }
@@ -320,7 +317,7 @@ static int on_free(void *extra)
 	pthread_mutex_unlock(&lock);
 	if (!i->silent && !contd__load_acquire(&i->hooked) && !contd__load(&i->finished))
 		finish_freed(i);
-	contd__instance_unref(i);
+	instance_unref(i);
 	return MPI_SUCCESS;
 }
 
@@ -352,17 +349,15 @@ static int free_marked(struct contd__instance *i)
 	contd__add(&i->references, 1);
 	rc = contd__next_pmpi.Request_free(&handle);
 	finish_freed(i);
-	contd__instance_unref(i);
+	instance_unref(i);
 	return rc;
 }
 
-bool contd__instance_free(MPI_Request *request, int *rcp)
+static bool instance_free(MPI_Request *request, int *rcp)
 {
 	struct contd__instance *i;
 	bool marked;
 
-	if (contd__load(&contd__instances) == 0 || *request == MPI_REQUEST_NULL)
-		return false;
 	pthread_mutex_lock(&lock);
 	i = find_locked(*request);
 	marked = i && i->state == MARKED;
@@ -438,7 +433,7 @@ static void worked(uint64_t ticks)
 	contd__self.work += ticks > look ? ticks - look : 0;
 }
 
-void contd__instances_push(bool all)
+static void instances_push(bool all)
 {
 	struct contd__call *call = contd__call;
 	struct contd__instance *i;
@@ -468,7 +463,7 @@ void contd__instances_push(bool all)
 		pthread_mutex_unlock(&lock);
 		if (tell)
 			tell_mpi(i);
-		contd__instance_unref(i);
+		instance_unref(i);
 		pthread_mutex_lock(&lock);
 	}
 	pthread_mutex_unlock(&lock);
@@ -480,7 +475,7 @@ static void drive(bool last)
 {
 	if (!contd__mpi_thread_may() || !contd__mpi_enter())
 		return;
-	contd__instances_push(last);
+	instances_push(last);
 	contd__mpi_leave();
 }
 
@@ -495,6 +490,17 @@ static struct contd__source source = {.name = "MPI generalized requests",
 				      .here = contd__mpi_thread_may,
 				      .steady = true};
 
+static const struct contd__instance_ops ops = {
+	.push = instances_push,
+	.is_one = instances_is_one,
+	.error_of = instances_error,
+	.hook = instances_hook,
+	.finish = instance_finish,
+	.error = instance_error,
+	.unref = instance_unref,
+	.free = instance_free,
+};
+
 static int source_register(void)
 {
 	static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
@@ -506,18 +512,13 @@ static int source_register(void)
 		return MPI_SUCCESS;
 	pthread_mutex_lock(&once);
 	if (!registered) {
+		contd__store(&contd__instance_ops, &ops);
 		source.where = contd__mpi_source.where;
 		rc = contd__source_register(&source) ? MPI_ERR_OTHER : MPI_SUCCESS;
 		contd__store_release(&registered, !rc);
 	}
 	pthread_mutex_unlock(&once);
 	return rc;
-}
-
-uint32_t contd__instances_stop(void)
-{
-	contd__store_seq(&contd__instances_pushed, 0);
-	return contd__load_seq(&contd__instances_waiting);
 }
 
 /* -------------------------------------------------------------------------------------------------------- calls --- */
@@ -652,7 +653,7 @@ static int begin(struct template *t, void *extra_state, MPI_Request *req, void (
 		pthread_mutex_unlock(&lock);
 		unmake(i, rc);
 		*req = before;
-		contd__instance_unref(i);
+		instance_unref(i);
 		return rc;
 	}
 	tell = idle_locked(i, MPI_SUCCESS);
@@ -666,7 +667,7 @@ static int begin(struct template *t, void *extra_state, MPI_Request *req, void (
 		tell_mpi(i);
 	else if (t->functions.push)
 		contd__pending_sig();
-	contd__instance_unref(i);
+	instance_unref(i);
 	return MPI_SUCCESS;
 }
 
@@ -721,7 +722,7 @@ CONTD_API int PMPIX_Mark_request_complete(MPI_Request req)
 	if (!i)
 		return contd__mpi_error(MPI_ERR_REQUEST);
 	rc = tell ? tell_mpi(i) : MPI_SUCCESS;
-	contd__instance_unref(i);
+	instance_unref(i);
 	return rc;
 }
 

@@ -19,7 +19,7 @@
 #include "dispatch/wait.h"
 #include "dispatch/wake.h"
 #include "mpi/backend.h"
-#include "mpi/template.h"
+#include "mpi/instance.h"
 #include "task/executor.h"
 
 #define LENT_NAP_NS 1000000 /* after which it looks for other work */
@@ -281,7 +281,8 @@ static bool is_woken(const struct contd_mode_attr *how)
 	return resumes(how) && contd__self.carried.waking->count < TAKEN_MOST && contd__self.context == CONTEXT_THREAD;
 }
 
-void contd__quick_done(struct contd_mpi_op *op)
+/* It is complete; op->status and the program's status say how. Inside MPI's progress. */
+static void quick_done(struct contd_mpi_op *op)
 {
 	const struct contd_mode_attr *how = op->how;
 
@@ -369,7 +370,7 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 		group = NULL;
 	}
 	if (seen == SEEN_PENDING)
-		contd__mpi->quick_hook(op);
+		contd__mpi->quick_hook(op, quick_done);
 	else
 		quick_complete(op, group);
 	return true;

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Nonblocking operations that MPI does not have: a template says how one begins, goes on and ends, and is started as
+ * often as wanted, each time with an extra_state of its own (the proposal of 1996 for MPI-2's external interfaces).
+ * What comes out is a request like any other, good for all Test and Wait calls, MPI_Request_get_status, MPI_Cancel,
+ * MPI_Request_free and continuations:
+ *
+ *   MPIX_Gr_begin           start_fn, once, inside the call
+ *   in the background       push_fn, again and again, until the request is marked
+ *   MPIX_Mark_request_complete   says that the operation is over; the request stays active
+ *   Test or Wait            complete_fn, once, with the status, before they return and the handle is MPI_REQUEST_NULL
+ *
+ * Background is whatever else makes progress in contd: the program's MPI calls (with the portable backend not
+ * collective ones that block), also a Wait for the request itself; contd_poll and contd_group_wait; compute regions of
+ * attached threads, and contd_checkpoint there; the daemon thread, with MPI_THREAD_MULTIPLE. Of many requests each gets
+ * its turn. In regions and on the daemon thread pushes come as often as the overhead budget allows
+ * (CONTD_OVERHEAD_PERCENT), however little they find. Of a push 2 microseconds count as overhead, which is enough to
+ * look whether there is something to do; what it takes beyond that is the operation's work, as callbacks are.
+ *
+ * The functions return MPI_SUCCESS or an MPI error class or code. They may call MPI, but:
+ *   start_fn     The handle is in *req already. An error: MPIX_Gr_begin fails with it, and there is no request. A
+ *                continuation that start_fn has attached to it before runs, and its status holds that error.
+ *   push_fn      Any thread that may call MPI, also in a handler that has interrupted a compute region; of one request
+ *                on one thread at a time, never before start_fn has returned, and not inside any push_fn (a Test or
+ *                Wait in there pushes nobody and runs no continuations but those of the CRs that it is given). So it
+ *                must not wait for a request of a template. An error ends the operation: the request is marked, and
+ *                fails with it.
+ *   complete_fn  Never at the same time as start_fn or push_fn of the request, and after them. In Test and Wait it runs
+ *                inside MPI's own call, for MPI's generalized requests work that way: MPI_Status_set_elements,
+ *                MPI_Status_set_cancelled, and calls that are not blocking. Its error is the request's, as one of a
+ *                query_fn (of which MPICH 4.0 makes MPI_ERR_OTHER in calls for arrays); where no Test or Wait reports
+ *                it, it goes to MPI_COMM_SELF's error handler. When status comes, source and tag are MPI_UNDEFINED, the
+ *                count is 0, and it is not cancelled; MPI_ERROR is not complete_fn's to set. NULL: the request was
+ *                freed. Also called where push_fn has failed. MPICH (4.0) calls it in an MPI_Testall too that finds
+ *                only some of its requests complete: once, and the Test or Wait that completes has its status.
+ *   cancel_fn    In MPI_Cancel; complete says whether the request was marked before. push_fn may be running on another
+ *                thread. The request still has to be marked, and then tested or waited for: whether the operation
+ *                was cancelled is for complete_fn to say (MPI_Status_set_cancelled).
+ *
+ * MPI_Request_get_status does not complete: complete_fn is not called, and the status is the one before it.
+ *
+ * Continuations: the callback first, complete_fn second, always. The status that the callback gets is the one before
+ * complete_fn, with MPI_ERROR from push_fn; complete_fn is given a status of its own that nobody reads. It runs on the
+ * thread that has run the callback. If that was in a signal handler, or on a thread that must not call MPI, it runs
+ * later, on a thread that calls MPI. The CR is not complete before it has run, unless the continuation fails: the
+ * failure is reported at once.
+ *
+ * MPI_Request_free of an active one: it goes on until it is marked, by the handle that the program has copied before;
+ * then complete_fn runs, with NULL, in the call that marks it (when push_fn has returned, where that runs; or in the
+ * call that frees it, where it was marked already).
+ *
+ * MPI_Finalize with requests that were never marked: push_fn is not called any more, and complete_fn is not called.
+ */
+#ifndef CONTD_TEMPLATE_H
+#define CONTD_TEMPLATE_H
+
+#include <mpi.h>
+
+#include <contd/contd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct contd_gr *MPIX_Gr;
+#define MPIX_GR_NULL ((MPIX_Gr)0)
+
+typedef int(MPIX_Gr_start_function)(void *extra_state);
+typedef int(MPIX_Gr_push_function)(void *extra_state);
+typedef int(MPIX_Gr_complete_function)(void *extra_state, MPI_Status *status);
+typedef int(MPIX_Gr_cancel_function)(void *extra_state, int complete);
+
+/*
+ * Make a template. push_fn may be NULL: others do the work, a thread say, and mark the request. So may cancel_fn: then
+ * cancelling has no effect. Errors: MPI_ERR_ARG (another NULL), MPI_ERR_NO_MEM (also for the 1048576th template),
+ * MPI_ERR_OTHER (before MPI_Init, after MPI_Finalize).
+ */
+CONTD_API int MPIX_Gr_init(MPIX_Gr_start_function *start_fn, MPIX_Gr_push_function *push_fn,
+			   MPIX_Gr_complete_function *complete_fn, MPIX_Gr_cancel_function *cancel_fn, MPIX_Gr *gr);
+CONTD_API int PMPIX_Gr_init(MPIX_Gr_start_function *start_fn, MPIX_Gr_push_function *push_fn,
+			    MPIX_Gr_complete_function *complete_fn, MPIX_Gr_cancel_function *cancel_fn, MPIX_Gr *gr);
+
+/*
+ * Start an operation: *req is an active request from before start_fn is called. Errors: MPI_ERR_ARG (req is NULL, gr is
+ * no template), MPI_ERR_NO_MEM, MPI_ERR_OTHER as above, and what start_fn returns; then *req is as it was, and
+ * complete_fn is not called.
+ */
+CONTD_API int MPIX_Gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req);
+CONTD_API int PMPIX_Gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req);
+
+/*
+ * The operation is over: push_fn is not called any more, and who waits for the request is woken. Inside its start_fn or
+ * push_fn, or while another thread is in there, the request is complete when that has returned. Any thread that may
+ * call MPI. Errors: MPI_ERR_REQUEST (not a request of MPIX_Gr_begin's, or one that was marked before), MPI_ERR_OTHER.
+ */
+CONTD_API int MPIX_Mark_request_complete(MPI_Request req);
+CONTD_API int PMPIX_Mark_request_complete(MPI_Request req);
+
+/*
+ * *gr is MPIX_GR_NULL afterwards; requests that were started with the template go on. Errors: MPI_ERR_ARG (NULL,
+ * MPIX_GR_NULL, no template), MPI_ERR_OTHER.
+ */
+CONTD_API int MPIX_Gr_free(MPIX_Gr *gr);
+CONTD_API int PMPIX_Gr_free(MPIX_Gr *gr);
+
+/*
+ * MPI_Cancel, but MPI_REQUEST_NULL is accepted and nothing happens: so that who cancels need not know whether a
+ * continuation has completed the request meanwhile. The proposal of the templates wants that of MPI_Cancel itself. That
+ * call stays as MPI has it: MPI 4.1 (3.8.4) cancels an operation that is pending, so both MPIs answer MPI_ERR_REQUEST
+ * to MPI_REQUEST_NULL, and a program that relies on contd here would fail without it, and also where calls of MPI do
+ * not come to contd (a plug-in, on the native backend). Errors: MPI_ERR_ARG (NULL), MPI_ERR_OTHER, and MPI_Cancel's.
+ */
+CONTD_API int MPIX_Cancel(MPI_Request *request);
+CONTD_API int PMPIX_Cancel(MPI_Request *request);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
