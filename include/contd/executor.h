@@ -125,8 +125,9 @@ CONTD_API int contd_executor_destroy(struct contd_executor *executor) CONTD_NOEX
 CONTD_API int contd_group_set_executor(struct contd_group *group, struct contd_executor *executor) CONTD_NOEXCEPT;
 
 /*
- * Run the work that submit() was given: once, and not after that. Context: any thread of the program's, in a callback;
- * may do what the continuation or task does.
+ * Run the work that submit() was given: once, and not after that. A continuation that contd_fini() has counted as one
+ * that never ran does not run any more: the call only takes it off the executor. Context: any thread of the program's,
+ * in a callback; may do what the continuation or task does.
  */
 CONTD_API void contd_work_run(struct contd_work *work);
 

@@ -185,14 +185,29 @@ static void group_unlist_locked(struct contd_group *g)
 	cds_list_del(&g->node);
 }
 
-static void group_free(struct contd_group *g)
+/* Under contd__groups.lock: executors that there are, and groups that are kept for them. */
+static uint32_t outlets;
+static CDS_LIST_HEAD(kept);
+
+/* It is the program's no more, nor the executor's. */
+static void group_let_go(struct contd_group *g)
 {
 	if (g->freed)
 		g->freed(g->owner);
 	if (g->outlet)
 		contd__sub(&g->outlet->groups, 1);
+}
+
+static void memory_free(struct contd_group *g)
+{
 	contd__table_fini(&g->table);
 	free(g);
+}
+
+static void group_free(struct contd_group *g)
+{
+	group_let_go(g);
+	memory_free(g);
 }
 
 void contd__grace_over(void)
@@ -237,12 +252,41 @@ uint32_t contd__groups_fini(void)
 	contd__reap(true);
 	pthread_mutex_lock(&contd__groups.lock);
 	cds_list_for_each_entry_safe (g, next, &contd__groups.all, node) {
-		outstanding += contd__group_outstanding_sig(g);
+		uint32_t left = contd__group_outstanding_sig(g);
+
+		outstanding += left;
 		group_unlist_locked(g);
-		group_free(g);
+		if (left && outlets) {
+			group_let_go(g);
+			contd__store(&g->kept, 1);
+			cds_list_add(&g->node, &kept);
+		} else {
+			group_free(g);
+		}
 	}
 	pthread_mutex_unlock(&contd__groups.lock);
 	return outstanding;
+}
+
+void contd__groups_outlet_made(void)
+{
+	pthread_mutex_lock(&contd__groups.lock);
+	outlets++;
+	pthread_mutex_unlock(&contd__groups.lock);
+}
+
+/* An executor has nothing in hand when it goes. So nobody has when the last one goes. */
+void contd__groups_outlet_gone(void)
+{
+	struct contd_group *g, *next;
+
+	pthread_mutex_lock(&contd__groups.lock);
+	if (--outlets == 0)
+		cds_list_for_each_entry_safe (g, next, &kept, node) {
+			cds_list_del(&g->node);
+			memory_free(g);
+		}
+	pthread_mutex_unlock(&contd__groups.lock);
 }
 
 /* ---------------------------------------------------------------------------------------------------- executors --- */

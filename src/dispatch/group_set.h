@@ -12,8 +12,16 @@
 /* Free dead groups, when there are many or when told so. Ordinary threads, outside read-side sections; may block. */
 void contd__reap(bool all);
 
-/* Frees what is left of groups; returns how many continuations were outstanding. contd_fini(). */
+/*
+ * Frees what is left of groups; returns how many continuations were outstanding. contd_fini(). The pool of an executor
+ * may still have such a continuation in its queue, and look at it later: while there is an executor, a group with
+ * something outstanding is kept instead, marked so that nothing of it runs.
+ */
 uint32_t contd__groups_fini(void);
+
+/* An executor is there from now on, or is gone. */
+void contd__groups_outlet_made(void);
+void contd__groups_outlet_gone(void);
 
 /* Nobody uses any more what was unlinked before. Ordinary threads; blocks. */
 void contd__grace_over(void);

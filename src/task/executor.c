@@ -243,6 +243,7 @@ int contd_executor_create(const struct contd_executor_attr *given, struct contd_
 		ex->shared = SHARED; /* the kernel has none */
 	if (ex->flags & CONTD_EXECUTOR_MPI)
 		contd__add(&contd__mpi_owners, 1);
+	contd__groups_outlet_made();
 	*executorp = ex;
 	return 0;
 }
@@ -282,6 +283,7 @@ int contd_executor_destroy(struct contd_executor *ex)
 	 */
 	for (unsigned tries = 0; IN_HAND_NOW(contd__load_seq(&ex->in_hand)) != 0; tries++)
 		rest(tries);
+	contd__groups_outlet_gone();
 	free(ex);
 	return 0;
 }
@@ -322,6 +324,8 @@ static void task_run(struct contd_task *task)
 	contd_callback *cb = task->cb;
 	void *data = task->data;
 
+	if (g && contd__load(&g->kept))
+		return; /* contd_fini() has counted it */
 	cb(task->status, data);
 	if (g)
 		contd__group_count_down_own_sig(g, 1); /* of the continuation that has become this task */
@@ -333,10 +337,13 @@ void contd_work_run(struct contd_work *work)
 	if ((uintptr_t)work & 1) {
 		struct contd__slot *s = (struct contd__slot *)((uintptr_t)work & ~(uintptr_t)1);
 		struct contd_executor *ex = contd__executor_of(s->group->outlet);
+		bool counted = contd__load(&s->group->kept); /* by contd_fini() */
 
-		contd__slot_run_here(s);
+		if (!counted)
+			contd__slot_run_here(s);
 		contd__executor_done_sig(ex);
-		contd__pickup();
+		if (!counted)
+			contd__pickup();
 	} else {
 		struct contd_executor *ex = ((struct contd_task *)work)->executor;
 

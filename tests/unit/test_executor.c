@@ -1443,3 +1443,54 @@ Test(executor, tasks_from_all_sides)
 {
 	from_all_sides(true);
 }
+
+/* ------------------------------------------------------------------------------------------- after contd_fini() --- */
+
+/* A pool has work in its queue when contd ends. What contd_fini() has counted does not run, also in contd's next life. */
+static void work_outlives_contd(bool is_task, bool another_life)
+{
+	static struct contd_task task;
+	struct contd_group *own = NULL;
+	struct contd_work *work;
+
+	begin_pull(0);
+	contd_event_init(&e[0]);
+	if (is_task) {
+		must(contd_group_create(NULL, &own));
+		contd_task_init(&task, ex, CONTD_PRIORITY_NORMAL, tally_cb, &t[0]);
+		cr_assert_geq(contd_event_continue(1, es[0], contd_task_callback, &task, own, NULL), 0);
+	} else {
+		cr_assert_geq(contd_event_continue(1, es[0], tally_cb, &t[0], g, NULL), 0);
+	}
+	must(contd_event_complete(&e[0], 0));
+	contd_poll(0);
+	work = contd_executor_take(ex);
+	cr_assert_not_null(work);
+	must_fail(contd_executor_destroy(ex), EBUSY);
+	cr_assert_eq(contd_fini(), 1, "one never ran");
+	if (another_life)
+		must(contd_init(NULL));
+	cr_assert_eq(contd_work_priority(work), CONTD_PRIORITY_NORMAL);
+	contd_work_run(work);
+	cr_assert_eq(t[0].runs, 0, "it ran although contd_fini() has counted it");
+	must(contd_executor_destroy(ex));
+	if (another_life)
+		cr_assert_eq(contd_fini(), 0);
+}
+
+Test(executor, a_continuation_in_a_pool_s_queue_outlives_contd)
+{
+	work_outlives_contd(false, false);
+}
+Test(executor, a_continuation_in_a_pool_s_queue_outlives_contd_into_its_next_life)
+{
+	work_outlives_contd(false, true);
+}
+Test(executor, a_task_in_a_pool_s_queue_outlives_contd)
+{
+	work_outlives_contd(true, false);
+}
+Test(executor, a_task_in_a_pool_s_queue_outlives_contd_into_its_next_life)
+{
+	work_outlives_contd(true, true);
+}
