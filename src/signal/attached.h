@@ -52,6 +52,10 @@ struct contd__attached {
 	uint32_t nested; /* attach calls */
 };
 
+/* So many interruptions end a calibration: where each takes longer than their distance (a debugger stops at each signal,
+ * say) the thread would never come to anything else. */
+#define CALIBRATION_TICKS_MOST 256u
+
 struct contd__signals {
 	struct contd__attached *record[ATTACHED_MAX];
 	uint32_t count; /* records there are */

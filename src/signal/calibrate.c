@@ -72,7 +72,7 @@ static void *send_some(void *data)
 	struct sender *s = data;
 	struct timespec ts = {0, PERIOD_NS};
 
-	while (!contd__load(&s->stop)) {
+	for (uint32_t i = 0; i < CALIBRATION_TICKS_MOST && !contd__load(&s->stop); i++) {
 		contd__queue_sig(contd__load(&s->to->tid));
 		nanosleep(&ts, NULL);
 	}

@@ -142,7 +142,9 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	begin = contd__ticks();
 	kind = kind_of(info);
 	if (me->calibrating) {
-		me->calibration_ticks++;
+		if (++me->calibration_ticks == CALIBRATION_TICKS_MOST)
+			contd__timer_off_sig(me);
+		CONTD_TESTPOINT("calibration_tick");
 		/* Of the calibration's own, or not: its end looks. */
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		if (kind == BY_BELL) {

@@ -42,6 +42,11 @@ static bool set(struct contd__attached *a, uint64_t ns)
 	return set_first(a, ns, ns);
 }
 
+void contd__timer_off_sig(struct contd__attached *a)
+{
+	set(a, 0);
+}
+
 void contd__arm_one_sig(struct contd__attached *a)
 {
 	if (contd__load_seq(&a->armed) || contd__xchg(&a->armed, 1))

@@ -12,6 +12,9 @@
 void contd__arm_sig(void);
 void contd__arm_one_sig(struct contd__attached *a);
 
+/* The timer stands still until something sets it. */
+void contd__timer_off_sig(struct contd__attached *a);
+
 /* This thread has no use for ticks that only regions could use, until its next region begins. */
 void contd__rest_sig(struct contd__attached *me);
 

@@ -141,6 +141,7 @@ static const struct {
 	{"tell_held", "test_executor.c"},        {"tells_now", "test_executor.c"},
 	{"tell_holds", "test_executor.c"},       {"executor_leaves", "test_executor.c"},
 	{"executor_stopped", "test_executor.c"}, {"look_begun", "test_checkpoint.c"},
+	{"calibration_tick", "test_who_runs.c"},
 };
 #define ELSEWHERE (sizeof(elsewhere) / sizeof(elsewhere[0]))
 

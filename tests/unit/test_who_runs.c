@@ -437,6 +437,29 @@ Test(who_runs, while_a_notification_is_measured)
 	calibration("calibrated");
 }
 
+/* A debugger stops the thread at each signal for longer than the signals are apart. */
+static uint32_t slow_ticks;
+static void slowly(const char *name)
+{
+	struct timespec ts = {0, 200000};
+
+	if (strcmp(name, "calibration_tick"))
+		return;
+	contd__add(&slow_ticks, 1);
+	nanosleep(&ts, NULL);
+}
+
+Test(who_runs, a_calibration_ends_whatever_its_interruptions_take)
+{
+	start(CONTD_AGENT_CALLER);
+	__atomic_store_n(&contd__testpoint_hook, slowly, __ATOMIC_RELEASE);
+	must(contd_thread_attach(NULL));
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	cr_assert_leq(contd__load(&slow_ticks), 2 * CALIBRATION_TICKS_MOST + 2);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* The region ends between the completer's look and its signal. */
 static uint32_t ended;
 
