@@ -203,7 +203,8 @@ struct contd_group;
 typedef void contd_callback(int status, void *data);
 
 enum contd_group_flags {
-	/* Continuations run only in contd_group_test() and contd_group_wait() of this group. */
+	/* Continuations run only in contd_group_test() and contd_group_wait() of this group, until the group is given
+	 * back by contd_group_destroy(). What is outstanding then follows the other flags. */
 	CONTD_POLL_ONLY = 1,
 	/* No continuation runs inside the call that registers it. If also CONTD_ASYNC_SIGNAL_SAFE and the registering
 	 * thread is attached, a tick that comes soon runs it, whatever the agent is. */
@@ -311,7 +312,9 @@ CONTD_API uint32_t contd_group_outstanding(const struct contd_group *group) CONT
 
 /*
  * Names one registered continuation, for contd_cancel(). A plain value, to be copied at will; it need not be
- * released. It may be used while its group exists, also after its continuation has run.
+ * released. It may be used until contd_group_destroy() is called for the group, also after the continuation has run.
+ * After that call it may be used only while the program knows that the continuation is outstanding: contd frees the
+ * group and its continuations when the last one has finished.
  */
 struct contd_handle {
 	void *slot;
