@@ -52,8 +52,8 @@ struct contd__attached {
 	uint32_t nested; /* attach calls */
 };
 
-/* So many interruptions end a calibration: where each takes longer than their distance (a debugger stops at each signal,
- * say) the thread would never come to anything else. */
+/* So many interruptions end a calibration. If each takes longer than the distance between two (for example because a
+ * debugger stops at each signal), the thread would never come to anything else. */
 #define CALIBRATION_TICKS_MOST 256u
 
 struct contd__signals {

@@ -1446,7 +1446,8 @@ Test(executor, tasks_from_all_sides)
 
 /* ------------------------------------------------------------------------------------------- after contd_fini() --- */
 
-/* A pool has work in its queue when contd ends. What contd_fini() has counted does not run, also in contd's next life. */
+/* A pool has work in its queue when contd ends. What contd_fini() has counted does not run, not even in contd's next
+ * life. */
 static void work_outlives_contd(bool is_task, bool another_life)
 {
 	static struct contd_task task;
