@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * examples/kvd beside the same service as a bare polling loop (kvd/bare.c), as their client sees them: median latency
+ * apps/kvd beside the same service as a bare polling loop (kvd/bare.c), as their client sees them: median latency
  * and 99th percentile of gets and puts, one at a time, and requests a second with 16 under way. In turns each server is
  * started anew, `kv bench` uses it twice for a fraction of a second, and it is ended: never are two of them there at a
  * time.

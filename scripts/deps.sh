@@ -42,7 +42,7 @@ deps_missing() {
 	[[ ${CONTD_CORE:-0} == 1 ]] || command -v gfortran >/dev/null || echo gfortran
 	# On Debian both MPIs are installed side by side, MPICH's programs with a suffix.
 	[[ ${CONTD_CORE:-0} == 1 ]] || command -v mpirun.mpich >/dev/null || command -v mpiexec.hydra >/dev/null || echo mpich
-	# For scripts/lab.
+	# For tools/lab.
 	for entry in ip:iproute2 nsenter:util-linux mount:mount hostname:hostname; do
 		[[ ${CONTD_CORE:-0} == 1 ]] || command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
 	done

@@ -702,7 +702,7 @@ static void stop(struct server *sv)
 static const char usage[] =
 	"usage: kvd [--listen HOST:PORT] [--provider NAME] [--config FILE] [--set NAME=VALUE]...\n"
 	"\n"
-	"A key-value server on a reliable-datagram endpoint of libfabric's; examples/kvd/README.md tells the rest.\n"
+	"A key-value server on a reliable-datagram endpoint of libfabric's; apps/kvd/README.md tells the rest.\n"
 	"\n"
 	"  --listen HOST:PORT  where; port 0: any that is free (default " KVD_LISTEN ")\n"
 	"  --provider NAME     libfabric's: " KVD_PROVIDER " (default), shm, udp;ofi_rxd, sockets, net\n"

@@ -262,7 +262,7 @@ class Slurm(Launcher):
                           "--launcher.")
         if not os.environ.get("SLURM_JOB_ID"):
             raise Problem("There is no allocation: start this with salloc or sbatch, for example salloc -N 2 -n 4 "
-                          "scripts/cluster-test.")
+                          "tools/cluster-test.")
         names = said(["scontrol", "show", "hostnames", os.environ.get("SLURM_JOB_NODELIST", "")]).split()
         counts = []
         text = os.environ.get("SLURM_TASKS_PER_NODE") or os.environ.get("SLURM_JOB_CPUS_PER_NODE") or ""

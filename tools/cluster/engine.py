@@ -143,7 +143,7 @@ class Engine:
         environment = self.launcher.environment(test, nodes)
         unset = []
         if self.launcher.name != "local" and kind == "ranks":
-            # They are in the environment of this program where scripts/lab or a site has set them for one host only.
+            # They are in the environment of this program where tools/lab or a site has set them for one host only.
             unset = [name for name in ("OMPI_MCA_btl_tcp_if_include",)
                      if nodes > 1 and os.environ.get(name) == "lo" and name not in environment]
         return {"run": self.run["run"], "kind": kind, "segments": segments, "environment": environment, "unset": unset,
