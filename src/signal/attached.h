@@ -46,6 +46,8 @@ struct contd__attached {
 	uint32_t useless;     /* ticks in a row that could serve nothing here */
 	uint32_t quiet;       /* ticks in a row that found nothing */
 	struct contd__purse purse;
+	uint64_t left_at,
+		took; /* when its last handler ended, and how long that was, callbacks included; clock ticks */
 	uint64_t checkpoints_seen; /* the last checkpoint that looked, when a tick saw it */
 	uint32_t calibrating;      /* the handler only counts, and leaves a note */
 	uint32_t calibration_ticks;

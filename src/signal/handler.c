@@ -120,6 +120,20 @@ static void note_late(uint64_t cost)
 	contd__store(&contd__self.context, before);
 }
 
+/*
+ * A tick that comes as soon as the last handler has ended. If handlers take longer than the interval (long callbacks,
+ * or a source's work), the next tick is always pending when one ends, and the thread would never come to anything
+ * else. So the thread has half as long for itself as the last handler took, but no more than half an interval: the
+ * timer goes on, and its next tick looks. A tick that stands for a notification always looks.
+ */
+static bool too_soon(const struct contd__attached *me, enum contd__interruption kind, uint64_t now)
+{
+	uint64_t most = (uint64_t)((double)contd__load(&me->interval_ns) * contd__clock.ticks_per_ns);
+
+	return kind == BY_TIMER && now - me->left_at < (me->took < most ? me->took : most) / 2 &&
+	       !contd__load_seq(&me->signalled);
+}
+
 static uint64_t less(uint64_t cost, uint64_t work)
 {
 	return work < cost ? cost - work : 0;
@@ -155,6 +169,13 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 		errno = saved;
 		return;
 	}
+	if (__builtin_expect(too_soon(me, kind, begin), 0)) {
+		CONTD_COUNT(ticks, 1);
+		contd__pay_sig(me, kind, begin, 0);
+		leave(me);
+		errno = saved;
+		return;
+	}
 	arrived(me, kind, info);
 	CONTD_TESTPOINT("handler_entered");
 	/* A read-side section is a guard: a callback may wait for a thread that waits for the end of that section. So
@@ -183,6 +204,8 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	count_longest(cost);
 	if (contd__late_watched_sig() && !ran)
 		note_late(cost);
+	me->left_at = begin + cost;
+	me->took = cost;
 	leave(me);
 	errno = saved;
 }

@@ -21,9 +21,12 @@ static void progress(struct test_source *s)
 	uint64_t count, begin = contd__ticks();
 	uint32_t n;
 
-	contd__add(&s->looks[where_here()], 1);
+	if (contd__add(&s->looks[where_here()], 1) + 1 == s->finish_after)
+		contd__add(&s->arrived, 1);
 	while (contd__ticks() - begin < s->cost_ticks)
 		;
+	if (s->works)
+		contd__self.work += contd__ticks() - begin;
 	if (contd__load(&s->deaf))
 		return;
 	if (s->fd >= 0)

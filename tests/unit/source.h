@@ -19,6 +19,8 @@ struct test_source {
 	bool deaf;                 /* progress leaves the descriptor readable, and finds nothing */
 	bool elsewhere;            /* it may not be driven on the calling thread */
 	uint64_t cost_ticks;       /* what one call of progress takes, in clock ticks */
+	uint32_t finish_after;     /* so many calls of progress, without the device; 0: no such number */
+	bool works;                /* which is work of the program's, and not the cost of looking */
 	struct contd_event *event; /* completed when an operation is found finished, or NULL */
 };
 
