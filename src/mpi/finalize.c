@@ -26,15 +26,21 @@
 #define SECOND 1000000000ull
 #define QUIET_TOGETHER (SECOND / 4) /* every process is in MPI_Finalize, and so long nothing has completed here */
 #define QUIET_ALONE SECOND          /* the same, if the others are not waited for */
+#define QUIET_MOST 20u              /* times as long on the clock, where the thread does not get its processor */
 #define HINT (10 * SECOND)          /* after that it is said what is waited for */
 #define NAP 50000                   /* nanoseconds between looks, with nothing outstanding */
 
-static uint64_t now(void)
+static uint64_t clock_now(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t now(void)
+{
+	return clock_now(CLOCK_MONOTONIC);
 }
 
 /* ------------------------------------------------------------------------------------------------------ driving --- */
@@ -141,28 +147,49 @@ static void hint(void)
 		contd__crs_outstanding());
 }
 
+/*
+ * Since something has happened. What counts is how long this thread has looked since: on a machine that has other things
+ * to do, a quarter of a second may pass with two or three looks.
+ */
+struct quiet {
+	uint64_t clock, processor;
+};
+
+static void quiet_begin(struct quiet *q)
+{
+	*q = (struct quiet){now(), clock_now(CLOCK_THREAD_CPUTIME_ID)};
+}
+
+static bool quiet_for(const struct quiet *q, uint64_t ns)
+{
+	uint64_t passed = now() - q->clock;
+
+	if (passed <= ns)
+		return false;
+	return passed > QUIET_MOST * ns || clock_now(CLOCK_THREAD_CPUTIME_ID) - q->processor > ns;
+}
+
 static void drive_with(struct others *o)
 {
-	uint64_t begin = now(), last = begin;
-	uint64_t quiet = o->asked ? QUIET_TOGETHER : QUIET_ALONE;
+	uint64_t enough = o->asked ? QUIET_TOGETHER : QUIET_ALONE;
 	bool there = false, told = false;
+	struct quiet last;
 
+	quiet_begin(&last);
 	for (;;) {
 		bool busy = may_complete();
-		uint64_t passed;
 
 		if (!there && others_there(o)) {
 			there = true;
-			last = now();
+			quiet_begin(&last);
 		}
 		if (busy && drive())
-			last = now();
+			quiet_begin(&last);
 		else if (!busy)
 			nap();
-		passed = now() - last;
-		if (there && (!busy || passed > quiet))
+		if (there && (!busy || quiet_for(&last, enough)))
 			return;
-		if (!there && busy && !told && passed > HINT) {
+		if (!there && busy && !told && now() - last.clock > HINT) {
 			told = true;
 			hint();
 		}
