@@ -81,11 +81,13 @@ uint32_t contd__react_under_guard(enum contd__looking how)
 	uint32_t ran;
 
 	contd__tls.guard++;
+	contd__self.looking = 1;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ran = contd__react_sig(how);
 	if (ops && contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED)
 		ops->looked(ran);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__self.looking = 0;
 	contd__tls.guard--;
 	return ran;
 }

@@ -96,18 +96,22 @@ static void stray(int signo, siginfo_t *info, void *context)
 	}
 }
 
-static void arrived(struct contd__attached *me, enum contd__interruption kind, const siginfo_t *info)
+/* Returns whether it stands for a notification. */
+static bool arrived(struct contd__attached *me, enum contd__interruption kind, const siginfo_t *info)
 {
 	/* Before looking: who makes something ready after this sends another one. A tick too: it stands for one put
 	 * off. */
-	contd__xchg(&me->signalled, 0);
+	bool told = contd__xchg(&me->signalled, 0) || kind == BY_NOTICE;
+
 	if (kind == BY_TIMER) {
 		CONTD_COUNT(ticks, 1);
 		CONTD_COUNT(overruns, (uint64_t)info->si_overrun);
 	} else if (kind == BY_BELL) {
 		CONTD_COUNT(rings, 1);
 		contd__bell_rung_sig();
+		told = true;
 	}
+	return told;
 }
 
 /* Of what it ran each has been noted for itself. */
@@ -146,7 +150,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	uint64_t begin, cost, work = contd__self.work;
 	enum contd__interruption kind;
 	uint32_t ran = 0;
-	bool guarded;
+	bool guarded, told;
 
 	if (!ours(signo, info) || !enter(me)) {
 		stray(signo, info, context);
@@ -176,13 +180,16 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 		errno = saved;
 		return;
 	}
-	arrived(me, kind, info);
+	told = arrived(me, kind, info);
 	CONTD_TESTPOINT("handler_entered");
 	/* A read-side section is a guard: a callback may wait for a thread that waits for the end of that section. So
 	 * is a continuation, also one that has ended a guard too many. */
 	guarded = contd__tls.guard != 0 || contd__self.frame || contd__reading_sig();
 	if (guarded) {
-		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
+		/* The timer goes on, and its next tick looks. If a tick that comes while the thread looks at a guard's
+		 * end left a note too, that end would never be reached where a look takes longer than the interval. */
+		if (told || !contd__self.looking)
+			contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		CONTD_COUNT(guarded, 1);
 	} else {
 		ran = contd__react_sig(kind == BY_BELL ? LOOK_RUNG : LOOK);

@@ -8,11 +8,13 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "dispatch/thread.h"
 
 TestSuite(long_looks, .timeout = WATCHDOG);
 
 #define INTERVAL_NS 50000
 #define LOOK_NS 1000000
+#define SOME 20u
 #define LOOKS 500u /* after which nothing is pending any more */
 
 static void begin(void)
@@ -25,13 +27,6 @@ static void begin(void)
 
 	must(contd_init(&config));
 	must(contd_thread_attach(NULL));
-}
-
-/* Some ten thousandths of a second's work. */
-static void compute(void)
-{
-	for (volatile unsigned i = 0; i < 100000; i++)
-		compute_step();
 }
 
 /* -------------------------------------------------------------------------------------------------- a source's --- */
@@ -56,8 +51,31 @@ Test(long_looks, work_of_a_source)
 	source_a.finish_after = LOOKS;
 	source_continue(&source_a, &event, tally_cb, &tally, group);
 	contd_compute_begin();
-	compute();
+	compute_until(looks() >= SOME);
 	cr_assert_lt(looks(), LOOKS, "the thread came to nothing while the source was looked at");
+	compute_until(runs(&tally) == 1);
+	contd_compute_end();
+}
+
+/* The look at the end of a guard, while which ticks come. */
+Test(long_looks, at_a_guards_end)
+{
+	struct contd_group *group;
+
+	begin();
+	group = group_new(0, -1);
+	source_register(&source_a, WHERE_REGION, false);
+	source_a.cost_ticks = (uint64_t)(LOOK_NS * contd__clock.ticks_per_ns);
+	source_a.works = true;
+	source_a.finish_after = LOOKS;
+	source_continue(&source_a, &event, tally_cb, &tally, group);
+	contd_compute_begin();
+	for (uint32_t i = 0; i < SOME; i++) {
+		contd_guard_begin();
+		compute_until(contd__load(&contd__tls.flags) & CONTD__TLS_MISSED);
+		contd_guard_end();
+		cr_assert_lt(looks(), LOOKS, "the guard's end did not return while the source was looked at");
+	}
 	compute_until(runs(&tally) == 1);
 	contd_compute_end();
 }
