@@ -85,10 +85,10 @@ void contd__bell_drain_sig(void)
 
 	if (opened - contd__load(&drained) < DRAIN_AT)
 		return;
-	/* A microsecond or two each, and there may be 4096: a handler has as long as for a scan. The next call goes
-	 * on. */
+	/* A microsecond or two each, and there may be 4096: a handler has as long as for a scan, and takes one at
+	 * least. The next call goes on. */
 	begin = contd__ticks();
-	for (; !in_handler || contd__ticks() - begin < contd__load(&contd__limits.scan_ticks); n++) {
+	for (; !in_handler || !n || contd__ticks() - begin < contd__load(&contd__limits.scan_ticks); n++) {
 		fd = (int)syscall(SYS_accept4, contd__bell_socket, NULL, NULL, O_CLOEXEC /* SOCK_CLOEXEC */);
 		if (fd < 0)
 			break;
