@@ -8,9 +8,10 @@
  * unreached: 2: what a callback registers is never held: its CR is active
  * mutant: LOOK_FIRST safety who attaches looks whether the CR is active and counts its continuation afterwards
  * mutant: COUNT_FIRST safety who reports looks at the count and makes the CR inactive afterwards
- * mutant: NO_LOCK_LOOK ltl ends who attaches does not look again under the lock
+ * mutant: HOLD_BLIND ltl ends who attaches holds its continuation without comparing the state it has seen
  * mutant: START_LATE ltl ends the start takes what is held, and says afterwards that the CR is active
  * mutant: REPORT_KEEPS ltl ends a report that finds something outstanding leaves the CR inactive
+ * mutant: REPORT_FORGETS ltl ends such a report makes the CR active again, and leaves what is held meanwhile
  *
  * Continuation 0 waits for an operation that another thread completes, 1 for one that is complete. Continuation 0,
  * when it runs, registers 2. Nothing runs while the CR is inactive, each runs once, and starting and testing comes
@@ -20,8 +21,8 @@
 
 byte remaining[N];
 byte outstanding;
+/* cr->state: one word, which changes by exchanges; the first is true, or some of the others are. */
 bool active_word;
-bool locked;
 bool held[N];
 
 /* Not in the code. */
@@ -32,9 +33,6 @@ byte attached;     /* calls that have returned */
 bool done;
 
 ltl ends { <> done }
-
-#define LOCK() atomic { !locked -> locked = true }
-#define UNLOCK() locked = false
 
 /* contd__slot_event_done_sig or contd__slot_run_inline; the callback; contd__slot_finish_sig */
 inline count(c, n)
@@ -76,12 +74,14 @@ inline attach(c, complete)
 	if
 	:: is
 	:: !is ->
-		LOCK();
-#ifndef MUTANT_NO_LOCK_LOOK
-		is = active_word;
+		/* The exchange, which fails if the CR has become active. (A failure because of another slot that is held
+		 * now changes nothing but the link.) */
+		d_step {
+#ifndef MUTANT_HOLD_BLIND
+			is = active_word;
 #endif
-		held[c] = !is;
-		UNLOCK()
+			held[c] = !is
+		}
 	fi;
 	d_step {
 		counts = counts + is;
@@ -125,33 +125,20 @@ active proctype Operation()
 	count(0, 1)
 }
 
-/* contd__cr_start */
-inline start()
+/* The exchange in contd__cr_start: take is what was held. */
+inline taken()
 {
-	LOCK();
-	assert(!active_word);
-	d_step {
-		take[0] = held[0];
-		take[1] = held[1];
-		take[2] = held[2];
-		held[0] = false;
-		held[1] = false;
-		held[2] = false
-	}
-#ifdef MUTANT_START_LATE
-	UNLOCK();
-	d_step {
-		active_word = true;
-		open = true
-	}
-#else
-	d_step {
-		active_word = true;
-		open = true
-	}
-	UNLOCK();
-#endif
-	/* release_held */
+	take[0] = held[0];
+	take[1] = held[1];
+	take[2] = held[2];
+	held[0] = false;
+	held[1] = false;
+	held[2] = false
+}
+
+/* The list is this thread's. */
+inline release_held()
+{
 	if
 	:: take[0] -> count(0, 1)
 	:: else
@@ -166,10 +153,32 @@ inline start()
 	fi
 }
 
+/* contd__cr_start */
+inline start()
+{
+#ifdef MUTANT_START_LATE
+	d_step {
+		assert(!active_word);
+		taken()
+	}
+	d_step {
+		active_word = true;
+		open = true
+	}
+#else
+	d_step {
+		assert(!active_word);
+		taken();
+		active_word = true;
+		open = true
+	}
+#endif
+	release_held()
+}
+
 /* contd__cr_report */
 inline report()
 {
-	LOCK();
 #ifdef MUTANT_COUNT_FIRST
 	d_step {
 		zero = (outstanding == 0);
@@ -185,13 +194,21 @@ inline report()
 #ifndef MUTANT_REPORT_KEEPS
 	if
 	:: zero
-	:: else -> active_word = true
+	:: else ->
+		/* contd__cr_start */
+		d_step {
+#ifndef MUTANT_REPORT_FORGETS
+			taken();
+#endif
+			active_word = true
+		}
+		release_held()
 	fi;
 #else
 	open = false;
 #endif
 #endif
-	UNLOCK()
+	skip
 }
 
 active proctype Program()

@@ -350,7 +350,7 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 	struct contd_group *group;
 	enum contd__seen seen;
 
-	if (!contd__mpi->quick_look || op->count != 1 || (cr && cr->revised && !contd__load_seq(&cr->active)))
+	if (!contd__mpi->quick_look || op->count != 1 || (cr && contd__cr_inactive(cr)))
 		return false;
 	/* What only tests of its CR run becomes a task there. */
 	if (cr && inside && (cr->group->flags & CONTD_POLL_ONLY || cr->group->max_poll >= 0))

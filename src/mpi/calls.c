@@ -259,7 +259,7 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 	struct contd__call call;
 	bool active;
 
-	if (contd__self.frame && contd__inside_sig(cr->group) && !(cr->revised && !contd__load_seq(&cr->active)))
+	if (contd__self.frame && contd__inside_sig(cr->group) && !contd__cr_inactive(cr))
 		return contd__mpi->cr_raise(cr, MPI_ERR_REQUEST, false);
 	contd__low_latency_here(cr->group);
 	do {
@@ -727,7 +727,7 @@ static struct contd__cr *own_cr(const struct mixed *m)
 	for (size_t i = 0; i < m->specials; i++) {
 		struct contd__cr *cr = m->special[i].cr;
 
-		if (cr && contd__inside_sig(cr->group) && !(cr->revised && !contd__load_seq(&cr->active)))
+		if (cr && contd__inside_sig(cr->group) && !contd__cr_inactive(cr))
 			return cr;
 	}
 	return NULL;

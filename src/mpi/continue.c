@@ -104,7 +104,7 @@ static void set_begin(struct contd__set *set, const struct contd__mpi_attach *a,
 static bool may_run_here(const struct contd__mpi_attach *a, const struct contd__cr *cr, const struct contd_group *group)
 {
 	return contd__may_run_inline(group) && !(a->flags & MPIX_CONT_DEFER_COMPLETE) &&
-	       (!cr || !cr->revised || contd__load_seq(&cr->active));
+	       !(cr && contd__cr_inactive(cr));
 }
 
 static int failed(const struct contd__look *look, int class)

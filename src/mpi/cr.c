@@ -40,32 +40,43 @@ int contd__cr_init(struct contd__cr *cr, struct contd_group *group, bool revised
 
 int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot)
 {
-	int active;
-
 	/* The count went up before: who makes it inactive after this look sees that. */
-	if (contd__load_seq(&cr->active))
-		return 1;
-	CONTD_TESTPOINT("hold_inactive");
-	pthread_mutex_lock(&cr->lock);
-	active = contd__load_seq(&cr->active) != 0;
-	if (!active) {
+	uint32_t state = contd__load_seq(&cr->state);
+
+	while (!(state & CR_ACTIVE)) {
 		/* Only this list uses `link` of a slot that waits for events. */
-		contd__store(&slot->link, 0);
-		if (cr->held)
-			contd__store(&contd__table_slot(&cr->group->table, cr->held_last - 1)->link, slot->index + 1);
-		else
-			cr->held = slot->index + 1;
-		cr->held_last = slot->index + 1;
+		contd__store(&slot->link, state);
+		CONTD_TESTPOINT("hold_inactive");
+		if (contd__cas(&cr->state, &state, slot->index + 1))
+			return 0;
 	}
-	pthread_mutex_unlock(&cr->lock);
-	return active;
+	return 1;
 }
 
-/* In the order in which they were registered. */
+static struct contd__slot *held_slot(struct contd__cr *cr, uint32_t held)
+{
+	return contd__table_slot(&cr->group->table, held - 1);
+}
+
+/*
+ * In the order in which they were registered: the list has the newest first. It is the caller's, and none of its slots
+ * can become ready before it is released here.
+ */
 static void release_held(struct contd__cr *cr, uint32_t held)
 {
+	uint32_t oldest = 0;
+
 	while (held) {
-		struct contd__slot *s = contd__table_slot(&cr->group->table, held - 1);
+		struct contd__slot *s = held_slot(cr, held);
+		uint32_t next = contd__load(&s->link);
+
+		contd__store(&s->link, oldest);
+		oldest = held;
+		held = next;
+	}
+	contd__group_pin_sig(cr->group); /* the callbacks of what is released may free it */
+	for (held = oldest; held;) {
+		struct contd__slot *s = held_slot(cr, held);
 		uint32_t generation = SLOT_GENERATION(contd__load(&s->state));
 
 		/* Its set is none of ours: until the start is counted an operation may fail, and afterwards the set may
@@ -74,35 +85,31 @@ static void release_held(struct contd__cr *cr, uint32_t held)
 		CONTD_TESTPOINT("start_releases");
 		contd__slot_event_done_sig(s, generation, 1);
 	}
+	contd__group_unpin_sig(cr->group);
 }
 
 int contd__cr_start(struct contd__cr *cr)
 {
-	uint32_t held;
+	uint32_t held = contd__load_seq(&cr->state);
 
 	if (!cr->revised)
 		return MPI_ERR_REQUEST;
-	pthread_mutex_lock(&cr->lock);
-	if (contd__load(&cr->active)) {
-		pthread_mutex_unlock(&cr->lock);
-		return MPI_ERR_REQUEST;
-	}
-	held = cr->held;
-	cr->held = 0;
+	do {
+		if (held & CR_ACTIVE)
+			return MPI_ERR_REQUEST;
+		/* Acquire, by the exchange: the links of what is held. */
+	} while (!contd__cas(&cr->state, &held, CR_ACTIVE));
 	cr->started = true;
-	contd__store_seq(&cr->active, 1);
-	pthread_mutex_unlock(&cr->lock);
-	if (contd__mpi->cr_changed)
-		contd__mpi->cr_changed(cr);
-	contd__group_pin_sig(cr->group); /* the callbacks of what is released may free it */
-	release_held(cr, held);
-	contd__group_unpin_sig(cr->group);
+	if (contd__mpi->cr_active)
+		contd__mpi->cr_active(cr, true);
+	if (held)
+		release_held(cr, held);
 	return MPI_SUCCESS;
 }
 
 bool contd__cr_report(struct contd__cr *cr)
 {
-	bool complete = true;
+	uint32_t active = CR_ACTIVE;
 
 	if (!cr->revised) {
 		/* What is registered meanwhile is outstanding, or was run, and then the next report tells of it or
@@ -111,21 +118,20 @@ bool contd__cr_report(struct contd__cr *cr)
 			contd__store(&cr->unreported, 0);
 		return true;
 	}
-	if (!contd__load_seq(&cr->active))
+	if (contd__load_seq(&cr->state) != CR_ACTIVE)
 		return true;
-	pthread_mutex_lock(&cr->lock);
-	if (contd__load(&cr->active)) {
-		CONTD_TESTPOINT("report_before_inactive");
-		contd__store_seq(&cr->active, 0);
-		CONTD_TESTPOINT("report_inactive");
-		complete = contd__group_outstanding_sig(cr->group) == 0;
-		if (!complete)
-			contd__store_seq(&cr->active, 1);
-	}
-	pthread_mutex_unlock(&cr->lock);
-	if (contd__mpi->cr_changed)
-		contd__mpi->cr_changed(cr);
-	return complete;
+	/* Before the exchange: whoever starts the CR again comes after that, and says so last. */
+	if (contd__mpi->cr_active)
+		contd__mpi->cr_active(cr, false);
+	CONTD_TESTPOINT("report_before_inactive");
+	if (!contd__cas(&cr->state, &active, 0))
+		return true; /* another thread has reported it */
+	CONTD_TESTPOINT("report_inactive");
+	if (contd__group_outstanding_sig(cr->group) == 0)
+		return true;
+	/* Something was registered before it became inactive: it is active as before, and what it holds is started. */
+	contd__cr_start(cr);
+	return false;
 }
 
 void contd__cr_report_not(struct contd__cr *cr)

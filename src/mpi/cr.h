@@ -4,13 +4,12 @@
  *
  * A CR of the draft interface follows the count of its group: complete while nothing is outstanding. One of the revised
  * interface is besides that active or not. What is registered with an inactive one is held: it waits for one event
- * more, which MPI_Start is. Whoever attaches counts its continuation first and then looks whether the CR is active;
- * whoever makes it inactive first says so and then looks at the count: one of the two sees the other.
+ * more, which MPI_Start is. One word, `state`, says whether the CR is active, and if not, which slots it holds.
  *
  *  operation              thread  handler  in a callback  progress
- *  contd__cr_hold           yes     no         yes        blocking (a mutex, briefly)
- *  contd__cr_start          yes     no         yes        blocking
- *  contd__cr_report         yes     no         yes        blocking for revised CRs
+ *  contd__cr_hold           yes     no         yes        lock-free
+ *  contd__cr_start          yes     no         yes        lock-free, and linear in the number of slots held
+ *  contd__cr_report         yes     no         yes        as contd__cr_start
  *  contd__cr_fail_sig       yes     yes        yes        wait-free
  *  contd__cr_get_failed     yes     no         yes        blocking
  */
@@ -49,11 +48,9 @@ struct contd__cr {
 	struct contd_group *group;
 	MPI_Request handle;
 	bool revised;
-	bool started;        /* revised: MPI_Start was called once; under lock */
-	uint32_t active;     /* revised: between MPI_Start and the report that it is complete */
+	bool started;        /* revised: MPI_Start was called once */
+	uint32_t state;      /* revised: CR_ACTIVE, or the newest of the slots that wait for the start: its index + 1 */
 	uint32_t unreported; /* draft: something was registered since it was last reported complete */
-	uint32_t held;       /* the slots that wait for the start, linked by `link`: index + 1; under lock */
-	uint32_t held_last;
 	pthread_mutex_t lock;
 	int error;                     /* class of the first failure that get_failed has not cleared, or 0 */
 	uint32_t closed;               /* freed by the program */
@@ -79,10 +76,23 @@ void contd__cr_close(struct contd__cr *cr);
 /* The group is gone. */
 void contd__cr_fini(struct contd__cr *cr);
 
+/*
+ * Between MPI_Start and the report that it is complete. Whoever attaches counts its continuation first and then looks at
+ * the state; whoever makes the CR inactive changes the state first and then looks at the count: one of the two sees the
+ * other.
+ */
+#define CR_ACTIVE 0x80000000u
+
+/* Revised, and not between MPI_Start and the report that it is complete. */
+static inline bool contd__cr_inactive(const struct contd__cr *cr)
+{
+	return cr->revised && !(contd__load_seq(&cr->state) & CR_ACTIVE);
+}
+
 /* Nothing outstanding, or inactive; never inside one of its own continuations. */
 static inline bool contd__cr_complete(const struct contd__cr *cr)
 {
-	if (cr->revised && !contd__load_seq(&cr->active))
+	if (contd__cr_inactive(cr))
 		return true;
 	return contd__group_outstanding_sig(cr->group) == 0 && !contd__inside_sig(cr->group);
 }
@@ -90,7 +100,7 @@ static inline bool contd__cr_complete(const struct contd__cr *cr)
 /* Has it something to report? As with an inactive request, Testany and its kin pass over one that has not. */
 static inline bool contd__cr_active(const struct contd__cr *cr)
 {
-	return cr->revised ? contd__load_seq(&cr->active)
+	return cr->revised ? contd__load_seq(&cr->state) & CR_ACTIVE
 			   : contd__load(&cr->unreported) || contd__group_outstanding_sig(cr->group);
 }
 

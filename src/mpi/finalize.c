@@ -286,7 +286,7 @@ static const char *awaited(struct contd__slot *s, uint64_t w, bool held)
 
 static struct lost describe(struct contd__cr *cr, struct contd__slot *s, uint64_t w)
 {
-	bool held = cr->revised && !contd__load_seq(&cr->active);
+	bool held = contd__cr_inactive(cr);
 	struct lost l = {.cb = s->cb.any, .count = 1};
 
 	if (SLOT_STATE(w) == SLOT_PENDING) {

@@ -416,13 +416,9 @@ static void recheck(void)
 
 static void cr_state_locked(struct contd__native_cr *cr)
 {
-	bool outstanding =
-		contd__group_outstanding_sig(cr->cr.group) && (!cr->cr.revised || contd__load_seq(&cr->cr.active));
+	bool outstanding = contd__group_outstanding_sig(cr->cr.group) != 0;
 
 	contd__store_seq(&cr->super.complete, outstanding ? OMPI_PENDING : OMPI_COMPLETED);
-	/* MPI_Startall wants what it starts to be inactive. */
-	if (cr->cr.revised)
-		contd__store(&cr->super.state, contd__load_seq(&cr->cr.active) ? OMPI_ACTIVE : OMPI_INACTIVE);
 }
 
 static void cr_sync(struct contd__native_cr *cr)
@@ -473,10 +469,14 @@ static void cr_changed(struct contd__cr *cr)
 	struct contd__native_cr *n = native_of(cr);
 
 	/* Mostly it is as it should be: pending, with something outstanding. */
-	if (contd__load_seq(&n->super.complete) == OMPI_PENDING && contd__group_outstanding_sig(cr->group) &&
-	    (!cr->revised || (contd__load_seq(&cr->active) && contd__load(&n->super.state) == OMPI_ACTIVE)))
-		return;
-	cr_sync(n);
+	if (contd__load_seq(&n->super.complete) != OMPI_PENDING || contd__group_outstanding_sig(cr->group) == 0)
+		cr_sync(n);
+}
+
+/* MPI_Start wants what it starts to be inactive; of what is inactive nobody reads `complete`. */
+static void cr_active(struct contd__cr *cr, bool active)
+{
+	contd__store(&native_of(cr)->super.state, active ? OMPI_ACTIVE : OMPI_INACTIVE);
 }
 
 /* Open MPI's req_free: in MPI_Request_free, and when an error of it has been told. */
@@ -995,6 +995,7 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.pending = pending,
 	.cr_create = cr_create,
 	.cr_of = cr_of,
+	.cr_active = cr_active,
 	.cr_changed = cr_changed,
 	.cr_raise = cr_raise,
 	.peek = peek,
