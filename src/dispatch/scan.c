@@ -92,6 +92,7 @@ static int run_claimed(struct contd_group *g, const struct contd__root *root, st
 	uint64_t w = contd__load_acquire(&s->state);
 	int rc;
 
+	CONTD_TESTPOINT("claim_cleared");
 	while (SLOT_STATE(w) == SLOT_READY) {
 		if (!contd__cas(&s->state, &w, SLOT_WORD(SLOT_GENERATION(w), 0, SLOT_RUNNING)))
 			continue;

@@ -120,6 +120,40 @@ static bool may_complete(void)
 		contd__marked_sig(CLASSES_ALL));
 }
 
+/*
+ * How many of the group's continuations wait for an event or, being ready, for a scan? The others that are outstanding
+ * have been taken by another thread or by an executor, and are about to run, or run.
+ */
+static uint32_t waiting(struct contd_group *g)
+{
+	uint32_t used = contd__load_acquire(&g->table.used), n = 0;
+
+	for (uint32_t i = 0; i < used; i++) {
+		uint32_t index = contd__table_index(i);
+		enum contd__slot_state state = SLOT_STATE(contd__load_seq(&contd__table_slot(&g->table, index)->state));
+
+		n += state == SLOT_PENDING || state == SLOT_CANCELLED ||
+		     (state == SLOT_READY && contd__table_marked(&g->table, index));
+	}
+	return n;
+}
+
+static bool some_taken(void)
+{
+	struct contd__cr *cr;
+	bool some = false;
+
+	pthread_mutex_lock(&contd__crs_lock);
+	cds_list_for_each_entry (cr, &contd__crs, node) {
+		uint32_t outstanding = contd__group_outstanding_sig(cr->group);
+
+		/* The lock keeps the group, which may be only waiting to be freed (contd__cr_fini). */
+		some = some || (outstanding && outstanding > waiting(cr->group));
+	}
+	pthread_mutex_unlock(&contd__crs_lock);
+	return some;
+}
+
 /* Returns whether anything has happened. */
 static bool drive(void)
 {
@@ -148,8 +182,8 @@ static void hint(void)
 }
 
 /*
- * Since something has happened. What counts is how long this thread has looked since: on a machine that has other things
- * to do, a quarter of a second may pass with two or three looks.
+ * Since something has happened. What counts is how long this thread has looked since: on a machine that has other
+ * things to do, a quarter of a second may pass with two or three looks.
  */
 struct quiet {
 	uint64_t clock, processor;
@@ -183,11 +217,15 @@ static void drive_with(struct others *o)
 			there = true;
 			quiet_begin(&last);
 		}
+		bool taken = !busy && contd__load_seq(&contd__mpi_open) && some_taken();
+
 		if (busy && drive())
 			quiet_begin(&last);
+		else if (taken)
+			sched_yield();
 		else if (!busy)
 			nap();
-		if (there && (!busy || quiet_for(&last, enough)))
+		if (there && ((!busy && !taken) || quiet_for(&last, enough)))
 			return;
 		if (!there && busy && !told && now() - last.clock > HINT) {
 			told = true;

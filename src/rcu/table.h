@@ -152,6 +152,15 @@ void contd__table_mark_leaf_sig(struct contd__table *t, uint32_t index, uint64_t
  * nothing. */
 bool contd__table_unmark_sig(struct contd__table *t, uint32_t index);
 
+/* Is the ready bit of a slot set? A momentary answer. */
+static inline bool contd__table_marked(struct contd__table *t, uint32_t index)
+{
+	struct contd__branch *b = contd__load_acquire(&t->branch[index >> 18]);
+	struct contd__chunk *c = contd__load_acquire(&b->chunk[index >> 12 & 63]);
+
+	return contd__load_seq(&c->leaf[index >> 6 & 63]) & 1ull << (index & 63);
+}
+
 /*
  * Clear the first ready bit at or after *pos and return its slot, which is the caller's then; *pos goes behind it.
  * NULL where there is none up to the end.

@@ -93,6 +93,7 @@ static struct point points[] = {
 	{"fd_disarmed"},
 	{"descriptor_loaded"},
 	{"finish_freed"},
+	{"claim_cleared"},
 	{"claim_running"},
 	{"scan_pinned"},
 	{"scan_group"},
@@ -745,6 +746,18 @@ Test(races, cancelled_when_running)
 	cr_assert_eq(contd_poll(0), 1);
 	cr_assert_eq(act_rc, -EALREADY);
 	end(1, 0, 0);
+}
+
+/* Its bit is cleared and it is READY still: the canceller gets it, and the scan frees it. */
+Test(races, cancelled_at_claim_cleared)
+{
+	begin();
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, &h1));
+	must(contd_event_complete(&e1, 0));
+	hook_at("claim_cleared", cancel_h1, 1);
+	cr_assert_eq(contd_poll(0), 0);
+	cr_assert_eq(act_rc, 0);
+	end(0, 0, 0);
 }
 
 Test(races, cancelled_while_it_is_registered)
