@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the revised interface (MPIX_*) costs one rank that sends to itself. Everything is compared with one pair of MPI's
+ * What the revised interface (MPIX_*) costs one rank that sends to itself. Everything is compared with a pair of MPI's
  * own calls, Irecv + Isend + MPI_Waitall:
  *
  *   pair          MPI_Start of the CR, Irecv, Isend, MPIX_Continueall, MPI_Wait for the CR
  *   complete      MPIX_Continue on a receive that is complete, its callback included
- *   pending       a receive is attached and waits: from MPI_Send until its continuation has run, and MPI_Wait has returned
+ *   pending       a receive is attached and waits: from MPI_Send until its continuation has run and MPI_Wait returned
  *   whole         the same with MPI_Start, Irecv and MPIX_Continue
  *   start_wait    MPI_Start of a CR with nothing registered, and MPI_Wait for it: nanoseconds
  *

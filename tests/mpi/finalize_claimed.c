@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * MPI_Finalize while another thread has cleared the ready bit of a continuation and not claimed it yet: nothing is ready
- * then, and nothing runs, but the continuation is about to. MPI_Finalize waits until it has run.
+ * MPI_Finalize, while another thread has cleared the ready bit of a continuation and not claimed it yet. Nothing is
+ * ready then, and nothing runs, but the continuation is about to. MPI_Finalize waits until it has run.
  */
 #include "race.h"
 
