@@ -40,6 +40,9 @@
 ! If the request was freed nobody reads STATUS. MPIX_GR_PUSH_FN_NULL and
 ! MPIX_GR_CANCEL_FN_NULL say that there is no such function.
 !
+! The status queries can be called by MPI's names too. These are not
+! declared here, for the module mpi of an MPI 4.1 declares them.
+!
 ! Valid in fixed and in free form. Statuses are targets since otherwise
 ! gfortran concludes that only the call itself may write them.
 !
@@ -80,30 +83,30 @@
           external CB
         end subroutine MPI_CONTINUEALL
 
-        subroutine MPI_REQUEST_GET_STATUS_ALL(COUNT,                    &
+        subroutine MPIX_REQUEST_GET_STATUS_ALL(COUNT,                    &
      &      ARRAY_OF_REQUESTS, FLAG, ARRAY_OF_STATUSES, IERROR)
           import MPI_STATUS_SIZE
           integer COUNT, ARRAY_OF_REQUESTS(*), IERROR
           logical FLAG
           integer ARRAY_OF_STATUSES(MPI_STATUS_SIZE, *)
-        end subroutine MPI_REQUEST_GET_STATUS_ALL
+        end subroutine MPIX_REQUEST_GET_STATUS_ALL
 
-        subroutine MPI_REQUEST_GET_STATUS_ANY(COUNT,                    &
+        subroutine MPIX_REQUEST_GET_STATUS_ANY(COUNT,                    &
      &      ARRAY_OF_REQUESTS, INDEX, FLAG, STATUS, IERROR)
           import MPI_STATUS_SIZE
           integer COUNT, ARRAY_OF_REQUESTS(*), INDEX, IERROR
           logical FLAG
           integer STATUS(MPI_STATUS_SIZE)
-        end subroutine MPI_REQUEST_GET_STATUS_ANY
+        end subroutine MPIX_REQUEST_GET_STATUS_ANY
 
-        subroutine MPI_REQUEST_GET_STATUS_SOME(INCOUNT,                 &
+        subroutine MPIX_REQUEST_GET_STATUS_SOME(INCOUNT,                 &
      &      ARRAY_OF_REQUESTS, OUTCOUNT, ARRAY_OF_INDICES,              &
      &      ARRAY_OF_STATUSES, IERROR)
           import MPI_STATUS_SIZE
           integer INCOUNT, ARRAY_OF_REQUESTS(*), OUTCOUNT, IERROR
           integer ARRAY_OF_INDICES(*)
           integer ARRAY_OF_STATUSES(MPI_STATUS_SIZE, *)
-        end subroutine MPI_REQUEST_GET_STATUS_SOME
+        end subroutine MPIX_REQUEST_GET_STATUS_SOME
 
         subroutine MPIX_CONTINUE_INIT(FLAGS, MAX_POLL, INFO, CONT_REQ,  &
      &      IERROR)
@@ -193,21 +196,9 @@
       procedure(MPIX_MARK_REQUEST_COMPLETE) ::                          &
      &  PMPIX_MARK_REQUEST_COMPLETE
       procedure(MPIX_CANCEL) :: PMPIX_CANCEL
-      procedure(MPI_REQUEST_GET_STATUS_ALL) ::                          &
-     &  PMPI_REQUEST_GET_STATUS_ALL
-      procedure(MPI_REQUEST_GET_STATUS_ALL) ::                          &
-     &  MPIX_REQUEST_GET_STATUS_ALL
-      procedure(MPI_REQUEST_GET_STATUS_ALL) ::                          &
+      procedure(MPIX_REQUEST_GET_STATUS_ALL) ::                         &
      &  PMPIX_REQUEST_GET_STATUS_ALL
-      procedure(MPI_REQUEST_GET_STATUS_ANY) ::                          &
-     &  PMPI_REQUEST_GET_STATUS_ANY
-      procedure(MPI_REQUEST_GET_STATUS_ANY) ::                          &
-     &  MPIX_REQUEST_GET_STATUS_ANY
-      procedure(MPI_REQUEST_GET_STATUS_ANY) ::                          &
+      procedure(MPIX_REQUEST_GET_STATUS_ANY) ::                         &
      &  PMPIX_REQUEST_GET_STATUS_ANY
-      procedure(MPI_REQUEST_GET_STATUS_SOME) ::                         &
-     &  PMPI_REQUEST_GET_STATUS_SOME
-      procedure(MPI_REQUEST_GET_STATUS_SOME) ::                         &
-     &  MPIX_REQUEST_GET_STATUS_SOME
-      procedure(MPI_REQUEST_GET_STATUS_SOME) ::                         &
+      procedure(MPIX_REQUEST_GET_STATUS_SOME) ::                        &
      &  PMPIX_REQUEST_GET_STATUS_SOME

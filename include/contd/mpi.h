@@ -118,7 +118,8 @@ CONTD_API int MPIX_Request_get_status_some(int incount, const MPI_Request reques
 CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
 					    MPI_Status statuses[]);
 
-/* The same by the names of MPI 4.1. */
+/* The same by the names of MPI 4.1, which declares them itself, not everywhere with `const`. */
+#if MPI_VERSION < 4 || (MPI_VERSION == 4 && MPI_SUBVERSION < 1)
 CONTD_API int MPI_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
 CONTD_API int MPI_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
 					 MPI_Status *status);
@@ -129,6 +130,7 @@ CONTD_API int PMPI_Request_get_status_any(int count, const MPI_Request requests[
 					  MPI_Status *status);
 CONTD_API int PMPI_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
 					   MPI_Status statuses[]);
+#endif
 
 /* ----------------------------------------------------------------------------- together with what else there is --- */
 

@@ -283,12 +283,9 @@
 	X(, Pready_range, (int low, int high, MPI_Request request), (low, high, request)) \
 	X(, Pready_list, (int length, CONTD_RING_PARTITIONS partitions[], MPI_Request request), \
 	  (length, partitions, request))
-/* MPI 4.0 has `const`; MPICH (4.0) has not. */
-#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000
-#define CONTD_RING_PARTITIONS int
-#else
-#define CONTD_RING_PARTITIONS const int
-#endif
+/* MPI 4.0 has `const`; MPICH 4.0 and Open MPI 5.0 have not. */
+#define CONTD_RING_PARTITIONS \
+	__typeof__(*_Generic(&MPI_Pready_list, int (*)(int, int *, MPI_Request) : (int *)0, default : (const int *)0))
 #define CONTD_RING_SENDRECV(X, S, N) \
 	X(S, Isendrecv, \
 	  (const void *sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, N recvcount, \

@@ -171,10 +171,16 @@ int MPIX_Request_get_status_all ALL CONTD_WEAK_FOR(PMPIX_Request_get_status_all)
 int MPIX_Request_get_status_any ANY CONTD_WEAK_FOR(PMPIX_Request_get_status_any);
 int MPIX_Request_get_status_some SOME CONTD_WEAK_FOR(PMPIX_Request_get_status_some);
 
-/* By MPI's own names too, in front of MPI's own. */
-int MPI_Request_get_status_all ALL CONTD_WEAK_FOR(PMPIX_Request_get_status_all);
-int MPI_Request_get_status_any ANY CONTD_WEAK_FOR(PMPIX_Request_get_status_any);
-int MPI_Request_get_status_some SOME CONTD_WEAK_FOR(PMPIX_Request_get_status_some);
-int PMPI_Request_get_status_all ALL CONTD_WEAK_FOR(PMPIX_Request_get_status_all);
-int PMPI_Request_get_status_any ANY CONTD_WEAK_FOR(PMPIX_Request_get_status_any);
-int PMPI_Request_get_status_some SOME CONTD_WEAK_FOR(PMPIX_Request_get_status_some);
+/*
+ * By MPI's own names too, in front of MPI's own. An MPI 4.1 declares them, not all with `const`: so here they have
+ * other names, and MPI's for the linker only.
+ */
+#define NAME(mpi, name, parameters) \
+	int contd__##mpi##_##name parameters __asm__(#mpi "_Request_get_status_" #name) \
+		CONTD_WEAK_FOR(PMPIX_Request_get_status_##name);
+NAME(MPI, all, ALL)
+NAME(MPI, any, ANY)
+NAME(MPI, some, SOME)
+NAME(PMPI, all, ALL)
+NAME(PMPI, any, ANY)
+NAME(PMPI, some, SOME)

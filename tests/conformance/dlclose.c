@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 	int provided;
 	char in;
 
-	alarm(20);
+	alarm(90);
 	if (argc != 2)
 		return 2;
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);

@@ -8,6 +8,11 @@
 
 module contd_mpi_f08
   use mpi_f08, only: MPI_Info, MPI_Request, MPI_Status, MPI_ADDRESS_KIND
+#ifdef CONTD_MPI_HAS_QUERIES
+  ! Whoever uses both modules finds one procedure of each name.
+  use mpi_f08, only: MPI_Request_get_status_all, MPI_Request_get_status_any, MPI_Request_get_status_some, &
+    PMPI_Request_get_status_all, PMPI_Request_get_status_any, PMPI_Request_get_status_some
+#endif
   implicit none
   private
 
@@ -327,58 +332,60 @@ module contd_mpi_f08
     procedure :: PMPIX_Continue_get_failed_f08
   end interface PMPIX_Continue_get_failed
 
-  ! Status queries of MPI 4.1, 3.7.6. Also by their MPIX names.
+  ! Status queries of MPI 4.1, 3.7.6. Also by their MPIX names. An MPI that has them declares them by MPI's.
   procedure(Query_all_call) :: MPI_Request_get_status_all_f08, PMPI_Request_get_status_all_f08
   procedure(Query_any_call) :: MPI_Request_get_status_any_f08, PMPI_Request_get_status_any_f08
   procedure(Query_some_call) :: MPI_Request_get_status_some_f08, PMPI_Request_get_status_some_f08
-
-  interface MPI_Request_get_status_all
-    procedure :: MPI_Request_get_status_all_f08
-  end interface MPI_Request_get_status_all
 
   interface MPIX_Request_get_status_all
     procedure :: MPI_Request_get_status_all_f08
   end interface MPIX_Request_get_status_all
 
-  interface PMPI_Request_get_status_all
-    procedure :: PMPI_Request_get_status_all_f08
-  end interface PMPI_Request_get_status_all
-
   interface PMPIX_Request_get_status_all
     procedure :: PMPI_Request_get_status_all_f08
   end interface PMPIX_Request_get_status_all
-
-  interface MPI_Request_get_status_any
-    procedure :: MPI_Request_get_status_any_f08
-  end interface MPI_Request_get_status_any
 
   interface MPIX_Request_get_status_any
     procedure :: MPI_Request_get_status_any_f08
   end interface MPIX_Request_get_status_any
 
-  interface PMPI_Request_get_status_any
-    procedure :: PMPI_Request_get_status_any_f08
-  end interface PMPI_Request_get_status_any
-
   interface PMPIX_Request_get_status_any
     procedure :: PMPI_Request_get_status_any_f08
   end interface PMPIX_Request_get_status_any
-
-  interface MPI_Request_get_status_some
-    procedure :: MPI_Request_get_status_some_f08
-  end interface MPI_Request_get_status_some
 
   interface MPIX_Request_get_status_some
     procedure :: MPI_Request_get_status_some_f08
   end interface MPIX_Request_get_status_some
 
-  interface PMPI_Request_get_status_some
-    procedure :: PMPI_Request_get_status_some_f08
-  end interface PMPI_Request_get_status_some
-
   interface PMPIX_Request_get_status_some
     procedure :: PMPI_Request_get_status_some_f08
   end interface PMPIX_Request_get_status_some
+
+#ifndef CONTD_MPI_HAS_QUERIES
+  interface MPI_Request_get_status_all
+    procedure :: MPI_Request_get_status_all_f08
+  end interface MPI_Request_get_status_all
+
+  interface MPI_Request_get_status_any
+    procedure :: MPI_Request_get_status_any_f08
+  end interface MPI_Request_get_status_any
+
+  interface MPI_Request_get_status_some
+    procedure :: MPI_Request_get_status_some_f08
+  end interface MPI_Request_get_status_some
+
+  interface PMPI_Request_get_status_all
+    procedure :: PMPI_Request_get_status_all_f08
+  end interface PMPI_Request_get_status_all
+
+  interface PMPI_Request_get_status_any
+    procedure :: PMPI_Request_get_status_any_f08
+  end interface PMPI_Request_get_status_any
+
+  interface PMPI_Request_get_status_some
+    procedure :: PMPI_Request_get_status_some_f08
+  end interface PMPI_Request_get_status_some
+#endif
 
   ! Templates of generalized requests.
   procedure(Gr_init_call) :: MPIX_Gr_init_f08, PMPIX_Gr_init_f08
