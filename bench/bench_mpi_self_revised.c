@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the revised interface (MPIX_*) costs one rank that sends to itself. Everything is compared with a pair of MPI's
- * own calls, Irecv + Isend + MPI_Waitall:
+ * The cost of the revised interface (MPIX_*) for one rank that sends to itself. Each case is compared with MPI's own
+ * calls Irecv, Isend and MPI_Waitall:
  *
  *   pair          MPI_Start of the CR, Irecv, Isend, MPIX_Continueall, MPI_Wait for the CR
  *   complete      MPIX_Continue on a receive that is complete, its callback included
@@ -9,7 +9,8 @@
  *   whole         the same with MPI_Start, Irecv and MPIX_Continue
  *   start_wait    MPI_Start of a CR with nothing registered, and MPI_Wait for it: nanoseconds
  *
- * --mode count,CASE,ROUNDS runs one of them (or waitall) so often and measures nothing: for bench/instructions.
+ * --mode count,CASE,ROUNDS runs one case, or waitall, that many times and measures nothing. It is for counting
+ * instructions: valgrind --tool=callgrind --toggle-collect=counted_rounds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,7 +156,7 @@ static const struct a_case cases[] = {
 
 /* ----------------------------------------------------------------------------------------------------- counting --- */
 
-/* What callgrind counts: --toggle-collect names this function. */
+/* For --toggle-collect. */
 __attribute__((noinline)) void counted_rounds(double (*run)(unsigned n), unsigned n);
 void counted_rounds(double (*run)(unsigned n), unsigned n)
 {
@@ -214,7 +215,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	measure_clock();
-	/* What Waitall costs before contd is there at all: contd's presence must not make it slower. */
+	/* MPI_Waitall before contd is there: contd's presence must not make it slower. */
 	bench_pairs_init(&before, turns);
 	for (unsigned i = 0; i < 2 * turns && !o.mode; i++) {
 		double a = waitall(ROUNDS);

@@ -83,7 +83,7 @@
           external CB
         end subroutine MPI_CONTINUEALL
 
-        subroutine MPIX_REQUEST_GET_STATUS_ALL(COUNT,                    &
+        subroutine MPIX_REQUEST_GET_STATUS_ALL(COUNT,                   &
      &      ARRAY_OF_REQUESTS, FLAG, ARRAY_OF_STATUSES, IERROR)
           import MPI_STATUS_SIZE
           integer COUNT, ARRAY_OF_REQUESTS(*), IERROR
@@ -91,7 +91,7 @@
           integer ARRAY_OF_STATUSES(MPI_STATUS_SIZE, *)
         end subroutine MPIX_REQUEST_GET_STATUS_ALL
 
-        subroutine MPIX_REQUEST_GET_STATUS_ANY(COUNT,                    &
+        subroutine MPIX_REQUEST_GET_STATUS_ANY(COUNT,                   &
      &      ARRAY_OF_REQUESTS, INDEX, FLAG, STATUS, IERROR)
           import MPI_STATUS_SIZE
           integer COUNT, ARRAY_OF_REQUESTS(*), INDEX, IERROR
@@ -99,7 +99,7 @@
           integer STATUS(MPI_STATUS_SIZE)
         end subroutine MPIX_REQUEST_GET_STATUS_ANY
 
-        subroutine MPIX_REQUEST_GET_STATUS_SOME(INCOUNT,                 &
+        subroutine MPIX_REQUEST_GET_STATUS_SOME(INCOUNT,                &
      &      ARRAY_OF_REQUESTS, OUTCOUNT, ARRAY_OF_INDICES,              &
      &      ARRAY_OF_STATUSES, IERROR)
           import MPI_STATUS_SIZE

@@ -118,7 +118,7 @@ CONTD_API int MPIX_Request_get_status_some(int incount, const MPI_Request reques
 CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
 					    MPI_Status statuses[]);
 
-/* The same by the names of MPI 4.1, which declares them itself, not everywhere with `const`. */
+/* The same by MPI's own names. The mpi.h of an MPI 4.1 declares them; MPICH 4.2 does so without `const`. */
 #if MPI_VERSION < 4 || (MPI_VERSION == 4 && MPI_SUBVERSION < 1)
 CONTD_API int MPI_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
 CONTD_API int MPI_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,

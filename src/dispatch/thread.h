@@ -96,7 +96,7 @@ struct contd__watched {
 struct contd__self {
 	uint8_t registered;             /* RCU reader, listed */
 	uint8_t context;                /* enum contd__context */
-	uint8_t looking;                /* it looks, under a guard of its own (contd__react_under_guard) */
+	uint8_t looking;                /* contd__react_under_guard() is looking; the handler reads it */
 	struct contd_tls *tls;          /* of the thread, for contd_fini() */
 	uint32_t tid;                   /* of the thread, once it was needed */
 	struct contd__frame *frame;     /* what runs, innermost (run.h) */

@@ -40,7 +40,7 @@ int contd__cr_init(struct contd__cr *cr, struct contd_group *group, bool revised
 
 int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot)
 {
-	/* The count went up before: who makes it inactive after this look sees that. */
+	/* The count went up before this look. A thread that makes the CR inactive afterwards sees that count. */
 	uint32_t state = contd__load_seq(&cr->state);
 
 	while (!(state & CR_ACTIVE)) {
@@ -99,7 +99,7 @@ int contd__cr_start(struct contd__cr *cr)
 			return MPI_ERR_REQUEST;
 		/* Acquire, by the exchange: the links of what is held. */
 	} while (!contd__cas(&cr->state, &held, CR_ACTIVE));
-	cr->started = true;
+	contd__store(&cr->started, true);
 	if (contd__mpi->cr_active)
 		contd__mpi->cr_active(cr, true);
 	if (held)
@@ -120,7 +120,7 @@ bool contd__cr_report(struct contd__cr *cr)
 	}
 	if (contd__load_seq(&cr->state) != CR_ACTIVE)
 		return true;
-	/* Before the exchange: whoever starts the CR again comes after that, and says so last. */
+	/* Before the exchange: a start of the CR comes after the exchange, so its call of cr_active() is the last. */
 	if (contd__mpi->cr_active)
 		contd__mpi->cr_active(cr, false);
 	CONTD_TESTPOINT("report_before_inactive");

@@ -77,9 +77,9 @@ void contd__cr_close(struct contd__cr *cr);
 void contd__cr_fini(struct contd__cr *cr);
 
 /*
- * Between MPI_Start and the report that it is complete. Whoever attaches counts its continuation first and then looks
- * at the state; whoever makes the CR inactive changes the state first and then looks at the count: one of the two sees
- * the other.
+ * Between MPI_Start and the report that it is complete. A thread that attaches counts its continuation and then looks
+ * at the state (contd__cr_hold). A thread that makes the CR inactive changes the state and then looks at the count
+ * (contd__cr_report). So at least one of the two sees what the other did.
  */
 #define CR_ACTIVE 0x80000000u
 

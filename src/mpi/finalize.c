@@ -121,8 +121,8 @@ static bool may_complete(void)
 }
 
 /*
- * How many of the group's continuations wait for an event or, being ready, for a scan? The others that are outstanding
- * have been taken by another thread or by an executor, and are about to run, or run.
+ * Counts the group's continuations that wait for an event, and those that are ready and wait for a scan. All others
+ * that are outstanding were taken by another thread or an executor. They run, or will run soon.
  */
 static uint32_t waiting(struct contd_group *g)
 {
@@ -211,21 +211,17 @@ static void drive_with(struct others *o)
 
 	quiet_begin(&last);
 	for (;;) {
-		bool busy = may_complete();
+		bool busy = may_complete(), taken = !busy && contd__load_seq(&contd__mpi_open) && some_taken();
 
 		if (!there && others_there(o)) {
 			there = true;
 			quiet_begin(&last);
 		}
-		bool taken = !busy && contd__load_seq(&contd__mpi_open) && some_taken();
-
 		if (busy && drive())
 			quiet_begin(&last);
-		else if (taken)
-			sched_yield();
 		else if (!busy)
 			nap();
-		if (there && ((!busy && !taken) || quiet_for(&last, enough)))
+		if (there && (!(busy || taken) || quiet_for(&last, enough)))
 			return;
 		if (!there && busy && !told && now() - last.clock > HINT) {
 			told = true;
@@ -329,9 +325,9 @@ static struct lost describe(struct contd__cr *cr, struct contd__slot *s, uint64_
 
 	if (SLOT_STATE(w) == SLOT_PENDING) {
 		l.what = awaited(s, w, held);
-		l.why = !held          ? "did not complete"
-			: !cr->started ? "MPI_Start was never called for its continuation request"
-				       : "MPI_Start was not called again for its continuation request";
+		l.why = !held                        ? "did not complete"
+			: !contd__load(&cr->started) ? "MPI_Start was never called for its continuation request"
+						     : "MPI_Start was not called again for its continuation request";
 		if (l.what && held)
 			l.why = "did not complete, nor was its continuation request started";
 	} else if (SLOT_STATE(w) == SLOT_RUNNING) {

@@ -473,7 +473,7 @@ static void cr_changed(struct contd__cr *cr)
 		cr_sync(n);
 }
 
-/* MPI_Start wants what it starts to be inactive; of what is inactive nobody reads `complete`. */
+/* MPI_Start refuses a request whose state is not inactive. `complete` of an inactive request is not read. */
 static void cr_active(struct contd__cr *cr, bool active)
 {
 	contd__store(&native_of(cr)->super.state, active ? OMPI_ACTIVE : OMPI_INACTIVE);

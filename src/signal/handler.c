@@ -96,12 +96,12 @@ static void stray(int signo, siginfo_t *info, void *context)
 	}
 }
 
-/* Returns whether it stands for a notification. */
+/* Returns whether the signal stands for a notification or a ring, as a tick does to which one was put off. */
 static bool arrived(struct contd__attached *me, enum contd__interruption kind, const siginfo_t *info)
 {
 	/* Before looking: who makes something ready after this sends another one. A tick too: it stands for one put
 	 * off. */
-	bool told = contd__xchg(&me->signalled, 0) || kind == BY_NOTICE;
+	bool told = contd__xchg(&me->signalled, 0) || kind != BY_TIMER;
 
 	if (kind == BY_TIMER) {
 		CONTD_COUNT(ticks, 1);
@@ -109,7 +109,6 @@ static bool arrived(struct contd__attached *me, enum contd__interruption kind, c
 	} else if (kind == BY_BELL) {
 		CONTD_COUNT(rings, 1);
 		contd__bell_rung_sig();
-		told = true;
 	}
 	return told;
 }
@@ -186,8 +185,8 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	 * is a continuation, also one that has ended a guard too many. */
 	guarded = contd__tls.guard != 0 || contd__self.frame || contd__reading_sig();
 	if (guarded) {
-		/* The timer goes on, and its next tick looks. If a tick that comes while the thread looks at a guard's
-		 * end left a note too, that end would never be reached where a look takes longer than the interval. */
+		/* A plain tick that interrupts the look at the end of a guard leaves no note: that look would begin
+		 * again, and if looks take longer than the interval it would never end. The next tick looks. */
 		if (told || !contd__self.looking)
 			contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		CONTD_COUNT(guarded, 1);

@@ -224,7 +224,7 @@ CONFORMANCE_BOTH(s6_calls_after_fork, 1, multiple, "In the child of a fork contd
 	fflush(NULL);
 	child = fork();
 	if (child == 0) {
-		alarm(90);
+		alarm(20);
 		CHECK(init_cr(MPI_INFO_NULL, &made) != MPI_SUCCESS);
 		CHECK(made == MPI_REQUEST_NULL);
 		CHECK(attach(&op, never, NULL, MPI_STATUS_IGNORE, cr) != MPI_SUCCESS);

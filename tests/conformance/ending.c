@@ -147,7 +147,7 @@ CONFORMANCE_BOTH(s6_fork, 1, multiple, "In the child of a fork nothing ticks and
 	fflush(NULL);
 	child = fork();
 	if (child == 0) {
-		alarm(90);
+		alarm(20);
 		compute_ms(150); /* meanwhile the messages arrive, in memory that may be shared with it */
 		_exit(atomic_load(&seen.runs) ? 1 : 0);
 	}
@@ -202,7 +202,7 @@ CONFORMANCE_ENDS(s6_exit, 1, none, survives, "exit without MPI_Finalize neither 
 	pid_t child = fork();
 
 	if (child == 0) {
-		alarm(90);
+		alarm(20);
 		start_everything();
 		exit(3);
 	}

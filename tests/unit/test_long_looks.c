@@ -39,7 +39,8 @@ static uint32_t looks(void)
 static struct tally tally;
 static struct contd_event event;
 
-Test(long_looks, work_of_a_source)
+/* The thread is in a region, and the source works a millisecond each time that it is looked at. */
+static void begin_with_source(void)
 {
 	struct contd_group *group;
 
@@ -51,31 +52,31 @@ Test(long_looks, work_of_a_source)
 	source_a.finish_after = LOOKS;
 	source_continue(&source_a, &event, tally_cb, &tally, group);
 	contd_compute_begin();
-	compute_until(looks() >= SOME);
-	cr_assert_lt(looks(), LOOKS, "the thread came to nothing while the source was looked at");
+}
+
+static void end(void)
+{
 	compute_until(runs(&tally) == 1);
 	contd_compute_end();
 }
 
-/* The look at the end of a guard, while which ticks come. */
+Test(long_looks, work_of_a_source)
+{
+	begin_with_source();
+	compute_until(looks() >= SOME);
+	cr_assert_lt(looks(), LOOKS, "the thread came to nothing while the source was looked at");
+	end();
+}
+
+/* Ticks interrupt the look at the end of a guard. */
 Test(long_looks, at_a_guards_end)
 {
-	struct contd_group *group;
-
-	begin();
-	group = group_new(0, -1);
-	source_register(&source_a, WHERE_REGION, false);
-	source_a.cost_ticks = (uint64_t)(LOOK_NS * contd__clock.ticks_per_ns);
-	source_a.works = true;
-	source_a.finish_after = LOOKS;
-	source_continue(&source_a, &event, tally_cb, &tally, group);
-	contd_compute_begin();
+	begin_with_source();
 	for (uint32_t i = 0; i < SOME; i++) {
 		contd_guard_begin();
 		compute_until(contd__load(&contd__tls.flags) & CONTD__TLS_MISSED);
 		contd_guard_end();
 		cr_assert_lt(looks(), LOOKS, "the guard's end did not return while the source was looked at");
 	}
-	compute_until(runs(&tally) == 1);
-	contd_compute_end();
+	end();
 }
