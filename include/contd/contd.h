@@ -178,7 +178,8 @@ CONTD_API int contd_configure(const struct contd_config *cfg) CONTD_NOEXCEPT;
  * handles must not be used any more. No other thread may be in a call of contd's then. The last call returns the
  * number of continuations that never ran; the others return 0. An event for which such a continuation waited must not
  * be completed any more; contd_event_init() makes it usable again.
- * Context: any thread, not in a callback, not in a handler; may block. Errors: -EDEADLK (in a callback).
+ * Context: any thread, not in a callback, an executor's work, a handler; may block. Errors: -EDEADLK (in a callback,
+ * or in the work of an executor).
  */
 CONTD_API int contd_fini(void) CONTD_NOEXCEPT;
 
@@ -296,7 +297,8 @@ CONTD_API int contd_group_test(struct contd_group *group, int *completep) CONTD_
  * Errors:
  *     -EINVAL     NULL, timeout_ns below -1
  *     -ETIMEDOUT  some are still outstanding
- *     -EDEADLK    inside a continuation of this group, which would wait for itself
+ *     -EDEADLK    inside a continuation of this group, or a task that one of them has become: it would wait for
+ *                 itself
  *     -EPERM      in a handler
  */
 CONTD_API int contd_group_wait(struct contd_group *group, int64_t timeout_ns) CONTD_NOEXCEPT;

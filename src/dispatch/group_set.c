@@ -113,10 +113,8 @@ int contd_group_create(const struct contd_group_attr *given, struct contd_group 
 		return contd__fail(rc, "contd_group_create: out of memory");
 	}
 	rc = group_list(g);
-	if (rc == -EAGAIN) {
-		contd__reap(true); /* dead groups keep their places until a batch of them is freed */
+	if (rc == -EAGAIN && contd__reap(true))
 		rc = group_list(g);
-	}
 	if (rc) {
 		contd__table_fini(&g->table);
 		free(g);
@@ -137,13 +135,13 @@ static int poll_only_end(struct contd_group *g)
 	int rc = 0;
 
 	pthread_mutex_lock(&contd__groups.lock);
-	contd__and(&g->flags, ~(uint32_t)CONTD_POLL_ONLY);
 	if (!g->table.root)
 		rc = root_enter_locked(g);
-	if (rc)
-		contd__or(&g->flags, CONTD_POLL_ONLY);
-	else if (contd__load_seq(&g->table.top))
-		contd__root_mark_sig(g->table.root, g->table.root_index);
+	if (!rc) {
+		contd__and(&g->flags, ~(uint32_t)CONTD_POLL_ONLY);
+		if (contd__load_seq(&g->table.top))
+			contd__root_mark_sig(g->table.root, g->table.root_index);
+	}
 	pthread_mutex_unlock(&contd__groups.lock);
 	if (!rc)
 		contd__announce_rcu(g); /* what is poll-only has no executor */
@@ -160,10 +158,15 @@ int contd_group_destroy(struct contd_group *group)
 		return contd__fail(-EINVAL, "contd_group_destroy: group must not be NULL");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_group_destroy: not in a signal handler");
-	if (contd__load(&group->flags) & CONTD_POLL_ONLY && contd__group_outstanding_sig(group) &&
-	    (rc = poll_only_end(group)))
-		return contd__fail(
-			rc, "contd_group_destroy: 4096 groups exist that are not poll-only; wait for this one first");
+	if (contd__load(&group->flags) & CONTD_POLL_ONLY && contd__group_outstanding_sig(group)) {
+		rc = poll_only_end(group);
+		if (rc == -EAGAIN && contd__reap(true))
+			rc = poll_only_end(group);
+		if (rc)
+			return contd__fail(
+				rc, "contd_group_destroy: 4096 groups exist that are not poll-only; wait for this one "
+				    "first");
+	}
 	/* Continuations of it that have called this no longer stand for it: its memory may become another group's. */
 	for (struct contd__frame *f = contd__self.frame; f; f = f->outer)
 		if (f->group == group)
@@ -219,16 +222,16 @@ void contd__grace_over(void)
 		sched_yield();
 }
 
-void contd__reap(bool all)
+bool contd__reap(bool all)
 {
 	struct cds_lfs_head *head;
 	struct cds_lfs_node *node, *next;
 
 	if (contd__load(&contd__groups.dead_count) < (all ? 1 : REAP_BATCH))
-		return;
+		return false;
 	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &contd__groups.dead});
 	if (!head)
-		return;
+		return false;
 	pthread_mutex_lock(&contd__groups.lock);
 	for (node = &head->node; node; node = node->next) {
 		contd__sub(&contd__groups.dead_count, 1);
@@ -242,6 +245,7 @@ void contd__reap(bool all)
 		next = node->next;
 		group_free(g);
 	}
+	return true;
 }
 
 uint32_t contd__groups_fini(void)
@@ -326,6 +330,11 @@ int contd__group_set_outlet(struct contd_group *group, struct contd__outlet *out
 	pthread_mutex_lock(&contd__groups.lock);
 	rc = switch_locked(group, outlet);
 	pthread_mutex_unlock(&contd__groups.lock);
+	if (rc == -EAGAIN && contd__reap(true)) {
+		pthread_mutex_lock(&contd__groups.lock);
+		rc = switch_locked(group, outlet);
+		pthread_mutex_unlock(&contd__groups.lock);
+	}
 	if (!rc && before) /* completers may be about to tell it: destroying it takes a grace period */
 		contd__sub(&before->groups, 1);
 	return rc;

@@ -9,8 +9,11 @@
 #include "dispatch/group.h"
 #include "dispatch/outlet.h"
 
-/* Free dead groups, when there are many or when told so. Ordinary threads, outside read-side sections; may block. */
-void contd__reap(bool all);
+/*
+ * Free dead groups, when there are many or when told so: true if there were any. Until then they keep their places in
+ * their roots. Ordinary threads, outside read-side sections; may block.
+ */
+bool contd__reap(bool all);
 
 /*
  * Frees what is left of groups; returns how many continuations were outstanding. contd_fini(). The pool of an executor

@@ -112,11 +112,14 @@ static inline void contd__pickup(void)
 		contd__guard_pickup();
 }
 
-/* Is one of g's continuations on this thread's stack? */
+/* Is one of g's continuations on this thread's stack, or a task that one of them has become? */
 static inline bool contd__inside_sig(const struct contd_group *g)
 {
 	for (const struct contd__frame *f = contd__self.frame; f; f = f->outer)
 		if (f->group == g)
+			return true;
+	for (const struct contd__at_work *w = contd__self.lent.at_work; w; w = w->outer)
+		if (w->group == g)
 			return true;
 	return false;
 }

@@ -72,8 +72,16 @@ struct contd__carrying {
 	struct contd__taking *waking;
 };
 
+/* Work of an executor that this thread runs, or its being lent to one; on the stack of who runs it. */
+struct contd__at_work {
+	const struct contd__outlet *outlet;
+	const struct contd_group *group; /* of the continuation that has become this task, or NULL */
+	struct contd__at_work *outer;
+};
+
 /* What it does for executors (executor.h). */
 struct contd__lent {
+	struct contd__at_work *at_work; /* innermost */
 	struct contd__outlet *executor; /* to which it is lent, innermost, or NULL */
 	/* Whose threads are to be woken as soon as this one is through with what it is at, and how many. */
 	struct contd__outlet *untold;

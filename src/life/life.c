@@ -204,8 +204,8 @@ int contd_fini(void)
 
 	if (rc)
 		return rc;
-	if (contd__self.frame)
-		return contd__fail(-EDEADLK, "contd_fini: inside a continuation");
+	if (contd__self.frame || contd__self.lent.at_work)
+		return contd__fail(-EDEADLK, "contd_fini: inside a continuation, or in the work of an executor");
 	contd__live_lock_wait();
 	if (contd__live.users > 1) {
 		contd__sub(&contd__live.users, 1);

@@ -317,16 +317,41 @@ int contd_group_set_executor(struct contd_group *group, struct contd_executor *e
 
 /* ------------------------------------------------------------------------------------------------------ running --- */
 
-/* Its memory is the program's again before the callback begins. */
-static void task_run(struct contd_task *task)
+static void work_begin(struct contd__at_work *work, const struct contd_executor *ex, const struct contd_group *group)
 {
+	*work = (struct contd__at_work){&ex->outlet, group, contd__self.lent.at_work};
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a region's handler walks along them */
+	contd__self.lent.at_work = work;
+}
+
+static void work_end(const struct contd__at_work *work)
+{
+	contd__self.lent.at_work = work->outer;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Does this thread run work of the executor's, or is it lent to it? */
+static bool at_work(const struct contd_executor *ex)
+{
+	for (const struct contd__at_work *w = contd__self.lent.at_work; w; w = w->outer)
+		if (w->outlet == &ex->outlet)
+			return true;
+	return false;
+}
+
+/* Its memory is the program's again before the callback begins. */
+static void task_run(struct contd_executor *ex, struct contd_task *task)
+{
+	struct contd__at_work work;
 	struct contd_group *g = task->group;
 	contd_callback *cb = task->cb;
 	void *data = task->data;
 
 	if (g && contd__load(&g->kept))
 		return; /* contd_fini() has counted it */
+	work_begin(&work, ex, g);
 	cb(task->status, data);
+	work_end(&work);
 	if (g)
 		contd__group_count_down_own_sig(g, 1); /* of the continuation that has become this task */
 }
@@ -338,16 +363,20 @@ void contd_work_run(struct contd_work *work)
 		struct contd__slot *s = (struct contd__slot *)((uintptr_t)work & ~(uintptr_t)1);
 		struct contd_executor *ex = contd__executor_of(s->group->outlet);
 		bool counted = contd__load(&s->group->kept); /* by contd_fini() */
+		struct contd__at_work at;
 
-		if (!counted)
+		if (!counted) {
+			work_begin(&at, ex, NULL); /* its frame knows the group */
 			contd__slot_run_here(s);
+			work_end(&at);
+		}
 		contd__executor_done_sig(ex);
 		if (!counted)
 			contd__pickup();
 	} else {
 		struct contd_executor *ex = ((struct contd_task *)work)->executor;
 
-		task_run((struct contd_task *)work);
+		task_run(ex, (struct contd_task *)work);
 		contd__executor_done_sig(ex);
 	}
 }
@@ -389,7 +418,7 @@ static uint32_t run_held(struct contd_executor *ex, unsigned p, uint32_t most)
 		contd__self.lent.tells_later = task->cb == contd__load(&contd__executors.issues);
 		if (!contd__self.lent.tells_later)
 			contd__wake_untold_sig();
-		task_run(task);
+		task_run(ex, task);
 		contd__self.lent.tells_later = outer;
 		ran++;
 	}
@@ -510,6 +539,7 @@ static uint32_t lend(struct contd_executor *ex, uint32_t most, int64_t timeout_n
 int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_ns)
 {
 	struct contd__outlet *outer = contd__self.lent.executor;
+	struct contd__at_work loan;
 	uint32_t ran, owns;
 	bool owner;
 	int rc = check_pull(ex, "contd_executor_run: a pull executor is needed");
@@ -531,10 +561,12 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	contd__self.lent.owns_mpi += owns != 0;
 	contd__add(&ex->threads, 1);
 	contd__self.lent.executor = &ex->outlet;
+	work_begin(&loan, ex, NULL);
 	owner = settle(ex);
 	ran = lend(ex, max ? max : UINT32_MAX, timeout_ns);
 	if (owner && timeout_ns != 0) /* else it will be back soon */
 		disown(ex);
+	work_end(&loan);
 	contd__self.lent.executor = outer;
 	if (owns && --contd__self.lent.owns_mpi == 0)
 		contd__store_release(&contd__executors.mpi_owned,
@@ -622,6 +654,7 @@ int contd_executor_drain(struct contd_executor *ex)
 {
 	struct contd__outlet *outer = contd__self.lent.executor;
 	struct contd__idling idling = {0};
+	struct contd__at_work drain;
 	int rc = contd__check_live();
 
 	if (rc)
@@ -630,7 +663,7 @@ int contd_executor_drain(struct contd_executor *ex)
 		return contd__fail(-EINVAL, "contd_executor_drain: executor must not be NULL");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_executor_drain: not in a signal handler");
-	if (contd__self.context == CONTEXT_DAEMON || outer == &ex->outlet)
+	if (contd__self.context == CONTEXT_DAEMON || at_work(ex))
 		return contd__fail(-EDEADLK,
 				   "contd_executor_drain: in the executor's own work it would wait for itself");
 	contd__thread_ensure();
@@ -638,6 +671,7 @@ int contd_executor_drain(struct contd_executor *ex)
 	if (ex->ops.drain)
 		ex->ops.drain(ex->pool);
 	contd__self.lent.executor = &ex->outlet; /* which lets what it runs wait for more of it */
+	work_begin(&drain, ex, NULL);
 	if (!ex->ops.submit && !ex->ops.drain)
 		settle(ex);
 	contd__idle_over(&idling);
@@ -651,6 +685,7 @@ int contd_executor_drain(struct contd_executor *ex)
 		else
 			contd__idle(&idling, others_work, ex, -1);
 	}
+	work_end(&drain);
 	contd__self.lent.executor = outer;
 	contd__sub(&contd__executors.drainers, 1);
 	return 0;

@@ -1137,6 +1137,104 @@ Test(executor, drained_in_its_own_work)
 	end();
 }
 
+/* What would wait for the task that does it is refused. */
+static struct contd_task becomes, inner_task;
+static unsigned refusals;
+
+static void waits_for_itself(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	must_fail(contd_group_wait(g, LONG_NS), EDEADLK);
+	must_fail(contd_executor_drain(ex), EDEADLK);
+	must_fail(contd_fini(), EDEADLK);
+	refusals++;
+}
+
+static void hand_to_executor(struct contd_group *plain, struct contd_executor *executor)
+{
+	contd_task_init(&becomes, executor, CONTD_PRIORITY_NORMAL, waits_for_itself, NULL);
+	must(contd_event_continue(0, NULL, contd_task_callback, &becomes, plain, NULL));
+}
+
+static void begin_becoming(void)
+{
+	must(contd_group_destroy(g));
+	g = group_new(0, -1);
+}
+
+Test(executor, a_task_does_not_wait_for_itself)
+{
+	begin_pull(0);
+	begin_becoming();
+	hand_to_executor(g, ex);
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
+	cr_assert_eq(refusals, 1);
+	end();
+}
+
+Test(executor, a_task_that_was_taken_does_not_wait_for_itself)
+{
+	struct contd_work *work;
+
+	begin_pull(0);
+	begin_becoming();
+	hand_to_executor(g, ex);
+	work = contd_executor_take(ex);
+	cr_assert(work);
+	contd_work_run(work);
+	cr_assert_eq(refusals, 1);
+	end();
+}
+
+Test(executor, a_continuation_that_was_taken_does_not_wait_for_itself)
+{
+	struct contd_work *work;
+
+	begin_pull(0);
+	must(contd_event_continue(0, NULL, waits_for_itself, NULL, g, NULL));
+	work = contd_executor_take(ex);
+	cr_assert(work);
+	contd_work_run(work);
+	cr_assert_eq(refusals, 1);
+	end();
+}
+
+Test(executor, a_task_of_a_pool_does_not_wait_for_itself)
+{
+	begin_push(CONTD_AGENT_CALLER);
+	begin_becoming();
+	hand_to_executor(g, ex);
+	cr_assert_eq(pool_run(), 1);
+	cr_assert_eq(refusals, 1);
+	end();
+}
+
+/* In the work of another executor, which its own work runs. */
+static struct contd_executor *inner_executor;
+
+static void lend_to_another(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	contd_task_init(&inner_task, inner_executor, CONTD_PRIORITY_NORMAL, waits_for_itself, NULL);
+	must(contd_task_submit(&inner_task, 0));
+	cr_assert_eq(contd_executor_run(inner_executor, 0, 0), 1);
+}
+
+Test(executor, work_in_another_one_s_work_does_not_wait_for_itself)
+{
+	begin_pull(0);
+	begin_becoming();
+	must(contd_executor_create(NULL, &inner_executor));
+	contd_task_init(&becomes, ex, CONTD_PRIORITY_NORMAL, lend_to_another, NULL);
+	must(contd_event_continue(0, NULL, contd_task_callback, &becomes, g, NULL));
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 1);
+	cr_assert_eq(refusals, 1);
+	must(contd_executor_destroy(inner_executor));
+	end();
+}
+
 static struct contd_task first_task, second_task;
 
 static void submit_another(int status, void *data)

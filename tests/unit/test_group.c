@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <contd/executor.h>
+
 #include "unit.h"
 
 TestSuite(group, .timeout = WATCHDOG);
@@ -98,6 +100,43 @@ Test(group, the_4097th_is_refused_until_one_is_destroyed)
 	must(contd_event_continue(0, NULL, tally_cb, &t, g[4095], NULL));
 	cr_assert_eq(runs(&t), 3);
 	cr_assert_eq(contd_fini(), 0);
+}
+
+/* Groups that have been given back keep their places until they are freed: whoever needs a place has that done. */
+Test(group, a_place_that_was_given_back_is_there_for_all_who_want_one)
+{
+	static struct contd_group *g[4096];
+	struct contd_event e = CONTD_EVENT_INIT, *es[] = {&e};
+	struct contd_group *poll_only, *to_executor;
+	struct contd_executor *executor;
+	struct tally t = {0};
+
+	start(CONTD_AGENT_CALLER);
+	must(contd_executor_create(NULL, &executor));
+	poll_only = group_new(CONTD_POLL_ONLY, -1);
+	must(contd_event_continue(1, es, tally_cb, &t, poll_only, NULL));
+	for (unsigned i = 0; i < 4096; i++)
+		g[i] = group_new(0, -1);
+	must_fail(contd_group_destroy(poll_only), EAGAIN);
+	cr_assert(poll_only->flags & CONTD_POLL_ONLY);
+	must(contd_group_destroy(g[77]));
+	must(contd_group_destroy(poll_only));
+	must(contd_event_complete(&e, 0));
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(runs(&t), 1);
+
+	/* The same with an executor's places. */
+	for (unsigned i = 0; i < 4096; i++)
+		if (i != 77)
+			must(contd_group_set_executor(g[i], executor));
+	g[77] = group_new(0, -1);
+	to_executor = group_new(0, -1);
+	must(contd_group_set_executor(g[77], executor));
+	must_fail(contd_group_set_executor(to_executor, executor), EAGAIN);
+	must(contd_group_destroy(g[5]));
+	must(contd_group_set_executor(to_executor, executor));
+	cr_assert_eq(contd_fini(), 0);
+	must(contd_executor_destroy(executor));
 }
 
 Test(group, poll_only_is_left_alone_by_others)
