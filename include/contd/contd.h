@@ -38,7 +38,9 @@
  * changes nothing and writes no output, and contd_error_text() says what to do. Two errors are possible in every such
  * call and are not repeated below: -EPERM if contd is not initialized (call contd_init() first), and -ECHILD in the
  * child of a fork (use contd in the parent, or after exec). Exceptions: contd_event_complete(), contd_bell_create()
- * and contd_bell_ring() work without contd_init().
+ * and contd_bell_ring() work without contd_init(). In a child that was forked while contd did not run, before the
+ * first contd_init() or after the last contd_fini(), contd works, unless other threads of the parent had used it and
+ * not ended.
  *
  * Structures whose first member is `size` may get more members in later versions. Set `size` to the sizeof of the
  * structure. A shorter structure, from an older header, is accepted, and the missing members have their defaults. A

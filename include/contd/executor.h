@@ -107,8 +107,8 @@ CONTD_API int contd_executor_create(const struct contd_executor_attr *attr,
  * contd_executor_drain() comes between contd_group_wait() and this.
  * Context: any thread, not in its own work; may block. Errors: -EINVAL (NULL); -EBUSY: a group names it that is not
  * given back or has continuations outstanding, something is queued or runs, or a thread is in contd_executor_run():
- * stop it, wait for the groups and destroy them, and drain it, first. -EPERM (in a handler). After contd_fini(), too,
- * which drops what its groups had ready.
+ * stop it, wait for the groups and destroy them, and drain it, first. -EPERM (in a handler); -ECHILD (in the child of a
+ * fork, which leaves it to the parent). After contd_fini(), too, which drops what its groups had ready.
  */
 CONTD_API int contd_executor_destroy(struct contd_executor *executor) CONTD_NOEXCEPT;
 
@@ -126,7 +126,8 @@ CONTD_API int contd_group_set_executor(struct contd_group *group, struct contd_e
 
 /*
  * Run the work that submit() was given: once, and not after that. A continuation that contd_fini() has counted as one
- * that never ran does not run any more: the call only takes it off the executor. Context: any thread of the program's,
+ * that never ran does not run any more: the call only takes it off the executor. In the child of a fork it does
+ * nothing: the parent runs the work. Context: any thread of the program's,
  * in a callback; may do what the continuation or task does.
  */
 CONTD_API void contd_work_run(struct contd_work *work);

@@ -250,6 +250,21 @@ static uint32_t run_some(struct contd__taking *t, uint32_t most)
 	return ran;
 }
 
+static void drop(struct contd__taking *t)
+{
+	t->slot = NULL;
+	t->slot_may = false;
+	t->count = t->next;
+}
+
+void contd__carried_forked(void)
+{
+	if (contd__self.carried.take)
+		drop(contd__self.carried.take);
+	for (struct contd__taking *t = contd__self.carried.running; t; t = t->outer)
+		drop(t);
+}
+
 uint32_t contd__taken_run(struct contd__taking *t, uint32_t most)
 {
 	uint32_t ran = 0;

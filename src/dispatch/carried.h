@@ -50,6 +50,9 @@ static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
 	t->slot_may = true;
 }
 
+/* In the child of a fork: what this thread has taken does not run there. */
+void contd__carried_forked(void);
+
 /* Not many more than `most`; returns how many ran. */
 CONTD_INTERNAL_API uint32_t contd__taken_run(struct contd__taking *t, uint32_t most);
 

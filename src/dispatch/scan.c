@@ -7,6 +7,7 @@
 #include "dispatch/complete.h"
 #include "dispatch/group.h"
 #include "dispatch/interrupt.h"
+#include "dispatch/live.h"
 #include "dispatch/outlet.h"
 #include "dispatch/run.h"
 #include "dispatch/scan.h"
@@ -131,8 +132,10 @@ static bool rests(const struct contd_group *g)
 
 bool contd__spent_sig(const struct contd__budget *b)
 {
-	/* At least one, however long finding it took: or a slow source would keep everything from running. */
-	return b->count == 0 || (b->deadline && b->ran && contd__ticks() >= b->deadline);
+	/* At least one, however long finding it took: or a slow source would keep everything from running. In a child
+	 * that a callback has forked nothing more runs. */
+	return b->count == 0 || contd__load(&contd__live.forked) ||
+	       (b->deadline && b->ran && contd__ticks() >= b->deadline);
 }
 
 /*

@@ -158,6 +158,9 @@ static inline void contd__thread_ensure(void)
 		contd__thread_register();
 }
 
+/* Threads that are registered. */
+extern uint32_t contd__threads_count;
+
 /* What else ends with a thread: the signal room's part of it, or NULL. */
 extern void (*contd__thread_end)(void);
 

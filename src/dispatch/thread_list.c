@@ -8,6 +8,7 @@
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static CDS_LIST_HEAD(threads);
+uint32_t contd__threads_count;
 static struct contd__counters departed; /* of threads that have ended; under list_lock */
 
 #define COUNTERS (sizeof(struct contd__counters) / sizeof(uint64_t))
@@ -26,6 +27,7 @@ void contd__threads_enter(void)
 	pthread_mutex_lock(&list_lock);
 	contd__self.tls = &contd__tls;
 	cds_list_add(&contd__self.node, &threads);
+	contd__add(&contd__threads_count, 1);
 	pthread_mutex_unlock(&list_lock);
 }
 
@@ -33,6 +35,7 @@ void contd__threads_leave(void)
 {
 	pthread_mutex_lock(&list_lock);
 	cds_list_del(&contd__self.node);
+	contd__sub(&contd__threads_count, 1);
 	add(&departed, &contd__self);
 	pthread_mutex_unlock(&list_lock);
 }

@@ -223,6 +223,8 @@ static int wait_for(struct contd_group *group, int64_t timeout_ns)
 	while (contd__group_outstanding_sig(group)) {
 		uint32_t ran = contd__drive(group, UINT32_MAX, false, true);
 
+		if (contd__load(&contd__live.forked))
+			return contd__check_live(); /* a callback has forked, and this is the child */
 		if (contd__group_outstanding_sig(group) == 0)
 			break;
 		if (timeout_ns >= 0 && (left = until - contd__now_ns()) <= 0)

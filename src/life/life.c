@@ -47,9 +47,11 @@ static void in_child(void)
 {
 	const struct contd__signal_ops *ops = contd__interrupt.ops;
 
-	if (!contd__live.users)
+	/* What other threads of the parent's have left in lists, RCU's included, has no thread behind it here. */
+	if (!contd__live.users && contd__load(&contd__threads_count) == contd__self.registered)
 		return;
 	contd__live.forked = 1;
+	contd__carried_forked();
 	contd__wake.fd_armed = 0; /* the descriptor is the parent's too */
 	contd__daemon_forked();
 	if (ops)

@@ -252,6 +252,8 @@ int contd_executor_destroy(struct contd_executor *ex)
 {
 	if (!ex)
 		return contd__fail(-EINVAL, "contd_executor_destroy: executor must not be NULL");
+	if (contd__load(&contd__live.forked))
+		return contd__check_live();
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_executor_destroy: not in a signal handler");
 	if (contd__is_live()) {
@@ -358,6 +360,8 @@ static void task_run(struct contd_executor *ex, struct contd_task *task)
 
 void contd_work_run(struct contd_work *work)
 {
+	if (contd__load(&contd__live.forked))
+		return; /* the parent runs it */
 	contd__thread_ensure();
 	if ((uintptr_t)work & 1) {
 		struct contd__slot *s = (struct contd__slot *)((uintptr_t)work & ~(uintptr_t)1);
@@ -412,7 +416,8 @@ static uint32_t run_held(struct contd_executor *ex, unsigned p, uint32_t most)
 	uint32_t few = most < RUN_FEW ? most : RUN_FEW, ran = 0;
 	struct contd_task *task;
 
-	while (ran < few && !(ran && has_higher(ex, p)) && (task = task_take(ex, p)) != NULL) {
+	while (ran < few && !contd__load(&contd__live.forked) && !(ran && has_higher(ex, p)) &&
+	       (task = task_take(ex, p)) != NULL) {
 		bool outer = contd__self.lent.tells_later;
 
 		contd__self.lent.tells_later = task->cb == contd__load(&contd__executors.issues);
@@ -504,7 +509,7 @@ static uint32_t lend(struct contd_executor *ex, uint32_t most, int64_t timeout_n
 	uint32_t ran = 0, n;
 
 	contd__idle_over(&idling);
-	while (ran < most) {
+	while (ran < most && !contd__load(&contd__live.forked)) {
 		/* Before the look: what comes after it is told of again. */
 		if (contd__load(&ex->notified))
 			contd__xchg(&ex->notified, 0);
@@ -572,6 +577,8 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 		contd__store_release(&contd__executors.mpi_owned,
 				     0); /* with what it did in MPI; partner: the exchange */
 	contd__sub(&ex->threads, 1);
+	if (contd__load(&contd__live.forked))
+		return contd__check_live(); /* what it ran has forked, and this is the child */
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
 
@@ -678,6 +685,8 @@ int contd_executor_drain(struct contd_executor *ex)
 	while (!is_idle(ex)) {
 		uint32_t ran = ex->ops.submit || ex->ops.drain ? 0 : run_work(ex, UINT32_MAX);
 
+		if ((rc = contd__load(&contd__live.forked) ? contd__check_live() : 0) != 0)
+			break;
 		/* What runs elsewhere may wait for something that this thread would find. */
 		ran += contd__drive(NULL, UINT32_MAX, false, true);
 		if (ran)
@@ -688,7 +697,7 @@ int contd_executor_drain(struct contd_executor *ex)
 	work_end(&drain);
 	contd__self.lent.executor = outer;
 	contd__sub(&contd__executors.drainers, 1);
-	return 0;
+	return rc;
 }
 
 /* Of a pull executor: tasks that wait. */
@@ -717,6 +726,8 @@ int contd_executor_describe(struct contd_executor *ex, char *text, size_t bytes)
 
 	if (!ex || (!text && bytes))
 		return contd__fail(-EINVAL, "contd_executor_describe: executor and text must not be NULL");
+	if (contd__load(&contd__live.forked))
+		return contd__check_live();
 	if (ex->ops.describe)
 		ex->ops.describe(ex->pool, own, sizeof(own));
 	else if (ex->ops.submit)

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <sys/wait.h>
 
+#include <contd/executor.h>
+
 #include "unit.h"
 #include "base/atomic.h"
 #include "base/testpoint.h"
+#include "dispatch/carried.h"
+#include "dispatch/source.h"
 
 #ifdef __SANITIZE_THREAD__
 #define not_in_children_with_threads() cr_skip_test("the sanitizer lets no forked child start threads")
@@ -162,6 +166,213 @@ Test(fork, completion_in_the_child_reaches_nobody)
 	cr_assert_eq(runs(&t), 1);
 	must(contd_thread_detach());
 	cr_assert_eq(contd_fini(), 0);
+}
+
+/* A callback forks and returns in both: nothing else runs in the child, and what ran it returns there. */
+static pid_t forked;
+static unsigned after;
+
+static void forks(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	forked = fork();
+}
+
+static void runs_after(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	after++;
+}
+
+#define READY 40
+
+static struct contd_event ready[READY], never = CONTD_EVENT_INIT;
+
+static void begin_with_many_ready(struct contd_executor *executor)
+{
+	struct contd_event *pending[] = {&never};
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(0, -1);
+	if (executor)
+		must(contd_group_set_executor(g, executor));
+	for (unsigned i = 0; i < READY; i++) {
+		struct contd_event *one[] = {&ready[i]};
+
+		contd_event_init(&ready[i]);
+		must(contd_event_continue(1, one, i ? runs_after : forks, NULL, g, NULL));
+	}
+	must(contd_event_continue(1, pending, tally_cb, &t, g, NULL));
+	for (unsigned i = 0; i < READY; i++)
+		must(contd_event_complete(&ready[i], 0));
+}
+
+static void child_ends_if(int rc, int expected)
+{
+	if (forked)
+		return;
+	child_check(after == 0);
+	child_check(rc == expected);
+	_exit(0);
+}
+
+static void end_with_many_ready(void)
+{
+	child_ended_well(forked);
+	must(contd_event_complete(&never, 0));
+	must(contd_group_wait(g, PATIENCE_SECONDS * 1000000000ll));
+	cr_assert_eq(after, READY - 1);
+	cr_assert_eq(runs(&t), 1);
+	cr_assert_eq(contd_fini(), 0);
+}
+
+Test(fork, in_a_callback_of_a_wait)
+{
+	int rc;
+
+	begin_with_many_ready(NULL);
+	rc = contd_group_wait(g, 100000000);
+	child_ends_if(rc, -ECHILD);
+	cr_assert_eq(rc, -ETIMEDOUT);
+	end_with_many_ready();
+}
+
+Test(fork, in_a_callback_of_a_poll)
+{
+	int rc;
+
+	begin_with_many_ready(NULL);
+	rc = contd_poll(0);
+	child_ends_if(rc, 1);
+	cr_assert_eq(rc, READY);
+	end_with_many_ready();
+}
+
+/* Continuations without a slot, which a source hands over all at once. */
+static struct contd_carried carried[READY], *to_hand_over[READY];
+static bool handed_over;
+
+static void hand_over(bool last)
+{
+	(void)last;
+	if (!handed_over)
+		contd__carried_done_sig(to_hand_over, READY);
+	handed_over = true;
+}
+
+static uint32_t not_handed_over(void)
+{
+	return !handed_over;
+}
+
+Test(fork, in_a_callback_that_was_carried)
+{
+	static struct contd__source source = {
+		.name = "test", .where = WHERE_THREAD, .progress = hand_over, .pending = not_handed_over};
+	int rc;
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(0, -1);
+	for (unsigned i = 0; i < READY; i++)
+		must(contd__carried_begin(&carried[i], i ? runs_after : forks, NULL, g));
+	for (unsigned i = 0; i < READY; i++)
+		to_hand_over[i] = &carried[i];
+	must(contd__source_register(&source));
+	rc = contd_group_wait(g, -1);
+	child_ends_if(rc, -ECHILD);
+	cr_assert_eq(rc, 0);
+	child_ended_well(forked);
+	cr_assert_eq(after, READY - 1);
+	cr_assert_eq(contd_fini(), 0);
+}
+
+static struct contd_executor *executor;
+
+static void begin_executor(struct contd_task task[READY])
+{
+	start(CONTD_AGENT_CALLER);
+	must(contd_executor_create(NULL, &executor));
+	for (unsigned i = 0; i < READY; i++) {
+		contd_task_init(&task[i], executor, CONTD_PRIORITY_NORMAL, i ? runs_after : forks, NULL);
+		must(contd_task_submit(&task[i], 0));
+	}
+}
+
+static void end_executor(void)
+{
+	child_ended_well(forked);
+	cr_assert_eq(after, READY - 1);
+	must(contd_executor_destroy(executor));
+	cr_assert_eq(contd_fini(), 0);
+}
+
+Test(fork, in_a_task)
+{
+	static struct contd_task task[READY];
+	char text[128];
+	int rc;
+
+	begin_executor(task);
+	rc = contd_executor_run(executor, 0, 0);
+	if (!forked) {
+		struct contd_work *work = (struct contd_work *)&task[1];
+
+		contd_work_run(work);
+		child_check(contd_executor_destroy(executor) == -ECHILD);
+		child_check(contd_executor_describe(executor, text, sizeof(text)) == -ECHILD);
+	}
+	child_ends_if(rc, -ECHILD);
+	cr_assert_eq(rc, READY);
+	end_executor();
+}
+
+Test(fork, in_a_task_of_a_drain)
+{
+	static struct contd_task task[READY];
+	int rc;
+
+	begin_executor(task);
+	rc = contd_executor_drain(executor);
+	child_ends_if(rc, -ECHILD);
+	cr_assert_eq(rc, 0);
+	end_executor();
+}
+
+/* In the child the memory of the parent's other threads is anybody's: what they have left in lists is not to be
+ * walked through. */
+static void uses_contd(void *data)
+{
+	(void)data;
+	must(contd_init(NULL));
+	contd_poll(0);
+	cr_assert_eq(contd_fini(), 0);
+}
+
+Test(fork, after_fini_where_another_thread_has_used_contd)
+{
+	struct helper h;
+	pid_t child;
+
+	helper_create(&h, false);
+	helper_do(&h, uses_contd, NULL);
+	child = fork();
+	if (child == 0) {
+		child_check(contd_init(NULL) == -ECHILD);
+		child_check(strlen(contd_error_text()) > 10);
+		_exit(0);
+	}
+	child_ended_well(child);
+	helper_join(&h);
+	not_in_children_with_threads();
+	child = fork();
+	if (child == 0) {
+		start(CONTD_AGENT_TICK);
+		child_check(contd_fini() == 0);
+		_exit(0);
+	}
+	child_ended_well(child);
 }
 
 Test(fork, before_init_and_after_fini_the_child_is_free)
