@@ -86,7 +86,11 @@ enum contd_agent {
 /* How contd_init() proceeds if the signal that contd wants is ignored or has a handler already. */
 enum contd_signal_taken {
 	CONTD_SIGNAL_REFUSE = 0, /* it fails with -EBUSY */
-	CONTD_SIGNAL_CHAIN       /* it takes the signal, and passes foreign signals to the earlier handler */
+	/*
+	 * It takes the signal, and passes foreign signals to the earlier handler; what that blocks is blocked. Its
+	 * SA_RESETHAND, SA_NODEFER and SA_ONSTACK do not hold.
+	 */
+	CONTD_SIGNAL_CHAIN
 };
 
 /* Whether peer processes may ring for this process: contd_bell_listen(). The default is on. */

@@ -101,6 +101,12 @@ struct contd__watched {
 	uint64_t since;   /* when it began, in clock ticks */
 };
 
+/* A signal that is passed on to the program's handler, and how often; of handlers that are under way, innermost. */
+struct contd__passing {
+	const void *info;
+	uint32_t times;
+};
+
 struct contd__self {
 	uint8_t registered;             /* RCU reader, listed */
 	uint8_t context;                /* enum contd__context */
@@ -112,6 +118,7 @@ struct contd__self {
 	struct contd__carrying carried;
 	struct contd__lent lent;
 	struct contd__watched watched;
+	struct contd__passing passing;
 	struct contd__checkpoint checkpoint;
 	uint64_t work; /* what looks on this thread have spent on others' work, and not on looking; in clock ticks */
 	struct contd__counters counters;

@@ -81,11 +81,16 @@ static void record_give_back(struct contd__attached *a)
 	pthread_mutex_unlock(&record_lock);
 }
 
-/* Take a thread's record out of use: afterwards nobody sends to it or sets its timer. */
-static void record_retire(struct contd__attached *a)
+/*
+ * Take a thread's record out of use: afterwards nobody sends to it or sets its timer. false: another thread does so, or
+ * has done so; contd_fini() may meet the end of a thread.
+ */
+static bool record_retire(struct contd__attached *a)
 {
 	contd__bell_disarm_sig(a);
-	contd__store_seq(&a->tid, 0);
+	CONTD_TESTPOINT("detach_begun");
+	if (!contd__xchg(&a->tid, 0))
+		return false;
 	CONTD_TESTPOINT("detach_cleared");
 	while (contd__load_seq(&a->senders))
 		sched_yield();
@@ -93,6 +98,7 @@ static void record_retire(struct contd__attached *a)
 	while (a != contd__me && contd__load_seq(&a->inside))
 		sched_yield();
 	timer_delete(a->timer);
+	return true;
 }
 
 /* ------------------------------------------------------------------------------------------------------- checks --- */
@@ -136,8 +142,7 @@ static void detach_self(void)
 
 	if (!a)
 		return;
-	if (contd__load(&a->tid))
-		record_retire(a);
+	record_retire(a);
 	contd__store(&contd__tls.flags, 0);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__me = NULL;
@@ -244,9 +249,11 @@ int contd_thread_detach(void)
 
 static void stop_all(void)
 {
+	pthread_mutex_lock(&record_lock); /* a thread that ends meanwhile waits for it, in record_give_back() */
 	for (uint32_t i = 0; i < S.count; i++)
-		if (contd__load(&S.record[i]->tid))
-			record_retire(S.record[i]);
+		if (record_retire(S.record[i]))
+			contd__store(&S.record[i]->tls->flags, 0);
+	pthread_mutex_unlock(&record_lock);
 	contd__peers_end();
 	/* The handler stays: a signal that is still under way must find it. Threads drop their records when they attach
 	 * anew or end. */
@@ -359,8 +366,10 @@ int contd__signal_start(const struct contd_config *config)
 		return contd__fail(-EBUSY,
 				   "contd_init: the signal has a handler already; choose another one (signal_number, "
 				   "CONTD_SIGNAL) or chain (CONTD_SIGNAL_CHAIN=1)");
-	if (!ours)
+	if (!ours) {
+		S.beneath[config->signal_number] = S.before[config->signal_number];
 		S.before[config->signal_number] = before;
+	}
 	S.signal_number = config->signal_number;
 	S.pid = getpid();
 	contd__store(&S.timers, config->agent != CONTD_AGENT_CALLER);
@@ -371,6 +380,7 @@ int contd__signal_start(const struct contd_config *config)
 	/* Not SA_ONSTACK: RCU's read side is not allowed on an alternate stack. */
 	action.sa_flags = SA_SIGINFO | SA_RESTART;
 	keep_cancellation_out(&action.sa_mask);
+	sigorset(&action.sa_mask, &action.sa_mask, &before.sa_mask); /* what the handler that was there relies on */
 	if (sigaction(config->signal_number, &action, NULL)) {
 		rc = contd__fail(-errno, "contd_init: the signal cannot be had");
 		contd__peers_end();

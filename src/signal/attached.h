@@ -64,14 +64,15 @@ struct contd__signals {
 	uint32_t turn;  /* whom to notify next */
 	int signal_number;
 	pid_t pid;
-	bool timers;                    /* false: agent "caller" */
-	uint64_t kernel_ticks;          /* what the kernel costs a thread a tick, in clock ticks; 0: not measured */
-	uint64_t notice_ticks;          /* the same for a signal from another processor */
-	uint32_t listens;               /* peers can find this process */
-	uint32_t rung;                  /* one has rung */
-	char notice_mark;               /* its address marks notifications, as that of the whole marks ticks */
-	char bell_mark;                 /* and that of this one marks the signals of peers */
-	struct sigaction before[_NSIG]; /* CONTD_SIGNAL_CHAIN: of each signal that is, or once was, contd's */
+	bool timers;                     /* false: agent "caller" */
+	uint64_t kernel_ticks;           /* what the kernel costs a thread a tick, in clock ticks; 0: not measured */
+	uint64_t notice_ticks;           /* the same for a signal from another processor */
+	uint32_t listens;                /* peers can find this process */
+	uint32_t rung;                   /* one has rung */
+	char notice_mark;                /* its address marks notifications, as that of the whole marks ticks */
+	char bell_mark;                  /* and that of this one marks the signals of peers */
+	struct sigaction before[_NSIG];  /* CONTD_SIGNAL_CHAIN: of each signal that is, or once was, contd's, */
+	struct sigaction beneath[_NSIG]; /* and the one before that, which had come between contd's handler and it */
 };
 
 extern struct contd__signals contd__signals;

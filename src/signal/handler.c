@@ -17,12 +17,15 @@
 #include "signal/notify.h"
 #include "signal/timer.h"
 
+static bool is_handler(const struct sigaction *action)
+{
+	return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
 /* Somebody's handler was there before, and is to have what is not ours. */
 static bool chained(int signo)
 {
-	const struct sigaction *before = &contd__signals.before[signo];
-
-	return before->sa_flags & SA_SIGINFO || (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN);
+	return is_handler(&contd__signals.before[signo]);
 }
 
 /*
@@ -47,16 +50,34 @@ static enum contd__interruption kind_of(const siginfo_t *info)
 	return info->si_value.sival_ptr == &contd__signals.bell_mark ? BY_BELL : BY_TIMER;
 }
 
+static void call_foreign(const struct sigaction *action, int signo, siginfo_t *info, void *context)
+{
+	if (!is_handler(action))
+		return;
+	if (action->sa_flags & SA_SIGINFO)
+		action->sa_sigaction(signo, info, context);
+	else
+		action->sa_handler(signo);
+}
+
+/*
+ * A handler that the program has put in contd's place for a while, and that passes on what it gets to contd's, is
+ * before contd's after the next contd_init(): it comes back here with the same signal, which goes to what was there
+ * before both; and the next time no further.
+ */
 static void pass_on(int signo, siginfo_t *info, void *context)
 {
-	const struct sigaction *before = &contd__signals.before[signo];
+	struct contd__passing *passing = &contd__self.passing, outer = *passing;
+	uint32_t times = outer.info == info ? outer.times + 1 : 1;
 
-	if (!chained(signo))
-		return;
-	if (before->sa_flags & SA_SIGINFO)
-		before->sa_sigaction(signo, info, context);
-	else
-		before->sa_handler(signo);
+	*passing = (struct contd__passing){info, times};
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (times == 1)
+		call_foreign(&contd__signals.before[signo], signo, info, context);
+	else if (times == 2)
+		call_foreign(&contd__signals.beneath[signo], signo, info, context);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*passing = outer;
 }
 
 /* Is the thread attached? Then contd_fini() on another one waits for the end of this. */

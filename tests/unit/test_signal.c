@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <dlfcn.h>
 #include <sys/resource.h>
 
 #include "unit.h"
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/testpoint.h"
 #include "dispatch/thread.h"
 #include "signal/attached.h"
 
@@ -671,6 +673,68 @@ Test(signal, chain_passes_foreign_signals_on)
 	await(foreign == 4); /* also after the end */
 }
 
+/* The program puts a handler in the place of contd's that passes on to it, and contd begins anew with that one before
+ * it. */
+static struct sigaction replaced;
+static volatile sig_atomic_t in_between;
+
+static void passes_on(int signo, siginfo_t *info, void *context)
+{
+	in_between++;
+	replaced.sa_sigaction(signo, info, context);
+}
+
+Test(signal, chain_ends_where_a_handler_passes_on_to_contd_s)
+{
+	struct contd_config config = {
+		.size = sizeof(config), .agent = CONTD_AGENT_CALLER, .signal_taken = CONTD_SIGNAL_CHAIN};
+	struct sigaction first = {.sa_sigaction = foreign_action, .sa_flags = SA_SIGINFO},
+			 second = {.sa_sigaction = passes_on, .sa_flags = SA_SIGINFO};
+	union sigval value = {.sival_int = 77};
+
+	sigaction(SIGRTMAX - 3, &first, NULL);
+	must(contd_init(&config));
+	sigaction(SIGRTMAX - 3, &second, &replaced);
+	sigqueue(getpid(), SIGRTMAX - 3, value);
+	await(in_between == 1 && foreign == 1);
+	cr_assert_eq(contd_fini(), 0);
+	for (int i = 1; i <= 2; i++) {
+		must(contd_init(&config));
+		sigqueue(getpid(), SIGRTMAX - 3, value);
+		await(in_between == 1 + i && foreign == 1 + i);
+		cr_assert_eq(foreign_info, 77);
+		cr_assert_eq(contd_fini(), 0);
+	}
+}
+
+/* The handler that was there blocks a signal: it is blocked when contd's handler has called it. */
+static volatile sig_atomic_t was_blocked;
+
+static void looks_at_the_mask(int signo)
+{
+	sigset_t now;
+
+	(void)signo;
+	pthread_sigmask(SIG_SETMASK, NULL, &now);
+	was_blocked = sigismember(&now, SIGUSR2);
+	foreign++;
+}
+
+Test(signal, chain_blocks_what_the_handler_blocks)
+{
+	struct contd_config config = {
+		.size = sizeof(config), .agent = CONTD_AGENT_CALLER, .signal_taken = CONTD_SIGNAL_CHAIN};
+	struct sigaction action = {.sa_handler = looks_at_the_mask};
+
+	sigaddset(&action.sa_mask, SIGUSR2);
+	sigaction(SIGRTMAX - 3, &action, NULL);
+	must(contd_init(&config));
+	kill(getpid(), SIGRTMAX - 3);
+	await(foreign);
+	cr_assert_eq(was_blocked, 1);
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* ------------------------------------------------------------------------ the end --- */
 
 static uint32_t in_callback, let_go;
@@ -749,4 +813,78 @@ Test(signal, attached_across_fini)
 	contd__store_release(&round_state, 2);
 	pthread_join(thread, NULL);
 	cr_assert_leq(contd__signals.count, 2);
+}
+
+/* A thread that was attached when contd ended is not, when it begins anew: what it completes is for those who are. */
+Test(signal, attached_in_an_earlier_life)
+{
+	struct contd_group *g;
+
+	start(CONTD_AGENT_CALLER);
+	helper_create(&other, true);
+	helper_do(&other, nothing, NULL);
+	cr_assert_eq(contd_fini(), 0);
+	start(CONTD_AGENT_CALLER);
+	must(contd_thread_attach(NULL));
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
+	must(contd_event_continue(1, es1, tally_cb, &t1, g, NULL));
+	helper_start(&other, job_complete, &e1);
+	compute_until(runs(&t1));
+	cr_assert(pthread_equal(t1.thread, pthread_self()), "it ran on a thread that is not attached");
+	helper_finish(&other);
+	must(contd_thread_detach());
+	other.attach = false;
+	helper_join(&other);
+	cr_assert_eq(contd_fini(), 0);
+}
+
+/* A thread ends, attached, while contd does. */
+static uint32_t exiting, may_exit;
+
+static void *exits_attached(void *unused)
+{
+	(void)unused;
+	must(contd_thread_attach(NULL));
+	contd__store_release(&exiting, 1);
+	while (!contd__load_acquire(&may_exit))
+		sched_yield();
+	return NULL;
+}
+
+static void exit_meanwhile(const char *name)
+{
+	static uint32_t once;
+
+	/* contd_fini() is about to take the record out of use. */
+	if (strcmp(name, "detach_begun") == 0 && !contd__xchg(&once, 1)) {
+		contd__store_release(&may_exit, 1);
+		usleep(20000);
+	}
+}
+
+/* In the place of the C library's: its number may be another timer's by the second time. */
+static uint32_t deleted;
+
+int timer_delete(timer_t timer)
+{
+	int (*real)(timer_t) = (int (*)(timer_t))(uintptr_t)dlsym(RTLD_NEXT, "timer_delete");
+
+	contd__add(&deleted, 1);
+	return real(timer);
+}
+
+Test(signal, thread_exits_while_contd_ends)
+{
+	pthread_t thread;
+
+	start(CONTD_AGENT_CALLER);
+	cr_assert_eq(pthread_create(&thread, NULL, exits_attached, NULL), 0);
+	await(contd__load_acquire(&exiting));
+	contd__store_release(&contd__testpoint_hook, exit_meanwhile);
+	cr_assert_eq(contd_fini(), 0);
+	contd__store_release(&contd__testpoint_hook, NULL);
+	pthread_join(thread, NULL);
+	cr_assert_eq(deleted, 1);
+	cr_assert_eq(contd__signals.count, 1);
+	cr_assert_eq(contd__signals.record[0]->nested, 0);
 }
