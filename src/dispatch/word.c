@@ -95,28 +95,38 @@ int contd_word_continue(const struct contd_word *word, contd_callback *cb, void 
 	return 0;
 }
 
-uint32_t contd__word_remove(struct contd__slot *s)
+/* The slot's entry, live no more; 0: its word has been found to hold. */
+static uint64_t unwatch_locked(struct contd__word_block *b, const struct contd__slot *s)
 {
-	struct contd__word_block *b = (struct contd__word_block *)(s->source & ~(uintptr_t)3);
-	uint32_t taken = 0;
-
 	for (unsigned i = 0; i < 64; i++) {
 		uint64_t mine = 1ull << i;
 
 		if (!(contd__load_acquire(&b->live) & mine) || contd__load(&b->entry[i].slot) != s)
 			continue;
-		if (contd__and(&b->live, ~mine) & mine) {
-			contd__sub(&contd__words.pending, 1);
-			taken = 1;
-			/* Somebody may be looking at it: the entry and the word stay until that look is over. It is
-			 * another thread's look, since this is no handler. */
-			while (contd__load_acquire(&contd__words.busy))
-				sched_yield();
-			contd__and(&b->used, ~mine);
-		}
-		break;
+		CONTD_TESTPOINT("word_unwatch");
+		return contd__and(&b->live, ~mine) & mine;
 	}
-	return taken;
+	return 0;
+}
+
+uint32_t contd__word_remove(struct contd__slot *s)
+{
+	struct contd__word_block *b = (struct contd__word_block *)(s->source & ~(uintptr_t)3);
+	uint64_t mine;
+
+	/* A look that finds meanwhile that the word holds frees the entry: under the lock nobody else takes it. */
+	pthread_mutex_lock(&watch_lock);
+	mine = unwatch_locked(b, s);
+	pthread_mutex_unlock(&watch_lock);
+	if (!mine)
+		return 0;
+	contd__sub(&contd__words.pending, 1);
+	/* Somebody may be looking at it: the entry and the word stay until that look is over. It is another thread's
+	 * look, since this is no handler. */
+	while (contd__load_acquire(&contd__words.busy))
+		sched_yield();
+	contd__and(&b->used, ~mine);
+	return 1;
 }
 
 void contd__words_fini(void)

@@ -107,7 +107,9 @@ static struct point points[] = {
 	{"chain_waiting"},
 	{"word_before_live"},
 	{"word_holds"},
+	{"word_unwatch"},
 	{"attach_published"},
+	{"detach_begun"},
 	{"detach_cleared"},
 	{"handler_entered"},
 	{"notify_before_send"},
@@ -1357,6 +1359,41 @@ Test(races, word_is_cancelled_while_it_is_looked_at)
 	cr_assert_eq(act_rc, 0);
 	helper_join(&other);
 	end(0, 0, 0);
+}
+
+/* The word is found to hold while it is being withdrawn, and its place is another one's at once. */
+static void job_hold_and_register(void *data)
+{
+	(void)data;
+	word1 = 1;
+	cr_assert_eq(contd_poll(0), 0);
+	register_word(&word2, &t2, NULL);
+	contd__store_release(&step, 1);
+}
+
+static void let_register(void)
+{
+	uint64_t until = now_ns() + 50000000; /* it may be made to wait for what this has interrupted */
+
+	helper_start(&other, job_hold_and_register, NULL);
+	while (!contd__load_acquire(&step) && now_ns() < until)
+		sched_yield();
+}
+
+Test(races, word_holds_while_it_is_withdrawn)
+{
+	begin();
+	helper_create(&other, false);
+	register_word(&word1, &t1, &h1);
+	hook_at("word_unwatch", let_register, 1);
+	must(contd_cancel(h1));
+	helper_finish(&other);
+	hook_off();
+	cr_assert_eq(contd__words.pending, 1);
+	word2 = 1;
+	cr_assert_eq(contd_poll(0), 1, "the other one's word is not watched");
+	helper_join(&other);
+	end(0, 1, 0);
 }
 
 static void set_word_and_poll(void)
