@@ -668,7 +668,8 @@ CONTD_API int contd__bell_ring(struct contd_bell *bell) CONTD_NOEXCEPT;
 /*
  * Ring for the peer if its doorbell is armed. Call it after the peer can see what was sent (a message, a store).
  * Returns 1 if it rang, 0 if the doorbell was not armed. errno keeps its value.
- * Context: any thread, handler, in a callback. Errors: -ESRCH (the peer has ended: call contd_bell_destroy()),
+ * Context: any thread, handler, in a callback. Errors: -ESRCH (the doorbell was armed, and the peer has ended: call
+ * contd_bell_destroy(). Of a peer that ended with its doorbell not armed this call does not know, and returns 0),
  * -EAGAIN (the peer's signal queue is full: RLIMIT_SIGPENDING).
  */
 static inline int contd_bell_ring(struct contd_bell *bell)

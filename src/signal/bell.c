@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -82,6 +83,7 @@ void contd__bell_drain_sig(void)
 	bool in_handler = contd__me && contd__load(&contd__me->inside);
 	uint64_t begin;
 	int fd = 0, saved = errno;
+	bool empty;
 
 	if (opened - contd__load(&drained) < DRAIN_AT)
 		return;
@@ -94,7 +96,8 @@ void contd__bell_drain_sig(void)
 			break;
 		syscall(SYS_close, fd);
 	}
-	contd__store(&drained, fd < 0 ? opened : contd__load(&drained) + n);
+	empty = fd < 0 && errno == EAGAIN; /* or the program has no descriptor left: the next call goes on */
+	contd__store(&drained, empty ? opened : contd__load(&drained) + n);
 	errno = saved;
 }
 
@@ -138,20 +141,15 @@ void contd__bell_rung_sig(void)
 
 /*
  * exec(2) keeps the process and takes its handlers away: a ring would kill the new program, which may know nothing of
- * contd. But it closes the page. (Between this and the signal there is a microsecond left; contd_fini() before leaves
- * none.)
+ * contd, or have another signal. But it closes the page. (Between this and the signal there is a microsecond left;
+ * contd_fini() before leaves none.)
  */
 static bool still_there(const struct contd__peer *peer)
 {
-	static const char name[] = "/memfd:" CONTD_PAGE_NAME;
-	char target[sizeof(name) - 1];
+	struct statx now;
 
-	if (syscall(SYS_readlinkat, AT_FDCWD, peer->proof, target, sizeof(target)) != (long)sizeof(target))
-		return false;
-	for (size_t i = 0; i < sizeof(target); i++)
-		if (target[i] != name[i])
-			return false;
-	return true;
+	return syscall(SYS_statx, AT_FDCWD, peer->proof, 0, STATX_INO, &now) == 0 && now.stx_ino == peer->inode &&
+	       now.stx_dev_major == peer->device[0] && now.stx_dev_minor == peer->device[1];
 }
 
 /* To the thread that has armed the bell, or, where none has, to whichever the kernel takes. */

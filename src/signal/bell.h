@@ -40,7 +40,10 @@ struct contd__peer {
 	struct contd_bell bell; /* first */
 	struct contd__page *page;
 	int pidfd;
-	char proof[40]; /* /proc/pid/fd/number of the page's descriptor there, which an exec closes */
+	/* The page's descriptor there, /proc/pid/fd/number, which an exec closes, and which file it is. */
+	char proof[40];
+	uint64_t inode;
+	uint32_t device[2];
 };
 
 #define CONTD_PAGE_NAME "contd-bell"

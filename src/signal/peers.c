@@ -250,8 +250,25 @@ static pid_t who_listens(const char *job, uint32_t number)
 	return rc ? rc : who.pid;
 }
 
+/*
+ * Can the file be mapped, and will it stay so? Pages are sealed. A file of that name that is shorter, or that can be
+ * made so, is somebody else's: to read it might be SIGBUS.
+ */
+static bool is_page(int fd, struct contd__peer *peer)
+{
+	struct statx now;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_SIZE, &now) || now.stx_size < PAGE_BYTES ||
+	    !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK))
+		return false;
+	peer->inode = now.stx_ino;
+	peer->device[0] = now.stx_dev_major;
+	peer->device[1] = now.stx_dev_minor;
+	return true;
+}
+
 /* Map the page that the process has open, if it is one of this version. */
-static struct contd__page *map_page(pid_t pid, char *proof, size_t room)
+static struct contd__page *map_page(pid_t pid, struct contd__peer *peer)
 {
 	char path[64], target[64];
 	struct contd__page *page = NULL;
@@ -274,7 +291,8 @@ static struct contd__page *map_page(pid_t pid, char *proof, size_t room)
 		fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_CLOEXEC);
 		if (fd < 0)
 			continue;
-		page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		page = !is_page(fd, peer) ? MAP_FAILED
+					  : mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		close(fd);
 		/* A descriptor may have come by fork from another process: its page says whose it is. */
 		if (page != MAP_FAILED &&
@@ -285,7 +303,7 @@ static struct contd__page *map_page(pid_t pid, char *proof, size_t room)
 		if (page == MAP_FAILED)
 			page = NULL;
 		else
-			snprintf(proof, room, "/proc/%d/fd/%d", (int)pid, atoi(entry->d_name));
+			snprintf(peer->proof, sizeof(peer->proof), "/proc/%d/fd/%d", (int)pid, atoi(entry->d_name));
 	}
 	closedir(dir);
 	return page;
@@ -315,7 +333,7 @@ int contd_bell_create(const char *job, uint32_t number, struct contd_bell **bell
 		return contd__fail(err,
 				   "contd_bell_create: no descriptor of the peer's process to be had (pidfd_open)");
 	}
-	peer->page = map_page(pid, peer->proof, sizeof(peer->proof));
+	peer->page = map_page(pid, peer);
 	/* The descriptor and the page are of the same process if that began when the page says, and has not ended. */
 	if (!peer->page || contd__load(&peer->page->start_time) != contd__process_field(pid, PROCESS_START) ||
 	    syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0)) {
