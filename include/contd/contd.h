@@ -206,6 +206,9 @@ struct contd_group;
  * The callback of a continuation. The argument status is 0 if all its events completed with 0; else it is the status
  * other than 0 that was reported first. The argument data is the pointer from the registration. No lock of contd's is
  * held during the call. A ready continuation runs exactly once, unless it is cancelled first.
+ * A callback must return: it must not leave by longjmp(3), pthread_exit(3), an exception, or cancellation. A callback
+ * with cancellation points disables cancellation (pthread_setcancelstate(3)) if the program uses pthread_cancel(3).
+ * contd's own calls are not cancellation points.
  */
 typedef void contd_callback(int status, void *data);
 

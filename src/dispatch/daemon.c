@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/sized.h"
@@ -523,11 +524,15 @@ static void rouse(void)
 /* Its descriptor stays: wake.h says until when. */
 static void end_locked(void)
 {
+	int cancel;
+
 	if (!S.runs)
 		return;
 	contd__store_seq(&S.stop, 1);
 	rouse();
+	cancel = contd__cancel_off();
 	pthread_join(S.thread, NULL);
+	contd__cancel_as(cancel);
 	S.runs = false;
 	contd__store(&contd__wake.daemon_mode, 0);
 	contd__store(&S.tid, 0);

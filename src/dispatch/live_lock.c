@@ -2,12 +2,19 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "dispatch/live_lock.h"
 #include "dispatch/thread.h"
 
 static pthread_mutex_t live_lock =
 	PTHREAD_MUTEX_INITIALIZER; /* init, fini and settings; other locks are taken inside */
+static int cancel_before;          /* its holder's; it waits for threads, and closes files */
+
+static void locked(void)
+{
+	cancel_before = contd__cancel_off();
+}
 
 /*
  * Its holder may wait for the daemon's thread to end, or for handlers of other threads. So a callback that runs there
@@ -21,15 +28,20 @@ int contd__live_lock(void)
 		return contd__fail(
 			-EBUSY, "another thread is in contd_init, contd_configure or contd_fini; call it later, or not "
 				"in a continuation that a handler or the daemon runs");
+	locked();
 	return 0;
 }
 
 void contd__live_unlock(void)
 {
+	int before = cancel_before;
+
 	pthread_mutex_unlock(&live_lock);
+	contd__cancel_as(before);
 }
 
 void contd__live_lock_wait(void)
 {
 	pthread_mutex_lock(&live_lock);
+	locked();
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "dispatch/carried.h"
@@ -266,9 +267,14 @@ int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
 static void fd_clear(int fd)
 {
 	uint64_t count;
+	int cancel;
 
-	if (!contd__load_seq(&contd__wake.fd_armed) && read(fd, &count, sizeof(count)) == sizeof(count))
+	if (contd__load_seq(&contd__wake.fd_armed))
+		return;
+	cancel = contd__cancel_off(); /* a thread that is cancelled when it has read it would not arm it */
+	if (read(fd, &count, sizeof(count)) == sizeof(count))
 		contd__store_seq(&contd__wake.fd_armed, 1);
+	contd__cancel_as(cancel);
 }
 
 static void fd_raise(int fd)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -215,8 +216,12 @@ int contd_thread_attach(const struct contd_thread_attr *given)
 	contd__store_seq(&a->tid, tid);
 	CONTD_TESTPOINT("attach_published");
 	pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
-	if (contd__load(&S.kernel_ticks) == 0)
+	if (contd__load(&S.kernel_ticks) == 0) {
+		int cancel = contd__cancel_off();
+
 		contd__calibrate(a);
+		contd__cancel_as(cancel);
+	}
 	contd__store(&a->interval_ns, contd__budget_interval_sig(a->empty_ticks));
 	contd__store_seq(&a->armed, 0);
 	contd__arm_sig(); /* for what became pending before */

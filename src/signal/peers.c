@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "dispatch/limits.h"
@@ -208,7 +209,7 @@ static int listen_locked(const char *job, uint32_t number)
 
 int contd_bell_listen(const char *job, uint32_t number)
 {
-	int rc = contd__check_live();
+	int rc = contd__check_live(), cancel;
 
 	if (rc)
 		return rc;
@@ -216,9 +217,11 @@ int contd_bell_listen(const char *job, uint32_t number)
 		return contd__fail(-EINVAL, "contd_bell_listen: job must be a text of 1 to 64 characters");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_bell_listen: not in a signal handler");
+	cancel = contd__cancel_off();
 	pthread_mutex_lock(&own.lock);
 	rc = listen_locked(job, number);
 	pthread_mutex_unlock(&own.lock);
+	contd__cancel_as(cancel);
 	return rc;
 }
 
@@ -309,17 +312,11 @@ static struct contd__page *map_page(pid_t pid, struct contd__peer *peer)
 	return page;
 }
 
-int contd_bell_create(const char *job, uint32_t number, struct contd_bell **bellp)
+static int create(const char *job, uint32_t number, struct contd_bell **bellp)
 {
 	struct contd__peer *peer;
-	pid_t pid;
+	pid_t pid = who_listens(job, number);
 
-	if (!job_is_valid(job) || !bellp)
-		return contd__fail(-EINVAL,
-				   "contd_bell_create: job must be a text of 1 to 64 characters, bellp not NULL");
-	if (contd__in_handler())
-		return contd__fail(-EPERM, "contd_bell_create: not in a signal handler");
-	pid = who_listens(job, number);
 	if (pid < 0)
 		return pid;
 	peer = contd__zalloc(sizeof(*peer));
@@ -347,14 +344,32 @@ int contd_bell_create(const char *job, uint32_t number, struct contd_bell **bell
 	return 0;
 }
 
+int contd_bell_create(const char *job, uint32_t number, struct contd_bell **bellp)
+{
+	int cancel, rc;
+
+	if (!job_is_valid(job) || !bellp)
+		return contd__fail(-EINVAL,
+				   "contd_bell_create: job must be a text of 1 to 64 characters, bellp not NULL");
+	if (contd__in_handler())
+		return contd__fail(-EPERM, "contd_bell_create: not in a signal handler");
+	cancel = contd__cancel_off();
+	rc = create(job, number, bellp);
+	contd__cancel_as(cancel);
+	return rc;
+}
+
 void contd_bell_destroy(struct contd_bell *bell)
 {
 	struct contd__peer *peer = (struct contd__peer *)bell;
+	int cancel;
 
 	if (!peer)
 		return;
 	if (peer->page)
 		munmap(peer->page, PAGE_BYTES);
+	cancel = contd__cancel_off();
 	close(peer->pidfd);
+	contd__cancel_as(cancel);
 	free(peer);
 }

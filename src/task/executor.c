@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -78,13 +79,17 @@ static bool is_idle(const struct contd_executor *ex)
 static void rest(unsigned tries)
 {
 	static const struct timespec nap = {.tv_nsec = LOCK_NAP_NS};
+	int cancel;
 
-	if (tries < LOCK_SPINS)
+	if (tries < LOCK_SPINS) {
 		CONTD_RELAX();
-	else if (tries < 2 * LOCK_SPINS)
+	} else if (tries < 2 * LOCK_SPINS) {
 		sched_yield();
-	else
+	} else {
+		cancel = contd__cancel_off();
 		nanosleep(&nap, NULL);
+		contd__cancel_as(cancel);
+	}
 }
 
 /* Held for a few instructions, which take less time than a mutex does. */
