@@ -107,8 +107,10 @@ struct contd_late {
 };
 
 /*
- * Receives a report of the watchdog; one report for each site. Runs on contd's thread "contd-watchdog", where it must
- * not call contd_fini(). `late` is contd's and valid during the call; `data` is watchdog_data.
+ * Receives a report of the watchdog; one report for each site. Runs on contd's thread "contd-watchdog", where it may
+ * call contd. There contd_fini() fails with -EDEADLK; contd_init(), contd_configure() and contd_daemon_start() fail
+ * with -EBUSY while another thread is in the first two or in contd_fini(). `late` is contd's and valid during the
+ * call; `data` is watchdog_data.
  */
 typedef void contd_watchdog(const struct contd_late *late, void *data);
 
@@ -185,7 +187,7 @@ CONTD_API int contd_configure(const struct contd_config *cfg) CONTD_NOEXCEPT;
  * number of continuations that never ran; the others return 0. An event for which such a continuation waited must not
  * be completed any more; contd_event_init() makes it usable again.
  * Context: any thread, not in a callback, an executor's work, a handler; may block. Errors: -EDEADLK (in a callback,
- * or in the work of an executor).
+ * in the work of an executor, or on the watchdog).
  */
 CONTD_API int contd_fini(void) CONTD_NOEXCEPT;
 

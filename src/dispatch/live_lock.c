@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "dispatch/live_lock.h"
 #include "dispatch/thread.h"
+#include "dispatch/watchdog.h"
 
 static pthread_mutex_t live_lock =
 	PTHREAD_MUTEX_INITIALIZER; /* init, fini and settings; other locks are taken inside */
@@ -17,17 +18,17 @@ static void locked(void)
 }
 
 /*
- * Its holder may wait for the daemon's thread to end, or for handlers of other threads. So a callback that runs there
- * does not wait for it.
+ * Its holder may wait for the daemon's or the watchdog's thread to end, or for handlers of other threads. So a callback
+ * that runs there does not wait for it.
  */
 int contd__live_lock(void)
 {
-	if (contd__self.context == CONTEXT_THREAD)
+	if (contd__self.context == CONTEXT_THREAD && !contd__on_watchdog())
 		pthread_mutex_lock(&live_lock);
 	else if (pthread_mutex_trylock(&live_lock))
 		return contd__fail(
 			-EBUSY, "another thread is in contd_init, contd_configure or contd_fini; call it later, or not "
-				"in a continuation that a handler or the daemon runs");
+				"in a continuation that a handler or the daemon runs, or on the watchdog");
 	locked();
 	return 0;
 }

@@ -7,7 +7,7 @@
 
 /*
  * While it is held contd neither starts nor ends, and its settings stay. Before all other locks; not in a handler
- * outside regions. 0; -EBUSY in a region's handler and on the daemon thread, where it is not waited for.
+ * outside regions. 0; -EBUSY in a region's handler, on the daemon and on the watchdog, where it is not waited for.
  */
 CONTD_INTERNAL_API int contd__live_lock(void);
 CONTD_INTERNAL_API void contd__live_unlock(void);

@@ -17,6 +17,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/testpoint.h"
 #include "dispatch/late.h"
 #include "dispatch/limits.h"
 #include "dispatch/thread.h"
@@ -36,6 +37,8 @@ static struct {
 	void *data;
 	uint64_t bound_ns;
 } watchdog = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static __thread bool here __attribute__((tls_model("initial-exec"))); /* this is its thread */
 
 static void to_stderr(const struct contd_late *late, void *data)
 {
@@ -99,9 +102,15 @@ static void look(void)
 	}
 }
 
+bool contd__on_watchdog(void)
+{
+	return here;
+}
+
 static void *watchdog_main(void *arg)
 {
 	(void)arg;
+	here = true;
 	while (!contd__load_acquire(&watchdog.stop)) {
 		uint64_t ns = contd__load(&watchdog.bound_ns);
 		struct timespec ts;
@@ -153,6 +162,7 @@ void contd__watchdog_end(void)
 		return;
 	contd__store_seq(&watchdog.stop, 1);
 	syscall(SYS_futex, &watchdog.stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	CONTD_TESTPOINT("watchdog_ends");
 	pthread_join(watchdog.thread, NULL);
 	watchdog.runs = false;
 	memset(contd__late_sites, 0, sizeof(contd__late_sites)); /* here: nothing runs any more that notes anything */

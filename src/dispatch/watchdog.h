@@ -2,6 +2,8 @@
 #ifndef CONTD_DISPATCH_WATCHDOG_H
 #define CONTD_DISPATCH_WATCHDOG_H
 
+#include <stdbool.h>
+
 struct contd_config;
 
 /* These settings are in force: whom it tells, its bound. */
@@ -12,5 +14,8 @@ int contd__watchdog_start(void);
 
 /* Stop it where it runs; what was noted is reported first. May block. */
 void contd__watchdog_end(void);
+
+/* Is this the watchdog's thread? Whoever ends it waits for what it calls. Any context. */
+bool contd__on_watchdog(void);
 
 #endif

@@ -208,6 +208,8 @@ int contd_fini(void)
 		return rc;
 	if (contd__self.frame || contd__self.lent.at_work)
 		return contd__fail(-EDEADLK, "contd_fini: inside a continuation, or in the work of an executor");
+	if (contd__on_watchdog())
+		return contd__fail(-EDEADLK, "contd_fini: on the watchdog, whose end it waits for");
 	contd__live_lock_wait();
 	if (contd__live.users > 1) {
 		contd__sub(&contd__live.users, 1);

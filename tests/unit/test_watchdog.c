@@ -507,6 +507,68 @@ Test(watchdog, what_was_noted_is_reported_at_the_end)
 	}
 }
 
+/* ------------------------------------------------------------------------------------------- what it calls --- */
+
+/* A report while contd_fini() waits for the watchdog's thread, with the lock of these calls held. */
+static uint32_t fini_waits;
+static int rc_init, rc_configure, rc_start, rc_fini;
+
+static void fini_waits_there(const char *name)
+{
+	if (strcmp(name, "watchdog_ends") == 0)
+		contd__store_release(&fini_waits, 1);
+}
+
+static void calls_contd(const struct contd_late *late, void *data)
+{
+	struct contd_config c = {.size = sizeof(c)};
+
+	keep(late, data);
+	await(contd__load_acquire(&fini_waits));
+	rc_init = contd_init(NULL);
+	rc_configure = contd_configure(&c);
+	rc_start = contd_daemon_start(NULL);
+	rc_fini = contd_fini();
+}
+
+Test(watchdog, calls_while_contd_ends)
+{
+	struct contd_config config = {.size = sizeof(config), .agent = CONTD_AGENT_CALLER};
+
+	config.watchdog_ns = FAR_NS;
+	config.watchdog = calls_contd;
+	must(contd_init(&config));
+	__atomic_store_n(&contd__testpoint_hook, fini_waits_there, __ATOMIC_RELEASE);
+	contd__late_note_sig((const void *)16, LATE_CONTINUATION, UINT64_MAX / 4);
+	cr_assert_eq(contd_fini(), 0);
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	cr_assert_eq(reported(), 1);
+	cr_assert_eq(rc_init, -EBUSY);
+	cr_assert_eq(rc_configure, -EBUSY);
+	cr_assert_eq(rc_start, -EBUSY);
+	cr_assert_eq(rc_fini, -EDEADLK);
+	must_fail(contd_configure(&config), EPERM);
+}
+
+/* With no contd_fini() under way they are as on any other thread, but for contd_fini(). */
+Test(watchdog, calls_while_contd_goes_on)
+{
+	struct contd_config config = {.size = sizeof(config), .agent = CONTD_AGENT_CALLER, .watchdog_ns = 1000};
+
+	config.watchdog = calls_contd;
+	fini_waits = 1;
+	must(contd_init(&config));
+	contd__late_note_sig((const void *)16, LATE_CONTINUATION, UINT64_MAX / 4);
+	await(contd__load_acquire(&rc_fini));
+	cr_assert_eq(rc_init, 0);
+	cr_assert_eq(rc_configure, 0);
+	cr_assert_eq(rc_start, 0);
+	cr_assert_eq(rc_fini, -EDEADLK);
+	must(contd_daemon_stop());
+	cr_assert_eq(contd_fini(), 0);
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* -------------------------------------------------------------------------------------------------- on stderr --- */
 
 Test(watchdog, on_stderr_by_default)
