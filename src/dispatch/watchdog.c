@@ -156,7 +156,12 @@ int contd__watchdog_start(void)
 	return 0;
 }
 
-void contd__watchdog_end(void)
+bool contd__watchdog_runs(void)
+{
+	return watchdog.runs;
+}
+
+void contd__watchdog_stop(void)
 {
 	if (!watchdog.runs)
 		return;
@@ -165,5 +170,10 @@ void contd__watchdog_end(void)
 	CONTD_TESTPOINT("watchdog_ends");
 	pthread_join(watchdog.thread, NULL);
 	watchdog.runs = false;
+}
+
+void contd__watchdog_end(void)
+{
+	contd__watchdog_stop();
 	memset(contd__late_sites, 0, sizeof(contd__late_sites)); /* here: nothing runs any more that notes anything */
 }

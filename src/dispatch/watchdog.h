@@ -12,7 +12,13 @@ void contd__watchdog_settle(const struct contd_config *config);
 /* Start the watchdog's thread if the settings want one and it does not run. 0, -EAGAIN. May block. */
 int contd__watchdog_start(void);
 
-/* Stop it where it runs; what was noted is reported first. May block. */
+/* With the live lock held. */
+bool contd__watchdog_runs(void);
+
+/* Stop it where it runs; what was noted is reported first. Not on its own thread. May block. */
+void contd__watchdog_stop(void);
+
+/* The same at the end of contd: what was noted is forgotten, too. */
 void contd__watchdog_end(void);
 
 /* Is this the watchdog's thread? Whoever ends it waits for what it calls. Any context. */

@@ -165,10 +165,14 @@ int contd_configure(const struct contd_config *cfg)
 			-EBUSY,
 			"contd_configure: signal_number, signal_taken and bell can't be changed while contd runs");
 	if (!rc) {
+		bool watched = contd__watchdog_runs();
+
 		settle(&c);
 		rc = contd__watchdog_start();
 		if (!rc)
 			rc = contd__daemon_configure(&before);
+		if (rc && !watched)
+			contd__watchdog_stop(); /* before its function is taken from it */
 		if (rc)
 			settle(&before);
 		contd__interrupt.ops->configured();

@@ -637,6 +637,27 @@ Test(configure, refused_ones_change_nothing)
 	cr_assert_eq(contd_fini(), 0);
 }
 
+/* The watchdog that one has started goes with it. */
+Test(configure, refused_with_a_watchdog)
+{
+	struct contd_config c = fresh();
+
+	c.watchdog_ns = 1000000000;
+	c.daemon_cpus = "1023";
+	start(CONTD_AGENT_TICK);
+	must_fail(contd_configure(&c), EINVAL);
+	cr_assert_eq(CONFIG.watchdog_ns, 0);
+	cr_assert_not(any_task_is_called("contd-watchdog"));
+	/* One that was there stays. */
+	c.daemon_cpus = NULL;
+	must(contd_configure(&c));
+	c.daemon_cpus = "1023";
+	must_fail(contd_configure(&c), EINVAL);
+	cr_assert(any_task_is_called("contd-watchdog"));
+	cr_assert_eq(contd_fini(), 0);
+	cr_assert_not(any_task_is_called("contd-watchdog"));
+}
+
 Test(configure, no_thread_to_be_had)
 {
 	struct rlimit none = {0, 0};
