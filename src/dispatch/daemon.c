@@ -628,6 +628,7 @@ int contd_daemon_start(const struct contd_daemon_attr *given)
 	if (contd__in_handler() || contd__self.context == CONTEXT_DAEMON)
 		return contd__fail(-EDEADLK,
 				   "contd_daemon_start: not on the daemon thread, nor in a handler outside regions");
+	CONTD_TESTPOINT("live_checked");
 	/* contd_configure() must not change the settings under it. */
 	if ((rc = contd__live_lock()) != 0)
 		return rc;

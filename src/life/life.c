@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/testpoint.h"
 #include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/daemon.h"
@@ -154,11 +155,14 @@ int contd_configure(const struct contd_config *cfg)
 		return contd__fail(-EPERM, "contd_configure: not in a signal handler");
 	if (contd__self.context == CONTEXT_DAEMON)
 		return contd__fail(-EDEADLK, "contd_configure: not on the daemon thread");
+	CONTD_TESTPOINT("live_checked");
 	rc = contd__live_lock();
 	if (rc)
 		return rc;
 	before = contd__config;
-	rc = contd__settings_make(cfg, &before, &c);
+	rc = contd__check_live(); /* another thread's contd_fini() may have had the lock */
+	if (!rc)
+		rc = contd__settings_make(cfg, &before, &c);
 	if (!rc &&
 	    (c.signal_number != before.signal_number || c.signal_taken != before.signal_taken || c.bell != before.bell))
 		rc = contd__fail(
@@ -214,11 +218,14 @@ int contd_fini(void)
 		return contd__fail(-EDEADLK, "contd_fini: inside a continuation, or in the work of an executor");
 	if (contd__on_watchdog())
 		return contd__fail(-EDEADLK, "contd_fini: on the watchdog, whose end it waits for");
+	CONTD_TESTPOINT("live_checked");
 	contd__live_lock_wait();
-	if (contd__live.users > 1) {
-		contd__sub(&contd__live.users, 1);
+	rc = contd__check_live(); /* another thread's contd_fini() may have had the lock */
+	if (rc || contd__live.users > 1) {
+		if (!rc)
+			contd__sub(&contd__live.users, 1);
 		contd__live_unlock();
-		return 0;
+		return rc;
 	}
 	contd__daemon_end();
 	contd__watchdog_end();

@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/testpoint.h"
 #include "dispatch/limits.h"
 #include "dispatch/react.h"
 #include "dispatch/thread.h"
@@ -815,6 +816,46 @@ static void *configurer(void *data)
 }
 
 /* Several at once, and everything goes on. */
+/* contd ends, and may begin anew, after a call has seen that it runs and before the call has the lock. */
+static bool begins_anew;
+
+static void end_meanwhile(const char *name)
+{
+	if (strcmp(name, "live_checked") != 0)
+		return;
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	cr_assert_eq(contd_fini(), 0);
+	if (begins_anew)
+		start(CONTD_AGENT_CALLER);
+}
+
+static void ends_meanwhile_here(bool anew)
+{
+	begins_anew = anew;
+	start(CONTD_AGENT_CALLER);
+	__atomic_store_n(&contd__testpoint_hook, end_meanwhile, __ATOMIC_RELEASE);
+}
+
+Test(configure, contd_ends_meanwhile)
+{
+	struct contd_config c = fresh();
+
+	c.watchdog_ns = 1000000000;
+	c.scan_count = 7;
+	ends_meanwhile_here(false);
+	must_fail(contd_configure(&c), EPERM);
+	cr_assert_neq(CONFIG.scan_count, 7);
+	cr_assert_not(any_task_is_called("contd-watchdog"));
+	ends_meanwhile_here(false);
+	must_fail(contd_fini(), EPERM);
+	ends_meanwhile_here(false);
+	must_fail(contd_daemon_start(NULL), EPERM);
+	ends_meanwhile_here(true);
+	must(contd_configure(&c));
+	cr_assert_eq(CONFIG.scan_count, 7);
+	cr_assert_eq(contd_fini(), 0);
+}
+
 Test(configure, by_several_threads)
 {
 	static struct tally t;
