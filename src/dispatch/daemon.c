@@ -54,7 +54,7 @@ static struct {
 	int32_t tid;
 	uint32_t stop;
 	uint32_t changes; /* futex word: goes up when the thread is to look at its settings, or to stop */
-	uint64_t tick_ns; /* 0: by the budget */
+	uint64_t tick_ns; /* as its users want it; 0: by the budget */
 
 	/* The thread's own. */
 	uint32_t seen; /* changes that it knows of: it does not sleep while there are others */
@@ -129,10 +129,11 @@ static uint64_t interval_ns(void)
 {
 	double ns = (double)(S.cost + kernel_ticks()) * (1 << 20) / (double)contd__load(&contd__limits.tick_rate) /
 		    contd__clock.ticks_per_ns;
-	uint64_t least = contd__load(&contd__limits.tick_min), most = contd__load(&contd__limits.tick_max), base;
+	uint64_t least = contd__load(&contd__limits.tick_min), most = contd__load(&contd__limits.tick_max),
+		 tick = contd__load(&S.tick_ns), base;
 
-	if (S.tick_ns)
-		return S.tick_ns;
+	if (tick)
+		return tick;
 	base = ns < (double)least ? least : ns > (double)most ? most : (uint64_t)ns;
 	return contd__quiet_interval(contd__sources_steady_sig(WHERE_DAEMON) ? 0 : S.quiet, base, most);
 }
@@ -220,7 +221,7 @@ static void rest(void)
 	uint64_t ns = interval_ns(), most = UINT64_MAX;
 	struct timespec ts;
 
-	if (S.purse.spent && !S.tick_ns)
+	if (S.purse.spent && !contd__load(&S.tick_ns))
 		most = (uint64_t)((double)contd__purse_half_full_in(&S.purse, contd__ticks()) /
 				  contd__clock.ticks_per_ns) +
 		       1000;
@@ -234,7 +235,7 @@ static void nap(void)
 {
 	struct timespec ts;
 
-	if (S.tick_ns || !may_be_woken()) {
+	if (contd__load(&S.tick_ns) || !may_be_woken()) {
 		rest();
 		return;
 	}
@@ -592,6 +593,7 @@ int contd__daemon_configure(const struct contd_config *before)
 	pthread_mutex_lock(&S.lock);
 	S.closed = false;
 	if (!S.runs && wanted) {
+		contd__store(&S.tick_ns, 0);
 		rc = start_locked();
 	} else if (S.runs && !wanted && S.users == 0) {
 		end_locked();
@@ -636,7 +638,7 @@ int contd_daemon_start(const struct contd_daemon_attr *given)
 	if (S.closed) {
 		rc = contd__fail(-EPERM, "contd_daemon_start: contd_fini() is under way");
 	} else if (!S.runs) {
-		S.tick_ns = attr.tick_ns;
+		contd__store(&S.tick_ns, attr.tick_ns);
 		rc = start_locked();
 	} else if (given && attr.tick_ns != S.tick_ns) {
 		rc = contd__fail(-EBUSY, "contd_daemon_start: it runs already with another tick_ns");
@@ -658,10 +660,14 @@ int contd_daemon_stop(void)
 		return contd__fail(-EDEADLK,
 				   "contd_daemon_stop: not on the daemon thread, nor in a handler outside regions");
 	pthread_mutex_lock(&S.lock);
-	if (S.users == 0)
+	if (S.users == 0) {
 		rc = contd__fail(-EPERM, "contd_daemon_stop: it is not running by contd_daemon_start()");
-	else if (--S.users == 0 && !S.by_settings)
+	} else if (--S.users == 0 && !S.by_settings) {
 		end_locked();
+	} else if (S.users == 0 && contd__load(&S.tick_ns)) {
+		contd__store(&S.tick_ns, 0);
+		rouse();
+	}
 	pthread_mutex_unlock(&S.lock);
 	if (!rc)
 		contd__pending_sig(); /* who sleeps in a wait for the daemon to look may have to look now */
@@ -675,7 +681,7 @@ void contd__daemon_end(void)
 	S.users = 0;
 	S.by_settings = false;
 	S.closed = true;
-	S.tick_ns = 0;
+	contd__store(&S.tick_ns, 0);
 	pthread_mutex_unlock(&S.lock);
 }
 

@@ -101,3 +101,32 @@ Test(daemon_life, stops_in_the_middle_of_a_tick, .timeout = 9)
 	must(contd_daemon_stop());
 	cr_assert_eq(contd_fini(), 1);
 }
+
+static int configure_agent(enum contd_agent agent)
+{
+	return contd_configure(&(struct contd_config){.size = sizeof(struct contd_config), .agent = agent});
+}
+
+/* tick_ns is of those who have started it with that. */
+Test(daemon_life, tick_goes_with_who_wanted_it)
+{
+	struct contd_daemon_attr attr = {sizeof(attr), 10000000000}, none = {sizeof(none), 0};
+
+	start(CONTD_AGENT_CALLER);
+	/* They have stopped it before the settings start it, */
+	must(contd_daemon_start(&attr));
+	must_fail(contd_daemon_start(&none), EBUSY);
+	must(contd_daemon_stop());
+	must(configure_agent(CONTD_AGENT_TICK));
+	must(contd_daemon_start(&none));
+	must(contd_daemon_stop());
+	must(configure_agent(CONTD_AGENT_CALLER));
+	/* or after that. */
+	must(contd_daemon_start(&attr));
+	must(configure_agent(CONTD_AGENT_TICK));
+	must_fail(contd_daemon_start(&none), EBUSY);
+	must(contd_daemon_stop());
+	must(contd_daemon_start(&none));
+	must(contd_daemon_stop());
+	cr_assert_eq(contd_fini(), 0);
+}
