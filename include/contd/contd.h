@@ -687,8 +687,10 @@ static inline int contd_bell_ring(struct contd_bell *bell)
 /* ------------------------------------------------------------------------------------------------------- daemon --- */
 
 struct contd_daemon_attr {
-	size_t size;      /* sizeof(struct contd_daemon_attr) */
-	uint64_t tick_ns; /* time between two polls, 1000 to 1e10 ns; 0: as short as the overhead budget allows */
+	size_t size; /* sizeof(struct contd_daemon_attr) */
+	/* Time between two polls, 1000 to 1e10 ns, unless something becomes ready for the daemon; 0: as short as the
+	 * overhead budget allows. */
+	uint64_t tick_ns;
 };
 
 /*

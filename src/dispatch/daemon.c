@@ -221,7 +221,7 @@ static void rest(void)
 	uint64_t ns = interval_ns(), most = UINT64_MAX;
 	struct timespec ts;
 
-	if (S.purse.spent && !contd__load(&S.tick_ns))
+	if (S.purse.spent)
 		most = (uint64_t)((double)contd__purse_half_full_in(&S.purse, contd__ticks()) /
 				  contd__clock.ticks_per_ns) +
 		       1000;
@@ -235,7 +235,7 @@ static void nap(void)
 {
 	struct timespec ts;
 
-	if (contd__load(&S.tick_ns) || !may_be_woken()) {
+	if (!may_be_woken()) {
 		rest();
 		return;
 	}

@@ -2,6 +2,8 @@
 #include <sys/resource.h>
 
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/testpoint.h"
 
 TestSuite(daemon_life, .timeout = WATCHDOG);
 
@@ -129,4 +131,35 @@ Test(daemon_life, tick_goes_with_who_wanted_it)
 	must(contd_daemon_start(&none));
 	must(contd_daemon_stop());
 	cr_assert_eq(contd_fini(), 0);
+}
+
+/* Between two polls, however far apart, it runs what becomes ready for it. */
+static uint32_t pauses;
+
+static void count_pauses(const char *name)
+{
+	if (strcmp(name, "daemon_rests") == 0 || strcmp(name, "daemon_naps") == 0)
+		contd__add(&pauses, 1);
+}
+
+Test(daemon_life, completion_in_the_middle_of_a_tick, .timeout = 9)
+{
+	struct contd_daemon_attr attr = {sizeof(attr), 10000000000};
+	struct contd_word w = {&word, 0, 1, CONTD_WORD_EQ};
+
+	start(CONTD_AGENT_CALLER);
+	__atomic_store_n(&contd__testpoint_hook, count_pauses, __ATOMIC_RELEASE);
+	g = group_new(CONTD_THREAD_ANY, -1);
+	must(contd_word_continue(&w, tally_cb, &t, g, NULL));
+	must(contd_daemon_start(&attr));
+	for (unsigned i = 0; i < 20; i++) {
+		await(contd__load(&pauses) > i); /* it is about to sleep, or does */
+		contd_event_init(&e);
+		must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
+		must(contd_event_complete(&e, 0));
+		await(runs(&t) == i + 1);
+	}
+	must(contd_daemon_stop());
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	cr_assert_eq(contd_fini(), 1);
 }
