@@ -530,13 +530,24 @@ static void end_locked(void)
 	if (!S.runs)
 		return;
 	contd__store_seq(&S.stop, 1);
+	CONTD_TESTPOINT("daemon_ends");
 	rouse();
 	cancel = contd__cancel_off();
 	pthread_join(S.thread, NULL);
 	contd__cancel_as(cancel);
 	S.runs = false;
-	contd__store(&contd__wake.daemon_mode, 0);
+	contd__store_seq(&contd__wake.daemon_mode, 0);
 	contd__store(&S.tid, 0);
+}
+
+/* Dekker: the mode was stored, then this is loaded. Partner: contd__whom_sig(). */
+void contd__daemon_hand_over(void)
+{
+	const char *text = contd__error_text; /* the caller's; what runs may fail for itself */
+
+	if (!contd__load_seq(&contd__wake.daemon_mode) && contd__marked_sig(CLASSES_DAEMON))
+		contd__kick_sig(KICK_REGION);
+	contd__error_text = text;
 }
 
 /* How it waits: the settings' choice, or ticks where they know of no daemon. */
@@ -573,7 +584,7 @@ static int start_locked(void)
 	rc = pthread_create(&S.thread, NULL, daemon_main, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc) {
-		contd__store(&contd__wake.daemon_mode, 0);
+		contd__store_seq(&contd__wake.daemon_mode, 0);
 		return contd__fail(-rc, "no thread to be had for the daemon; raise RLIMIT_NPROC");
 	}
 	S.runs = true;
@@ -647,6 +658,8 @@ int contd_daemon_start(const struct contd_daemon_attr *given)
 		S.users++;
 	pthread_mutex_unlock(&S.lock);
 	contd__live_unlock();
+	if (rc)
+		contd__daemon_hand_over();
 	return rc;
 }
 
@@ -669,8 +682,10 @@ int contd_daemon_stop(void)
 		rouse();
 	}
 	pthread_mutex_unlock(&S.lock);
-	if (!rc)
+	if (!rc) {
 		contd__pending_sig(); /* who sleeps in a wait for the daemon to look may have to look now */
+		contd__daemon_hand_over();
+	}
 	return rc;
 }
 

@@ -11,6 +11,12 @@ void contd__daemon_end(void);
 /* The agent of the settings takes over: starts, switches or stops the daemon; its other settings take effect. */
 int contd__daemon_configure(const struct contd_config *before);
 
+/*
+ * It may have ended: what completers have left to it is for threads that compute in regions now. It may run there and
+ * then: without locks.
+ */
+void contd__daemon_hand_over(void);
+
 /* Are the daemon's texts well-formed? 0 or -EINVAL. */
 int contd__daemon_check(const struct contd_config *config);
 

@@ -16,7 +16,8 @@ uint32_t contd__whom_sig(uint32_t flags)
 		return 0;
 	if (flags & CONTD_ASYNC_SIGNAL_SAFE)
 		return KICK_SIGNAL;
-	return flags & CONTD_THREAD_ANY && contd__load(&contd__wake.daemon_mode) ? 0 : KICK_REGION;
+	/* The bit was set before. Partner: contd__daemon_hand_over(). */
+	return flags & CONTD_THREAD_ANY && contd__load_seq(&contd__wake.daemon_mode) ? 0 : KICK_REGION;
 }
 
 /*

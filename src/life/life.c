@@ -183,6 +183,7 @@ int contd_configure(const struct contd_config *cfg)
 		contd__pending_sig(); /* who sleeps in a wait for the daemon to look may have to look now */
 	}
 	contd__live_unlock();
+	contd__daemon_hand_over();
 	return rc;
 }
 

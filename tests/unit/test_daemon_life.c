@@ -4,6 +4,7 @@
 #include "unit.h"
 #include "base/atomic.h"
 #include "base/testpoint.h"
+#include "dispatch/thread.h"
 
 TestSuite(daemon_life, .timeout = WATCHDOG);
 
@@ -162,4 +163,71 @@ Test(daemon_life, completion_in_the_middle_of_a_tick, .timeout = 9)
 	must(contd_daemon_stop());
 	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
 	cr_assert_eq(contd_fini(), 1);
+}
+
+/* ---------------------------------------------------------------------------------------------------- hand over --- */
+
+/* It ends with something ready that its completer has left to it; a thread that computes in a region gets it. */
+static uint32_t computing, handed_over, about_to_sleep, ending;
+
+static void ends_instead(const char *name)
+{
+	if (strcmp(name, "daemon_sleeps") == 0) {
+		contd__store_release(&about_to_sleep, 1);
+		await(contd__load_acquire(&ending));
+	} else if (strcmp(name, "daemon_ends") == 0) {
+		contd__store_release(&ending, 1);
+	}
+}
+
+static void *compute_meanwhile(void *data)
+{
+	(void)data;
+	must(contd_thread_attach(NULL));
+	contd_compute_begin();
+	contd__store_release(&computing, 1);
+	compute_until(contd__load_acquire(&handed_over));
+	contd_compute_end();
+	must(contd_thread_detach());
+	return NULL;
+}
+
+static int end_it(bool by_settings)
+{
+	return by_settings ? configure_agent(CONTD_AGENT_CALLER) : contd_daemon_stop();
+}
+
+static void hand_over_cb(int status, void *data)
+{
+	tally_cb(status, data);
+	contd__store_release(&handed_over, 1);
+}
+
+static void hands_over(bool by_settings)
+{
+	pthread_t thread;
+
+	__atomic_store_n(&contd__testpoint_hook, ends_instead, __ATOMIC_RELEASE);
+	start(by_settings ? CONTD_AGENT_TICK : CONTD_AGENT_CALLER);
+	g = group_new(CONTD_THREAD_ANY, -1);
+	if (!by_settings)
+		must(contd_daemon_start(NULL));
+	must(contd_event_continue(1, es, hand_over_cb, &t, g, NULL));
+	cr_assert_eq(pthread_create(&thread, NULL, compute_meanwhile, NULL), 0);
+	await(contd__load_acquire(&computing) && contd__load_acquire(&about_to_sleep));
+	must(contd_event_complete(&e, 0));
+	must(end_it(by_settings));
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	cr_assert_eq(t.context, CONTEXT_REGION);
+	cr_assert_eq(contd_fini(), 0);
+}
+
+Test(daemon_life, hands_over_when_stopped)
+{
+	hands_over(false);
+}
+Test(daemon_life, hands_over_when_the_agent_changes)
+{
+	hands_over(true);
 }
