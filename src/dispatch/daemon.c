@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -23,6 +22,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/own_thread.h"
 #include "base/sized.h"
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
@@ -572,17 +572,12 @@ static int set_mode_locked(void)
 
 static int start_locked(void)
 {
-	sigset_t all, before;
 	int rc = set_mode_locked();
 
 	if (rc)
 		return rc;
-	/* No signal of the program's is to be handled on a thread that it does not know of. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	contd__store(&S.stop, 0);
-	rc = pthread_create(&S.thread, NULL, daemon_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	rc = contd__own_thread_create(&S.thread, daemon_main, NULL);
 	if (rc) {
 		contd__store_seq(&contd__wake.daemon_mode, 0);
 		return contd__fail(-rc, "no thread to be had for the daemon; raise RLIMIT_NPROC");

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -17,6 +16,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/own_thread.h"
 #include "base/testpoint.h"
 #include "dispatch/late.h"
 #include "dispatch/limits.h"
@@ -138,16 +138,12 @@ void contd__watchdog_settle(const struct contd_config *config)
 
 int contd__watchdog_start(void)
 {
-	sigset_t all, before;
 	int rc;
 
 	if (watchdog.runs || contd__config.watchdog_ns == 0)
 		return 0;
 	contd__store(&watchdog.stop, 0);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&watchdog.thread, NULL, watchdog_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	rc = contd__own_thread_create(&watchdog.thread, watchdog_main, NULL);
 	if (rc)
 		return contd__fail(-rc, "no thread to be had for the watchdog; raise RLIMIT_NPROC");
 	/* Here: it has its name when the caller's call returns. */
