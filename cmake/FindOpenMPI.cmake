@@ -5,6 +5,7 @@
 #   OpenMPI::internal  where they are installed: Open MPI's internal headers ("ompi/request/request.h"), which contd-mpi's
 #                      description of them is compared with
 #   OpenMPI_MPIRUN     its mpirun
+#   OpenMPI_INFO       its ompi_info
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
   pkg_check_modules(PC_OMPI QUIET ompi-c)
@@ -15,7 +16,8 @@ find_path(OpenMPI_INTERNAL_INCLUDE_DIR ompi/request/request.h
   HINTS ${PC_OMPI_INCLUDE_DIRS} "${OpenMPI_INCLUDE_DIR}" PATH_SUFFIXES openmpi NO_DEFAULT_PATH)
 find_library(OpenMPI_MPI_LIBRARY mpi HINTS ${PC_OMPI_LIBRARY_DIRS} NO_DEFAULT_PATH)
 find_program(OpenMPI_MPIRUN NAMES mpirun.openmpi orterun mpirun HINTS ${PC_OMPI_PREFIX}/bin)
-mark_as_advanced(OpenMPI_INCLUDE_DIR OpenMPI_INTERNAL_INCLUDE_DIR OpenMPI_MPI_LIBRARY OpenMPI_MPIRUN)
+find_program(OpenMPI_INFO NAMES ompi_info HINTS ${PC_OMPI_PREFIX}/bin)
+mark_as_advanced(OpenMPI_INCLUDE_DIR OpenMPI_INTERNAL_INCLUDE_DIR OpenMPI_MPI_LIBRARY OpenMPI_MPIRUN OpenMPI_INFO)
 
 # The internal headers are complete only together: compile what is included.
 if(OpenMPI_INTERNAL_INCLUDE_DIR AND NOT DEFINED OpenMPI_HEADERS_WORK)

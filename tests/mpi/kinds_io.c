@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* also: romio OMPI_MCA_io=romio321 */
+/* also: romio OMPI_MCA_io=romio */
 /* Continuations on nonblocking file operations: explicit offsets, individual and shared pointers, collective and
  * not. */
 #include "kinds.h"
