@@ -187,14 +187,14 @@ int contd_thread_attach(const struct contd_thread_attr *given)
 		return contd__fail(-EINVAL, "contd_thread_attach: attr->flags must be 0");
 	if (contd__self.context != CONTEXT_THREAD)
 		return contd__fail(-EPERM, "contd_thread_attach: not in a handler, nor on the daemon thread");
+	if (!stack_suffices(attr.stack_bytes ? attr.stack_bytes : STACK_DEFAULT))
+		return contd__fail(-ENOBUFS, "contd_thread_attach: too little stack left for a handler; "
+					     "give the thread more (pthread_attr_setstacksize)");
 	if (a && contd__load(&a->tid)) {
 		a->nested++;
 		return 0;
 	}
 	detach_self(); /* from what an earlier contd_fini left */
-	if (!stack_suffices(attr.stack_bytes ? attr.stack_bytes : STACK_DEFAULT))
-		return contd__fail(-ENOBUFS, "contd_thread_attach: too little stack left for a handler; "
-					     "give the thread more (pthread_attr_setstacksize)");
 	contd__thread_ensure();
 	tid = (int32_t)syscall(SYS_gettid);
 	a = record_take();

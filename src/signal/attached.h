@@ -69,6 +69,7 @@ struct contd__signals {
 	uint64_t notice_ticks;           /* the same for a signal from another processor */
 	uint32_t listens;                /* peers can find this process */
 	uint32_t rung;                   /* one has rung */
+	uint32_t strays;                 /* handlers of rings, on threads that are not attached */
 	char notice_mark;                /* its address marks notifications, as that of the whole marks ticks */
 	char bell_mark;                  /* and that of this one marks the signals of peers */
 	struct sigaction before[_NSIG];  /* CONTD_SIGNAL_CHAIN: of each signal that is, or once was, contd's, */

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,8 +149,10 @@ void contd__peers_end(void)
 	if (contd__bell_socket >= 0)
 		close(contd__bell_socket);
 	if (own.page) {
-		contd__store_release(&contd__page, &unshared);
+		contd__store_seq(&contd__page, &unshared);
 		contd__threads_unwatch();
+		while (contd__load_seq(&contd__signals.strays)) /* whose handlers may have the address still */
+			sched_yield();
 		munmap(own.page, PAGE_BYTES); /* peers have their own mapping of it */
 		close(own.page_fd);
 	}

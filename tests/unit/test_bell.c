@@ -6,7 +6,12 @@
 #include <sys/socket.h>
 
 #include "unit.h"
+#include "base/atomic.h"
+#include "base/testpoint.h"
+#include "dispatch/page.h"
+#include "dispatch/source.h"
 #include "signal/bell.h"
+#include "source.h"
 
 TestSuite(bell, .timeout = WATCHDOG);
 
@@ -63,4 +68,88 @@ Test(bell, the_queue_is_emptied_later)
 	contd__bell_drain_sig();
 	cr_assert(queue_is_empty());
 	cr_assert_eq(contd_fini(), 0);
+}
+
+static uint32_t computes, computed;
+
+static void compute(void *data)
+{
+	(void)data;
+	contd_compute_begin();
+	contd__store_release(&computes, 1);
+	compute_until(contd__load_acquire(&computed));
+	contd_compute_end();
+}
+
+/* The thread that was to be rung has left its region, and has a guard. Another one computes. */
+Test(bell, a_ring_under_a_guard_is_handed_on)
+{
+	static struct contd_event e;
+	static struct tally t;
+	struct contd_bell *bell;
+	struct contd_group *g;
+	struct helper h;
+
+	listens();
+	must(contd_bell_create(job, 0, &bell));
+	source_register(&source_a, WHERE_REGION, false);
+	g = group_new(0, -1);
+	must(contd_thread_attach(NULL));
+	helper_create(&h, true);
+	helper_start(&h, compute, NULL);
+	await(contd__load_acquire(&computes));
+	source_continue(&source_a, &e, tally_cb, &t, g);
+	source_finish(&source_a);
+	contd_guard_begin();
+	contd__store_seq(&contd__page->armed.by.thread, (uint32_t)gettid());
+	cr_assert_eq(contd_bell_ring(bell), 1);
+	await(runs(&t) == 1);
+	contd_guard_end();
+	cr_assert(pthread_equal(t.thread, h.thread));
+	contd__store_release(&computed, 1);
+	helper_join(&h);
+	contd_bell_destroy(bell);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+/* A ring has come to a thread that is not attached: its handler may look at the page. */
+static uint32_t in_stray, ended;
+static bool ended_meanwhile;
+
+static void stay(const char *name)
+{
+	uint64_t until = now_ns() + 50000000;
+
+	if (strcmp(name, "bell_stray") || contd__xchg(&in_stray, 1))
+		return;
+	while (now_ns() < until && !contd__load_acquire(&ended))
+		;
+	ended_meanwhile = contd__load_acquire(&ended);
+}
+
+static void *end_elsewhere(void *unused)
+{
+	(void)unused;
+	await(contd__load_acquire(&in_stray));
+	cr_assert_eq(contd_fini(), 0);
+	contd__store_release(&ended, 1);
+	return NULL;
+}
+
+Test(bell, the_page_stays_while_a_handler_may_look_at_it)
+{
+	struct contd_bell *bell;
+	pthread_t thread;
+
+	listens();
+	must(contd_bell_create(job, 0, &bell));
+	contd__store_release(&contd__testpoint_hook, stay);
+	cr_assert_eq(pthread_create(&thread, NULL, end_elsewhere, NULL), 0);
+	contd__store_seq(&contd__page->armed.by.thread, (uint32_t)gettid());
+	cr_assert_eq(contd_bell_ring(bell), 1);
+	compute_until(contd__load_acquire(&in_stray));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_not(ended_meanwhile);
+	contd_bell_destroy(bell);
 }

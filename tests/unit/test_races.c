@@ -144,7 +144,7 @@ static const struct {
 	{"tell_held", "test_executor.c"},        {"tells_now", "test_executor.c"},
 	{"tell_holds", "test_executor.c"},       {"executor_leaves", "test_executor.c"},
 	{"executor_stopped", "test_executor.c"}, {"look_begun", "test_checkpoint.c"},
-	{"calibration_tick", "test_who_runs.c"},
+	{"calibration_tick", "test_who_runs.c"}, {"bell_stray", "test_bell.c"},
 };
 #define ELSEWHERE (sizeof(elsewhere) / sizeof(elsewhere[0]))
 

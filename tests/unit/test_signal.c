@@ -534,12 +534,15 @@ Test(signal, thread_exits_while_attached)
 }
 
 static int small_rc;
+static bool small_nested;
 static char small_text[256];
 
 static void *attach_small(void *data)
 {
 	struct contd_thread_attr attr = {.size = sizeof(attr), .stack_bytes = (uint32_t)(uintptr_t)data};
 
+	if (small_nested)
+		must(contd_thread_attach(NULL));
 	small_rc = contd_thread_attach(&attr);
 	snprintf(small_text, sizeof(small_text), "%s", contd_error_text());
 	if (!small_rc)
@@ -559,6 +562,11 @@ Test(signal, too_small_a_stack)
 	pthread_join(thread, NULL);
 	cr_assert_eq(small_rc, -ENOBUFS);
 	cr_assert(strstr(small_text, "stack"));
+	small_nested = true;
+	cr_assert_eq(pthread_create(&thread, &attr, attach_small, (void *)(uintptr_t)(1024 * 1024)), 0);
+	pthread_join(thread, NULL);
+	cr_assert_eq(small_rc, -ENOBUFS, "attached already: the second call's wish counts, too");
+	small_nested = false;
 	cr_assert_eq(pthread_create(&thread, &attr, attach_small, (void *)(uintptr_t)16384), 0);
 	pthread_join(thread, NULL);
 	cr_assert_eq(small_rc, 0);
