@@ -4,6 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/testpoint.h"
 #include "dispatch/late.h"
 #include "dispatch/react.h"
@@ -171,6 +172,7 @@ static uint64_t less(uint64_t cost, uint64_t work)
 void contd__handler(int signo, siginfo_t *info, void *context)
 {
 	int saved = errno;
+	const char *text = contd__error_text; /* as errno: the thread may be about to ask for it */
 	struct contd__attached *me = contd__me;
 	uint64_t begin, cost, work = contd__self.work;
 	enum contd__interruption kind;
@@ -179,6 +181,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 
 	if (!ours(signo, info) || !enter(me)) {
 		stray(signo, info, context);
+		contd__error_text = text;
 		errno = saved;
 		return;
 	}
@@ -240,5 +243,6 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	me->left_at = begin + cost;
 	me->took = cost;
 	leave(me);
+	contd__error_text = text;
 	errno = saved;
 }

@@ -310,3 +310,44 @@ Test(errors, text_of_each_thread)
 	cr_assert_str_neq(mine, theirs);
 	cr_assert_eq(contd_fini(), 0);
 }
+
+/* What a handler runs fails for itself; the thread it interrupts may be about to ask for a text. */
+static void failing_cb(int status, void *data)
+{
+	must_fail(contd_event_complete(NULL, 0), EINVAL);
+	tally_cb(status, data);
+}
+
+static void text_is_kept(bool region)
+{
+	struct contd_group *g;
+	struct contd_event done = CONTD_EVENT_INIT, *dones[] = {&done};
+	static struct tally run;
+	const char *mine;
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(region ? 0 : CONTD_ASYNC_SIGNAL_SAFE, -1);
+	must(contd_thread_attach(NULL));
+	must(contd_event_continue(1, dones, failing_cb, &run, g, NULL));
+	if (region)
+		contd_compute_begin();
+	must(complete_quietly(&done, 0));
+	must_fail(contd_group_destroy(NULL), EINVAL);
+	mine = contd_error_text();
+	raise_ours();
+	compute_until(runs(&run));
+	cr_assert_eq(contd_error_text(), mine, "%s", contd_error_text());
+	if (region)
+		contd_compute_end();
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+Test(errors, text_is_kept_by_a_handler)
+{
+	text_is_kept(false);
+}
+Test(errors, text_is_kept_by_a_regions_handler)
+{
+	text_is_kept(true);
+}
