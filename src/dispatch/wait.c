@@ -277,6 +277,12 @@ static void fd_clear(int fd)
 	contd__cancel_as(cancel);
 }
 
+/* Something waits for a poll, which finds it without looking at a source. */
+static bool waits_for_poll(void)
+{
+	return contd__marked_sig(CLASSES_ALL) || contd__load_seq(&contd__put_off_carried);
+}
+
 static void fd_raise(int fd)
 {
 	if (contd__xchg(&contd__wake.fd_armed, 0))
@@ -296,8 +302,7 @@ int contd_poll(uint32_t max)
 	if (fd >= 0)
 		fd_clear(fd);
 	ran = contd__drive(NULL, max ? max : UINT32_MAX, false, true);
-	if (contd__load(&contd__wake.fd) >= 0 &&
-	    (contd__marked_sig(CLASSES_ALL) || contd__load_seq(&contd__put_off_carried)))
+	if (contd__load(&contd__wake.fd) >= 0 && waits_for_poll())
 		fd_raise(contd__load(&contd__wake.fd));
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
@@ -320,7 +325,7 @@ int contd_fd(void)
 		if (fd >= 0) {
 			contd__store_release(&contd__wake.fd, fd);
 			contd__store_seq(&contd__wake.fd_armed, 1);
-			if (contd__marked_sig(CLASSES_ALL))
+			if (waits_for_poll())
 				fd_raise(fd);
 		}
 	}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Continuations that operations carry: a source of the test's own completes them, as contd-fabric does. */
+#include <poll.h>
+
 #include "unit.h"
 
 #include "base/atomic.h"
@@ -696,6 +698,32 @@ Test(carried, none_is_lost_without_memory)
 	finished = 1;
 	must(contd_group_wait(g, -1));
 	end(3);
+}
+
+/* A descriptor that is made when something waits for memory tells of it, as one does that was there. */
+static int readable(int fd)
+{
+	struct pollfd p = {fd, POLLIN, 0};
+
+	return poll(&p, 1, 0);
+}
+
+Test(carried, descriptor_tells_of_what_waits_for_memory)
+{
+	int fd;
+
+	begin(0, -1, 1);
+	use_up();
+	complete_some(1);
+	fd = contd_fd();
+	cr_assert_eq(readable(fd), 1);
+	cr_assert_eq(contd_poll(0), 0);
+	cr_assert_eq(readable(fd), 1);
+	contd__alloc_budget = -1;
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(contd_poll(0), 0);
+	cr_assert_eq(readable(fd), 0);
+	end(1);
 }
 
 Test(carried, none_is_lost_without_memory_at_the_end)
