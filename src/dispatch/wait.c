@@ -155,8 +155,11 @@ static bool must_look(void)
 	return false;
 }
 
-/* Sleep until something is ready or complete, for ns at most (< 0: no limit). Arm, look again, sleep. */
-static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool naps)
+/*
+ * Sleep until something is ready or complete, for ns at most (< 0: no limit). Arm, look again, sleep. naps: it looks
+ * again soon, whatever is pending; barred: and whatever is ready.
+ */
+static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool naps, bool barred)
 {
 	struct timespec ts = {ns / 1000000000, ns % 1000000000};
 	uint32_t seen;
@@ -164,7 +167,7 @@ static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool
 	contd__add(&contd__wake.sleepers, 1);
 	/* After the addition: a wake-up that comes later changes it. */
 	seen = contd__load_seq(&contd__wake.word);
-	if (still(what) && !contd__marked_sig(classes_here()) &&
+	if (still(what) && (barred || !contd__marked_sig(classes_here())) &&
 	    (naps ||
 	     (!contd__load_seq(&contd__words.pending) && !contd__load_seq(&contd__put_off_carried) && !must_look())))
 		syscall(SYS_futex, &contd__wake.word, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
@@ -175,14 +178,19 @@ void contd__idle_over(struct contd__idling *idling)
 {
 	idling->since = 0;
 	idling->nap = NAP_MIN_NS;
+	idling->barred = 0;
 }
 
 void contd__idle(struct contd__idling *idling, bool (*still)(const void *), const void *what, int64_t left)
 {
 	int64_t nap = idling->nap;
 	bool looks = must_look(),
-	     words = contd__load_seq(&contd__words.pending) || contd__load_seq(&contd__put_off_carried), early = false;
+	     words = contd__load_seq(&contd__words.pending) || contd__load_seq(&contd__put_off_carried), early = false,
+	     barred;
 
+	/* Twice: what the first look left may have become ready after it. */
+	idling->barred = contd__marked_sig(classes_here()) ? idling->barred + 1 : 0;
+	barred = idling->barred > 1;
 	if (looks || idling->lent) {
 		if (!idling->since)
 			idling->since = contd__ticks();
@@ -196,11 +204,11 @@ void contd__idle(struct contd__idling *idling, bool (*still)(const void *), cons
 		CONTD_RELAX();
 	} else if (looks || early) {
 		sched_yield();
-	} else if (words) {
-		doze(still, what, left >= 0 && left < nap ? left : nap, true);
+	} else if (words || barred) {
+		doze(still, what, left >= 0 && left < nap ? left : nap, true, barred);
 		idling->nap = nap * 2 > NAP_MAX_NS ? NAP_MAX_NS : nap * 2;
 	} else {
-		doze(still, what, left, false);
+		doze(still, what, left, false, false);
 	}
 }
 

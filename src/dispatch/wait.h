@@ -18,6 +18,8 @@
 struct contd__idling {
 	uint64_t since; /* when a look found nothing for the first time, in clock ticks; 0: it did find something */
 	int64_t nap;    /* ns */
+	/* Looks in a row that ran nothing of what is ready: a test around the wait has used up its max_poll. */
+	uint32_t barred;
 	bool lent;      /* to an executor: what comes next mostly comes soon, so it does not sleep at once */
 	bool gives_way; /* others must run for there to be something to be found */
 };

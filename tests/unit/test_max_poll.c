@@ -2,6 +2,7 @@
 /* max_poll: a test, a look of another call and an interruption run at most so many of the group; nothing is lost by
  * that. */
 #include <poll.h>
+#include <sys/syscall.h>
 
 #include "unit.h"
 #include "base/atomic.h"
@@ -411,5 +412,71 @@ Test(max_poll, bounds_a_test_whose_callback_tests)
 	must(contd_group_wait(g, -1));
 	must(contd_group_destroy(other));
 	must(contd_group_destroy(g));
+	cr_assert_eq(contd_fini(), 0);
+}
+
+/* ------------------------------------------------------------------------------------------ a wait in its midst --- */
+
+/* A wait for another group where a test of this one, around it, has used up its max_poll: it sleeps all the same. */
+static struct contd_group *other;
+static pid_t waiter;
+
+static void wait_inside(int status, void *data)
+{
+	contd__store_release(&waiter, (pid_t)syscall(SYS_gettid));
+	must(contd_group_wait(other, -1));
+	tally_cb(status, data);
+}
+
+static unsigned long sleeps_of(pid_t tid)
+{
+	char path[64], line[256];
+	unsigned long n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
+	f = fopen(path, "r");
+	cr_assert_not_null(f, "%s", path);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "voluntary_ctxt_switches: %lu", &n);
+	fclose(f);
+	return n;
+}
+
+static void *complete_when_it_sleeps(void *data)
+{
+	unsigned long before;
+
+	await(contd__load_acquire(&waiter));
+	before = sleeps_of(waiter);
+	await(sleeps_of(waiter) > before + 3);
+	must(contd_event_complete(data, 0));
+	return NULL;
+}
+
+Test(max_poll, a_wait_inside_sleeps)
+{
+	struct contd_event own = CONTD_EVENT_INIT, *owns[] = {&own};
+	struct tally others = {0};
+	pthread_t thread;
+	int complete;
+
+	start(CONTD_AGENT_CALLER);
+	g = group_new(0, 1);
+	other = group_new(0, -1);
+	must(contd_event_continue(1, owns, tally_cb, &others, other, NULL));
+	for (unsigned i = 0; i < 2; i++) {
+		struct contd_event *es[] = {&e[i]};
+
+		must(contd_event_continue(1, es, wait_inside, &t[i], g, NULL));
+		must(contd_event_complete(&e[i], 0));
+	}
+	cr_assert_eq(pthread_create(&thread, NULL, complete_when_it_sleeps, &own), 0);
+	cr_assert_eq(contd_group_test(g, &complete), 1);
+	pthread_join(thread, NULL);
+	cr_assert_eq(runs(&others), 1);
+	cr_assert_eq(total(), 1);
+	must(contd_group_wait(g, -1));
+	cr_assert_eq(total(), 2);
 	cr_assert_eq(contd_fini(), 0);
 }
