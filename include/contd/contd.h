@@ -751,7 +751,8 @@ struct contd_stats {
 	uint64_t rings_sent;     /* rings sent to peers */
 	uint64_t put_off;        /* notifications that became a later tick because the overhead budget was used up */
 	uint64_t handler_max_ns; /* longest run of the handler */
-	/* latency[b]: continuations that waited 2^b to 2^(b+1) - 1 ns from ready to run (b = 0: 0 or 1 ns) */
+	/* latency[b]: continuations that waited 2^b to 2^(b+1) - 1 ns from ready to run (b = 0: 0 or 1 ns). Waits are
+	 * measured up to 2^37 ticks of the processor's clock (45 s at 3 GHz), and longer ones counted as too short. */
 	uint64_t latency[CONTD_HISTOGRAM_BUCKETS];
 };
 

@@ -56,10 +56,13 @@ static void tell_group_again(const struct contd_group *g)
 	contd__leave_sig(reader);
 }
 
+/* The clocks of two processors may differ: so little before it became ready is no wait (units of 32 clock ticks). */
+#define BEHIND (1u << 24)
+
 static void count_latency(const struct contd__slot *s)
 {
 	uint32_t waited = (uint32_t)(contd__ticks() >> 5) - contd__load(&s->link);
-	unsigned b = (int32_t)waited <= 0 ? 0 : 32u - (unsigned)__builtin_clz(waited);
+	unsigned b = waited == 0 || waited > 0u - BEHIND ? 0 : 32u - (unsigned)__builtin_clz(waited);
 
 	CONTD_COUNT(latency[b], 1);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Statistics are exact once the threads are quiet. */
 #include "unit.h"
+#include "rcu/table.h"
+#include "dispatch/slot.h"
+#include "base/clock.h"
 #include "base/atomic.h"
 
 TestSuite(stats, .timeout = WATCHDOG);
@@ -260,6 +263,40 @@ Test(stats, latency_is_in_its_bucket)
 	for (unsigned b = 24; b < CONTD_HISTOGRAM_BUCKETS; b++) /* 2^24 ns is 17 ms */
 		long_ones += s.latency[b];
 	cr_assert_geq(long_ones, 1);
+	cr_assert_eq(contd_fini(), 0);
+}
+
+/* However long, as far as its clock goes; and a clock that is a little behind the completer's shows no wait. */
+static uint64_t above(uint32_t waited, unsigned bucket)
+{
+	struct contd_event e = CONTD_EVENT_INIT, *es[] = {&e};
+	struct contd_group *g = group_new(0, -1);
+	struct contd_stats before = stats_now(), after;
+	struct contd__slot *slot = NULL;
+	uint64_t n = 0;
+
+	must(contd_event_continue(1, es, tally_cb, &t1, g, NULL));
+	must(contd_event_complete(&e, 0));
+	for (uint32_t i = 0; !slot; i++)
+		if (SLOT_STATE(contd__load(&contd__table_slot(&g->table, i)->state)) == SLOT_READY)
+			slot = contd__table_slot(&g->table, i);
+	contd__store(&slot->link, (uint32_t)(contd__ticks() >> 5) - waited);
+	cr_assert_eq(contd_poll(0), 1);
+	after = stats_now();
+	for (unsigned b = bucket; b < CONTD_HISTOGRAM_BUCKETS; b++)
+		n += after.latency[b] - before.latency[b];
+	must(contd_group_destroy(g));
+	return n;
+}
+
+Test(stats, latency_of_long_waits)
+{
+	start(CONTD_AGENT_CALLER);
+	/* 2^30 ns is a second: units of 32 ticks, of clocks up to 10 GHz. */
+	cr_assert_eq(above(0x70000000, 32), 1);
+	cr_assert_eq(above(0x90000000, 32), 1);
+	cr_assert_eq(above(0xf0000000, 32), 1);
+	cr_assert_eq(above(0u - 1000000, 1), 0);
 	cr_assert_eq(contd_fini(), 0);
 }
 
