@@ -102,10 +102,8 @@ static bool look(bool last)
 		contd__self.work += contd__ticks() - begin;
 	}
 	/* The classes that only threads of the application may run: interrupt one of them. */
-	if (ops && contd__marked_sig(CLASSES_THREAD)) {
-		ops->notify();
-		found = true;
-	}
+	if (ops && contd__marked_sig(CLASSES_THREAD))
+		found |= ops->notify() != 0;
 	/* What only a thread of the application may run: one that computes in a region can. */
 	if (ops && contd__marked_sig(CLASSES_PLAIN))
 		found |= ops->notify_region() != 0;

@@ -231,3 +231,45 @@ Test(daemon_life, hands_over_when_the_agent_changes)
 {
 	hands_over(true);
 }
+
+/* ---------------------------------------------------------------------------------------------- nobody to tell --- */
+
+/*
+ * What only an attached thread may run is ready, and there is none: the daemon naps between its looks all the same.
+ * Nothing else ends its naps here.
+ */
+enum { NAPS = 4 };
+static uint64_t nap_at[NAPS];
+static uint32_t naps;
+
+static void note_nap(const char *name)
+{
+	uint32_t i = contd__load(&naps);
+
+	if (strcmp(name, "daemon_naps") != 0 || i == NAPS)
+		return;
+	nap_at[i] = now_ns();
+	contd__store_release(&naps, i + 1);
+}
+
+Test(daemon_life, naps_with_nobody_to_tell)
+{
+	struct contd_config c = {.size = sizeof(c), .agent = CONTD_AGENT_CALLER};
+	struct contd_word w = {&word, 0, 1, CONTD_WORD_EQ};
+
+	c.tick_min_ns = 500000000;
+	c.tick_max_ns = 500000000;
+	must(contd_init(&c));
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
+	must(contd_event_continue(1, es, tally_cb, &t, g, NULL));
+	must(contd_event_complete(&e, 0));
+	must(contd_word_continue(&w, tally_cb, &t, g, NULL)); /* to be looked at for ever */
+	__atomic_store_n(&contd__testpoint_hook, note_nap, __ATOMIC_RELEASE);
+	must(contd_daemon_start(NULL));
+	await(contd__load_acquire(&naps) == NAPS);
+	must(contd_daemon_stop());
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	for (unsigned i = 2; i < NAPS; i++)
+		cr_assert_gt(nap_at[i] - nap_at[i - 1], c.tick_min_ns / 2, "nap %u", i);
+	cr_assert_eq(contd_fini(), 2);
+}
