@@ -43,6 +43,7 @@
 #define LOOK_NS 1000000
 #define KERNEL_ASSUMED_NS 10000 /* what a wake-up costs where no thread has attached, which would have measured it */
 #define FDS_MAX 256
+#define MEASURED 16u /* looks, at a time */
 
 static struct {
 	pthread_mutex_t lock; /* users, and the life of the thread */
@@ -142,16 +143,14 @@ static void measure(void)
 	struct timespec cpu;
 	uint64_t now;
 
-	if (++S.looks % 16)
+	if (++S.looks % MEASURED)
 		return;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
 	now = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
 	if (S.cpu_before) {
-		uint64_t spent = (uint64_t)((double)(now - S.cpu_before) * contd__clock.ticks_per_ns),
-			 work = contd__self.work - S.work_before, sample = work < spent ? (spent - work) / 16 : 0;
+		uint64_t spent = (uint64_t)((double)(now - S.cpu_before) * contd__clock.ticks_per_ns);
 
-		/* One slow look among them (a page fault, a long message) is not what looking costs. */
-		S.cost = (3 * S.cost + (sample < 2 * S.cost ? sample : 2 * S.cost)) / 4;
+		S.cost = contd__look_cost(S.cost, spent, contd__self.work - S.work_before, MEASURED);
 	}
 	S.cpu_before = now;
 	S.work_before = contd__self.work;

@@ -133,6 +133,24 @@ static inline uint64_t contd__quiet_interval(uint32_t quiet, uint64_t ns, uint64
 }
 
 /*
+ * What a look costs, after so many more of them, for which the thread has spent so much processor time, some of it on
+ * work. One slow look among them (a page fault, a long message) is not what looking costs. Work that slept, or waited
+ * for the processor, has taken longer than the thread has spent: that tells nothing. From less than LOOK_COST_LEAST
+ * the mean would not grow again.
+ */
+#define LOOK_COST_LEAST 4u
+
+static inline uint64_t contd__look_cost(uint64_t cost, uint64_t spent, uint64_t work, uint32_t looks)
+{
+	uint64_t sample = (spent - work) / looks;
+
+	if (work >= spent)
+		return cost;
+	cost = (3 * cost + (sample < 2 * cost ? sample : 2 * cost)) / 4;
+	return cost > LOOK_COST_LEAST ? cost : LOOK_COST_LEAST;
+}
+
+/*
  * Where peers ring, what looks find they would have told: as if so many had found nothing. (The looks that remain are
  * for peers that do not ring.)
  */

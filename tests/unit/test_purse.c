@@ -231,3 +231,27 @@ Test(purse, a_clock_that_goes_far_back)
 	cr_assert_eq(p.enough_at, early + HZ);
 	cr_assert(contd__purse_bears_sig(&p, early + HZ));
 }
+
+/* However little looks seemed to cost, it comes to what they cost, within a hundred samples. */
+Test(purse, cost_of_looks_recovers)
+{
+	static const uint64_t costs[] = {100, 1000, 15000, 3000000};
+
+	for (unsigned i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
+		uint64_t cost = 15000;
+
+		for (unsigned k = 0; k < 1000; k++)
+			cost = contd__look_cost(cost, 1000001, 1000000, 16);
+		for (unsigned k = 0; k < 100; k++)
+			cost = contd__look_cost(cost, 1000000 + 16 * costs[i], 1000000, 16);
+		cr_assert_gt(cost, costs[i] * 9 / 10, "%lu", (unsigned long)cost);
+		cr_assert_leq(cost, costs[i]);
+	}
+}
+
+/* Work that slept took longer than the thread has run: that is no sample. */
+Test(purse, cost_of_looks_beside_work_that_sleeps)
+{
+	cr_assert_eq(contd__look_cost(15000, 200000, 900000, 16), 15000);
+	cr_assert_eq(contd__look_cost(15000, 200000, 200000, 16), 15000);
+}
