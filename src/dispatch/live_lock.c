@@ -46,3 +46,11 @@ void contd__live_lock_wait(void)
 	pthread_mutex_lock(&live_lock);
 	locked();
 }
+
+bool contd__live_lock_free(void)
+{
+	if (pthread_mutex_trylock(&live_lock))
+		return false;
+	pthread_mutex_unlock(&live_lock);
+	return true;
+}

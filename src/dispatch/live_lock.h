@@ -3,6 +3,8 @@
 #ifndef CONTD_DISPATCH_LIVE_LOCK_H
 #define CONTD_DISPATCH_LIVE_LOCK_H
 
+#include <stdbool.h>
+
 #include "base/api.h"
 
 /*
@@ -12,5 +14,8 @@
 CONTD_INTERNAL_API int contd__live_lock(void);
 CONTD_INTERNAL_API void contd__live_unlock(void);
 void contd__live_lock_wait(void); /* not there */
+
+/* In the child of a fork: does nobody hold it? Who did is not there, and never gives it back. */
+bool contd__live_lock_free(void);
 
 #endif

@@ -48,8 +48,12 @@ static void in_child(void)
 {
 	const struct contd__signal_ops *ops = contd__interrupt.ops;
 
-	/* What other threads of the parent's have left in lists, RCU's included, has no thread behind it here. */
-	if (!contd__live.users && contd__load(&contd__threads_count) == contd__self.registered)
+	/*
+	 * What other threads of the parent's have left in lists, RCU's included, has no thread behind it here. And if
+	 * another thread was in contd_init(), or at the end of contd_fini(), this has half of that.
+	 */
+	if (!contd__live.users && contd__load(&contd__threads_count) == contd__self.registered &&
+	    contd__live_lock_free())
 		return;
 	contd__live.forked = 1;
 	contd__carried_forked();
@@ -123,6 +127,7 @@ static int start_locked(const struct contd_config *cfg)
 	contd__ordinary = &ordinary;
 	contd__clock_start();
 	settle(&c);
+	CONTD_TESTPOINT("init_begun");
 	CDS_INIT_LIST_HEAD(&contd__groups.all);
 	__cds_lfs_init(&contd__groups.dead);
 	contd__stats_reset();

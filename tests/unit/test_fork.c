@@ -475,3 +475,46 @@ Test(fork, while_other_threads_work)
 		pthread_join(thread[i], NULL);
 	cr_assert_eq(contd_fini(), 0);
 }
+
+/* While another thread is in contd_init(): the child has half of it, and a lock that nobody gives back. */
+static uint32_t init_begun, child_is_there;
+
+static void wait_for_the_child(const char *name)
+{
+	if (strcmp(name, "init_begun") != 0)
+		return;
+	contd__store_release(&init_begun, 1);
+	await(contd__load_acquire(&child_is_there));
+}
+
+static void *init_meanwhile(void *data)
+{
+	must(contd_init(NULL));
+	return data;
+}
+
+Test(fork, while_another_thread_begins)
+{
+	pthread_t thread;
+	pid_t child;
+
+	/* A life before, so that contd knows of forks. */
+	start(CONTD_AGENT_CALLER);
+	cr_assert_eq(contd_fini(), 0);
+	__atomic_store_n(&contd__testpoint_hook, wait_for_the_child, __ATOMIC_RELEASE);
+	cr_assert_eq(pthread_create(&thread, NULL, init_meanwhile, NULL), 0);
+	await(contd__load_acquire(&init_begun));
+	child = fork();
+	if (child == 0) {
+		alarm(PATIENCE_SECONDS); /* it hangs */
+		child_check(contd_init(NULL) == -ECHILD);
+		child_check(contd_poll(0) == -ECHILD);
+		child_check(contd_fini() == -ECHILD);
+		_exit(0);
+	}
+	contd__store_release(&child_is_there, 1);
+	pthread_join(thread, NULL);
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	child_ended_well(child);
+	cr_assert_eq(contd_fini(), 0);
+}
