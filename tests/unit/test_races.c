@@ -145,6 +145,7 @@ static const struct {
 	{"tell_holds", "test_executor.c"},       {"executor_leaves", "test_executor.c"},
 	{"executor_stopped", "test_executor.c"}, {"look_begun", "test_checkpoint.c"},
 	{"calibration_tick", "test_who_runs.c"}, {"bell_stray", "test_bell.c"},
+	{"daemon_ends", "test_daemon_life.c"}, {"live_checked", "test_configure.c"},
 };
 #define ELSEWHERE (sizeof(elsewhere) / sizeof(elsewhere[0]))
 
@@ -1887,9 +1888,9 @@ Test(races, agent_is_switched_before_the_daemon_polls)
 {
 	configured_at("daemon_polls", CONTD_AGENT_BLOCK);
 }
-Test(races, agent_is_switched_before_a_nap_that_nothing_ends)
+Test(races, agent_is_switched_before_a_nap_of_a_tick)
 {
-	configured_at("daemon_rests", CONTD_AGENT_CALLER);
+	configured_at("daemon_naps", CONTD_AGENT_CALLER);
 }
 
 /* ---------------------------------------------------------------------------------------------------- executors --- */
