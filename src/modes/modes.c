@@ -180,11 +180,18 @@ static bool test(struct contd_mpi_op *op, int *statusp)
 	return flag || rc != MPI_SUCCESS;
 }
 
-/* What is under way must be completed somehow, where it could not be attached to. */
+/*
+ * What is under way must be completed somehow, where it could not be attached to. Open MPI 5 looks into requests before
+ * it checks that they are there: what is no handle is refused here.
+ */
 static int wait_here(struct contd_mpi_op *op)
 {
-	int rc = PMPI_Waitall(op->count, op->requests, op->statuses);
+	int rc;
 
+	for (int i = 0; i < op->count; i++)
+		if (op->requests[i] == (MPI_Request)0)
+			return contd__mpi_error(MPI_ERR_REQUEST);
+	rc = PMPI_Waitall(op->count, op->requests, op->statuses);
 	return class_of(op, rc, op->statuses == MPI_STATUSES_IGNORE ? NULL : op->statuses);
 }
 
