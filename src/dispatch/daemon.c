@@ -465,17 +465,28 @@ int contd__daemon_check(const struct contd_config *c)
 	return 0;
 }
 
+/*
+ * All of it or nothing. A higher nice value is never refused, and without privilege never taken back: so it comes last,
+ * and a lower one first.
+ */
 static int apply_sched_locked(const char *text)
 {
 	struct sched_param param = {0};
-	int policy, level, rc = 0;
+	id_t tid = (id_t)contd__load(&S.tid);
+	int policy, level, before, rc;
 
 	read_sched(text, &policy, &level);
-	if (policy == SCHED_FIFO || policy == SCHED_RR)
+	if (policy == SCHED_FIFO || policy == SCHED_RR) {
 		param.sched_priority = level;
-	else if (setpriority(PRIO_PROCESS, (id_t)contd__load(&S.tid), level))
-		rc = errno;
-	return rc ? rc : pthread_setschedparam(S.thread, policy, &param);
+		return pthread_setschedparam(S.thread, policy, &param);
+	}
+	before = getpriority(PRIO_PROCESS, tid);
+	if (level <= before && setpriority(PRIO_PROCESS, tid, level))
+		return errno;
+	rc = pthread_setschedparam(S.thread, policy, &param);
+	if (rc)
+		level = before;
+	return !setpriority(PRIO_PROCESS, tid, level) || rc ? rc : errno;
 }
 
 /*

@@ -295,6 +295,27 @@ Test(configure, daemon_sched_of_a_nice_program)
 	daemon_sched(10);
 }
 
+/* A policy that is refused leaves the nice value, too, which nobody without privilege could take back. */
+Test(configure, daemon_sched_refused_halfway)
+{
+	struct rlimit none = {0, 0};
+	pid_t tid;
+
+	if (geteuid() != 0)
+		cr_skip_test("only root has privileges to drop");
+	own_sched(0);
+	setrlimit(RLIMIT_NICE, &none);
+	start(CONTD_AGENT_TICK);
+	tid = daemon_thread();
+	cr_assert_eq(setresuid(65534, 65534, 65534), 0);
+	prctl(PR_SET_DUMPABLE, 1); /* sanitizers look into the process at its end */
+	must(set_daemon(NULL, NULL, "idle"));
+	must_fail(set_daemon(NULL, NULL, "other:5"), EPERM); /* sched(7): none leaves "idle" without RLIMIT_NICE */
+	cr_assert_eq(sched_getscheduler(tid), SCHED_IDLE);
+	cr_assert_eq(getpriority(PRIO_PROCESS, (id_t)tid), 0);
+	cr_assert_eq(contd_fini(), 0);
+}
+
 Test(configure, daemon_sched_without_privilege)
 {
 	struct rlimit none = {0, 0};
