@@ -102,10 +102,11 @@ contains
     type(MPI_Request) :: request
     integer :: ierror
 
-    gr%MPI_VAL = 12345
     ierror = MPI_SUCCESS
     call MPIX_Gr_init(MPIX_GR_PUSH_FN_NULL, MPIX_GR_PUSH_FN_NULL, complete_it, MPIX_GR_CANCEL_FN_NULL, gr, ierror)
     call check_equal(ierror, MPI_ERR_OTHER, 'Gr_init')
+    ! After the call whose result it is: to Fortran its value before that is gone.
+    gr%MPI_VAL = 12345
     request%MPI_VAL = 12345
     ierror = MPI_SUCCESS
     call MPIX_Gr_begin(gr, 0_MPI_ADDRESS_KIND, request, ierror)
