@@ -211,7 +211,7 @@ struct contd_group;
  * held during the call. A ready continuation runs exactly once, unless it is cancelled first.
  * A callback must return: it must not leave by longjmp(3), pthread_exit(3), an exception, or cancellation. A callback
  * with cancellation points disables cancellation (pthread_setcancelstate(3)) if the program uses pthread_cancel(3).
- * contd's own calls are not cancellation points.
+ * contd's own calls are not cancellation points; a thread with asynchronous cancellation must not make any.
  */
 typedef void contd_callback(int status, void *data);
 
