@@ -108,7 +108,8 @@ CONTD_API int contd_executor_create(const struct contd_executor_attr *attr,
  * Context: any thread, not in its own work; may block. Errors: -EINVAL (NULL); -EBUSY: a group names it that is not
  * given back or has continuations outstanding, something is queued or runs, or a thread is in contd_executor_run():
  * stop it, wait for the groups and destroy them, and drain it, first. -EPERM (in a handler); -ECHILD (in the child of a
- * fork, which leaves it to the parent). After contd_fini(), too, which drops what its groups had ready.
+ * fork, which leaves it to the parent). After contd_fini(), too, which drops what its groups had ready, but no tasks
+ * that were submitted: contd_executor_drain() runs those after another contd_init().
  */
 CONTD_API int contd_executor_destroy(struct contd_executor *executor) CONTD_NOEXCEPT;
 

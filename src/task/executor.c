@@ -277,8 +277,11 @@ int contd_executor_destroy(struct contd_executor *ex)
 	/* A root without groups may still be marked, for nothing: by a completer whose continuation another mark has
 	 * run, or before contd_fini() freed them. */
 	if (any_tasks(ex) || IN_HAND_NOW(contd__load_seq(&ex->in_hand)) != 0)
-		return contd__fail(-EBUSY,
-				   "contd_executor_destroy: something is queued or runs: contd_executor_drain()");
+		return contd__fail(
+			-EBUSY, contd__is_live()
+					? "contd_executor_destroy: something is queued or runs: contd_executor_drain()"
+					: "contd_executor_destroy: tasks are queued, and contd has ended: "
+					  "contd_init(), and contd_executor_drain()");
 	if (ex->flags & CONTD_EXECUTOR_MPI)
 		contd__sub(&contd__mpi_owners, 1);
 	CONTD_TESTPOINT("executor_leaves");

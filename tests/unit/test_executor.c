@@ -1411,6 +1411,26 @@ Test(executor, destroyed_after_fini_with_something_ready)
 	cr_assert_eq(runs(&tally), 0);
 }
 
+/* Tasks are the program's: they are not dropped. */
+Test(executor, destroyed_after_fini_with_a_task_queued)
+{
+	static struct contd_task queued;
+
+	begin_pull(0);
+	contd_task_init(&queued, ex, CONTD_PRIORITY_NORMAL, tally_cb, &t[0]);
+	must(contd_task_submit(&queued, 9));
+	cr_assert_eq(contd_fini(), 0);
+	must_fail(contd_executor_destroy(ex), EBUSY);
+	cr_assert(strstr(contd_error_text(), "contd_init()"), "%s", contd_error_text());
+	must_fail(contd_executor_drain(ex), EPERM);
+	start(CONTD_AGENT_CALLER);
+	must(contd_executor_drain(ex));
+	cr_assert_eq(runs(&t[0]), 1);
+	cr_assert_eq(t[0].status, 9);
+	must(contd_executor_destroy(ex));
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* Another thread stands somewhere in a call, and does not get on before the executor's end has begun. */
 static const char *stands_at, *stays_at;
 static __thread bool is_the_other;
