@@ -48,6 +48,7 @@ static void in_child(void)
 {
 	const struct contd__signal_ops *ops = contd__interrupt.ops;
 
+	contd__self.tid = 0; /* of the parent's thread */
 	/*
 	 * What other threads of the parent's have left in lists, RCU's included, has no thread behind it here. And if
 	 * another thread was in contd_init(), or at the end of contd_fini(), this has half of that.

@@ -8,6 +8,8 @@
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
 #include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "source.h"
 
 #ifdef __SANITIZE_THREAD__
 #define not_in_children_with_threads() cr_skip_test("the sanitizer lets no forked child start threads")
@@ -338,6 +340,38 @@ Test(fork, in_a_task_of_a_drain)
 	child_ends_if(rc, -ECHILD);
 	cr_assert_eq(rc, 0);
 	end_executor();
+}
+
+/* The number by which this thread's checkpoints say whom to ring. */
+static void watch_the_bell(void)
+{
+	struct contd_config on = {.size = sizeof(on), .agent = CONTD_AGENT_CALLER, .bell = CONTD_BELL_ON};
+	char job[32];
+
+	must(contd_init(&on));
+	snprintf(job, sizeof(job), "fork-%d", (int)getpid());
+	must(contd_bell_listen(job, 0));
+	source_register(&source_a, WHERE_REGION, false);
+	source_begin(&source_a);
+	contd_compute_begin();
+	contd__checkpoint();
+	contd_compute_end();
+}
+
+Test(fork, after_fini_the_child_s_thread_has_a_number_of_its_own)
+{
+	pid_t child;
+
+	watch_the_bell();
+	cr_assert_eq(contd__self.tid, (uint32_t)gettid());
+	contd_fini();
+	child = fork();
+	if (child == 0) {
+		watch_the_bell();
+		child_check(contd__self.tid == (uint32_t)gettid());
+		_exit(0);
+	}
+	child_ended_well(child);
 }
 
 /* In the child the memory of the parent's other threads is anybody's: what they have left in lists is not to be
