@@ -174,45 +174,6 @@ static uint32_t take_dropped(struct lane *l, struct window *w, uint32_t at)
 	return dropped;
 }
 
-/* One window, at its place; how many were found complete. */
-static uint32_t poll_together(struct lane *l, struct window *w, uint32_t at, uint32_t count)
-{
-	uint32_t dropped = 0;
-	int found = 0, rc = NEXT.Testsome((int)count, w->request, &found, P.indices, P.statuses);
-
-	if (found == MPI_UNDEFINED || found <= 0)
-		return 0;
-	/* From the end, for whatever takes the place of one that is removed stood behind it. MPI gives them in
-	 * ascending order in both implementations, but need not. */
-	for (int i = 1; i < found; i++)
-		for (int k = i; k > 0 && P.indices[k] < P.indices[k - 1]; k--) {
-			int index = P.indices[k];
-			MPI_Status status = P.statuses[k];
-
-			P.indices[k] = P.indices[k - 1];
-			P.statuses[k] = P.statuses[k - 1];
-			P.indices[k - 1] = index;
-			P.statuses[k - 1] = status;
-		}
-	for (int i = found; i-- > 0;) {
-		struct contd__op *op = w->op[P.indices[i]];
-
-		if (rc != MPI_ERR_IN_STATUS)
-			P.statuses[i].MPI_ERROR = MPI_SUCCESS; /* MPICH leaves it as it was */
-		/* MPICH (4.0) makes MPI_ERR_OTHER of what a query_fn has returned. */
-		if (op->instance)
-			P.statuses[i].MPI_ERROR = contd__instance_error(op->instance);
-		else if (op->backend)
-			P.statuses[i].MPI_ERROR = contd__general_error(op->backend);
-		lane_remove(l, w, (uint32_t)P.indices[i]);
-		op_complete(op, &P.statuses[i]);
-		P.statuses[i] = contd__status_empty;
-	}
-	if (rc != MPI_SUCCESS)
-		dropped = take_dropped(l, w, at);
-	return (uint32_t)found + dropped;
-}
-
 /*
  * As MPI_Test, but for a persistent request whose operation failed, which Open MPI's MPI_Test frees; its MPI_Testall of
  * one request does not. MPI_ERROR of the status holds.
@@ -261,6 +222,49 @@ static uint32_t poll_singly(struct lane *l, struct window *w, uint32_t at, uint3
 		found++;
 	}
 	return found;
+}
+
+/* One window, at its place; how many were found complete. */
+static uint32_t poll_together(struct lane *l, struct window *w, uint32_t at, uint32_t count)
+{
+	uint32_t dropped = 0;
+	int found = 0, rc = NEXT.Testsome((int)count, w->request, &found, P.indices, P.statuses);
+
+	/* None of them is active: persistent requests that were given to contd before their first start, and taken for
+	 * what had had their handles before (contd__recently_started). */
+	if (found == MPI_UNDEFINED)
+		return poll_singly(l, w, at, count);
+	if (found <= 0)
+		return 0;
+	/* From the end, for whatever takes the place of one that is removed stood behind it. MPI gives them in
+	 * ascending order in both implementations, but need not. */
+	for (int i = 1; i < found; i++)
+		for (int k = i; k > 0 && P.indices[k] < P.indices[k - 1]; k--) {
+			int index = P.indices[k];
+			MPI_Status status = P.statuses[k];
+
+			P.indices[k] = P.indices[k - 1];
+			P.statuses[k] = P.statuses[k - 1];
+			P.indices[k - 1] = index;
+			P.statuses[k - 1] = status;
+		}
+	for (int i = found; i-- > 0;) {
+		struct contd__op *op = w->op[P.indices[i]];
+
+		if (rc != MPI_ERR_IN_STATUS)
+			P.statuses[i].MPI_ERROR = MPI_SUCCESS; /* MPICH leaves it as it was */
+		/* MPICH (4.0) makes MPI_ERR_OTHER of what a query_fn has returned. */
+		if (op->instance)
+			P.statuses[i].MPI_ERROR = contd__instance_error(op->instance);
+		else if (op->backend)
+			P.statuses[i].MPI_ERROR = contd__general_error(op->backend);
+		lane_remove(l, w, (uint32_t)P.indices[i]);
+		op_complete(op, &P.statuses[i]);
+		P.statuses[i] = contd__status_empty;
+	}
+	if (rc != MPI_SUCCESS)
+		dropped = take_dropped(l, w, at);
+	return (uint32_t)found + dropped;
 }
 
 static uint32_t lane_poll(struct lane *l, uint32_t *leastp)
