@@ -548,13 +548,21 @@ static void end_locked(void)
 	contd__store(&S.tid, 0);
 }
 
-/* Dekker: the mode was stored, then this is loaded. Partner: contd__whom_sig(). */
+void (*contd__daemon_changed)(void);
+
+/* Dekker: the mode was stored, then these are loaded. Partners: contd__whom_sig(), and who sets contd__daemon_changed
+ * and then looks at the mode. */
 void contd__daemon_hand_over(void)
 {
 	const char *text = contd__error_text; /* the caller's; what runs may fail for itself */
+	void (*changed)(void);
 
-	if (!contd__load_seq(&contd__wake.daemon_mode) && contd__marked_sig(CLASSES_DAEMON))
-		contd__kick_sig(KICK_REGION);
+	if (!contd__load_seq(&contd__wake.daemon_mode)) {
+		if ((changed = contd__load_seq(&contd__daemon_changed)) != NULL)
+			changed();
+		if (contd__marked_sig(CLASSES_DAEMON))
+			contd__kick_sig(KICK_REGION);
+	}
 	contd__error_text = text;
 }
 

@@ -5,6 +5,8 @@
 
 #include <contd/contd.h>
 
+#include "base/api.h"
+
 /* Stops the daemon, whoever started it. */
 void contd__daemon_end(void);
 
@@ -16,6 +18,12 @@ int contd__daemon_configure(const struct contd_config *before);
  * then: without locks.
  */
 void contd__daemon_hand_over(void);
+
+/*
+ * Called, if it is not NULL, when there is no daemon any more: for threads that sleep on words of their own because the
+ * daemon looked for them. It only wakes. Ordinary threads and regions' handlers; no lock is held.
+ */
+CONTD_INTERNAL_API extern void (*contd__daemon_changed)(void);
 
 /* Are the daemon's texts well-formed? 0 or -EINVAL. */
 int contd__daemon_check(const struct contd_config *config);

@@ -2,6 +2,7 @@
 /* How a task learns that its communication is done: five ways, over the same continuations. */
 #include <limits.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "dispatch/carried.h"
+#include "dispatch/daemon.h"
 #include "dispatch/group.h"
 #include "dispatch/run.h"
 #include "dispatch/source.h"
@@ -408,12 +410,65 @@ static bool others_look(const struct contd_mode_attr *how)
 	return contd__load_seq(&contd__wake.daemon_mode) && contd__mpi_source.where & WHERE_DAEMON;
 }
 
+/* Operations whose threads sleep, for others look: the daemon may be stopped, and then nobody does. */
+struct sleeper {
+	struct contd_mpi_op *op;
+	struct sleeper *next, **link;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct sleeper *first;
+} sleepers = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Dekker: the daemon's mode was stored, then the operations' states are changed. Partner: sleep_until_woken(). */
+static void daemon_changed(void)
+{
+	pthread_mutex_lock(&sleepers.lock);
+	for (struct sleeper *s = sleepers.first; s; s = s->next) {
+		uint32_t now = ASLEEP;
+
+		if (contd__cas(&s->op->state, &now, UNDER_WAY))
+			syscall(SYS_futex, &s->op->state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	}
+	pthread_mutex_unlock(&sleepers.lock);
+}
+
+static void sleeper_begin(struct sleeper *s)
+{
+	pthread_mutex_lock(&sleepers.lock);
+	contd__store_seq(&contd__daemon_changed, daemon_changed);
+	s->next = sleepers.first;
+	s->link = &sleepers.first;
+	if (s->next)
+		s->next->link = &s->next;
+	sleepers.first = s;
+	pthread_mutex_unlock(&sleepers.lock);
+}
+
+static void sleeper_end(struct sleeper *s)
+{
+	pthread_mutex_lock(&sleepers.lock);
+	*s->link = s->next;
+	if (s->next)
+		s->next->link = s->link;
+	pthread_mutex_unlock(&sleepers.lock);
+}
+
 static void sleep_until_woken(struct contd_mpi_op *op)
 {
+	struct sleeper me = {.op = op};
 	uint32_t now = UNDER_WAY;
 
-	if (contd__cas(&op->state, &now, ASLEEP) || now == ASLEEP)
-		syscall(SYS_futex, &op->state, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
+	sleeper_begin(&me);
+	if (contd__cas(&op->state, &now, ASLEEP) || now == ASLEEP) {
+		now = ASLEEP;
+		if (others_look(op->how))
+			syscall(SYS_futex, &op->state, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
+		else
+			contd__cas(&op->state, &now, UNDER_WAY);
+	}
+	sleeper_end(&me);
 }
 
 /*
