@@ -64,7 +64,7 @@ struct contd_executor_ops {
 	/*
 	 * Part of contd_executor_drain(): return when the pool's queue is empty, or has been made to be emptied. May
 	 * block. Of a pull executor: in the place of the calling thread's running what is ready, for pools that are
-	 * bound to a thread.
+	 * bound to a thread; called again, on the same thread, as long as something waits there.
 	 */
 	void (*drain)(void *pool);
 	/* As snprintf(3): a line for people, such as "GThreadPool, 4 threads". */

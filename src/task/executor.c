@@ -38,6 +38,7 @@
 #define FAIR 8u       /* every so often one of the lowest priority comes first */
 #define LOCK_SPINS 100u
 #define LOCK_NAP_NS 50000
+#define DRAIN_NAP_NS 1000000 /* after which a pool that drains itself is told again */
 
 /* ------------------------------------------------------------------------------------------------------- queues --- */
 
@@ -657,18 +658,24 @@ int contd_executor_stop(struct contd_executor *ex, int stopped)
 
 /* ----------------------------------------------------------------------------------------------------- draining --- */
 
-/* Is something left, and nothing of it for this thread? Others tell when it is over. */
-static bool others_work(const void *executor)
-{
-	const struct contd_executor *ex = executor;
+struct draining {
+	const struct contd_executor *ex;
+	bool told; /* the pool knows that there is something that waits */
+};
 
-	return !is_idle(ex) && (ex->ops.submit || ex->ops.drain || !has_work(ex));
+/* Is something left, and nothing of it for this thread? Others tell when it is over, or when there is more. */
+static bool others_work(const void *data)
+{
+	const struct draining *d = data;
+
+	return !is_idle(d->ex) && (d->ex->ops.submit || d->told || !has_work(d->ex));
 }
 
 int contd_executor_drain(struct contd_executor *ex)
 {
 	struct contd__outlet *outer = contd__self.lent.executor;
 	struct contd__idling idling = {0};
+	struct draining draining = {.ex = ex};
 	struct contd__at_work drain;
 	int rc = contd__check_live();
 
@@ -693,6 +700,10 @@ int contd_executor_drain(struct contd_executor *ex)
 	while (!is_idle(ex)) {
 		uint32_t ran = ex->ops.submit || ex->ops.drain ? 0 : run_work(ex, UINT32_MAX);
 
+		/* A pool that only this thread can run, such as a loop's, has got more meanwhile. */
+		draining.told = !ex->ops.submit && ex->ops.drain && has_work(ex);
+		if (draining.told)
+			ex->ops.drain(ex->pool);
 		if ((rc = contd__load(&contd__live.forked) ? contd__check_live() : 0) != 0)
 			break;
 		/* What runs elsewhere may wait for something that this thread would find. */
@@ -700,7 +711,7 @@ int contd_executor_drain(struct contd_executor *ex)
 		if (ran)
 			contd__idle_over(&idling);
 		else
-			contd__idle(&idling, others_work, ex, -1);
+			contd__idle(&idling, others_work, &draining, draining.told ? DRAIN_NAP_NS : -1);
 	}
 	work_end(&drain);
 	contd__self.lent.executor = outer;

@@ -146,6 +146,58 @@ static void alive(void)
 	check(contd_fini() == 0, " ");
 }
 
+static struct contd_task followers[200];
+static int followed, held;
+
+static void follow(int status, void *data)
+{
+	(void)status, (void)data;
+	__atomic_add_fetch(&followed, 1, __ATOMIC_RELAXED);
+}
+
+/* On one of libuv's threads; the loop's thread drains when it goes on. */
+static void submit_followers(int status, void *data)
+{
+	(void)status, (void)data;
+	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&followed, __ATOMIC_ACQUIRE))
+		sched_yield();
+	for (int i = 1; i < 200; i++) {
+		contd_task_init(&followers[i], uv.executor, 0, follow, NULL);
+		must(contd_task_submit(&followers[i], 0));
+	}
+}
+
+/*
+ * The loop's thread drains while a piece is at work on libuv's only thread, and makes more than that thread runs in one
+ * go: the loop, which would queue the rest, does not turn.
+ */
+static void drained_on_the_loop(void)
+{
+	struct contd_task first;
+
+	must(contd_init(NULL));
+	must(uv_loop_init(&loop));
+	must(contd_executor_uv_init(&uv, &loop, 1, CONTD_EXECUTOR_UV_KEEP));
+	for (int round = 1; round <= 20; round++) {
+		followed = held = 0;
+		contd_task_init(&first, uv.executor, 0, submit_followers, NULL);
+		must(contd_task_submit(&first, 0));
+		while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
+			uv_run(&loop, UV_RUN_NOWAIT);
+		contd_task_init(&followers[0], uv.executor, 0, follow, NULL); /* drain() runs it */
+		must(contd_task_submit(&followers[0], 0));
+		must(contd_executor_drain(uv.executor));
+		check(followed == 200, "%d", followed);
+	}
+	close_status = 0;
+	contd_executor_uv_fini(&uv, no_answer);
+	must(uv_run(&loop, UV_RUN_DEFAULT));
+	check(close_status == 1, " ");
+	must(uv_loop_close(&loop));
+	check(contd_fini() == 0, " ");
+}
+
 /* Closed as soon as all have run, when libuv's threads may not have given their pieces back. */
 static void closed_early(void)
 {
@@ -195,6 +247,7 @@ int main(void)
 	flags = CONTD_EXECUTOR_UV_LOOP;
 	executors_run(&loop_pool);
 	alive();
+	drained_on_the_loop();
 	closed_early();
 	return 0;
 }
