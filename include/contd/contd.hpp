@@ -573,6 +573,7 @@ protected:
 			next_(data_);
 			return;
 		}
+		nest_ = nullptr;
 		contd_task_init(&task_, executor_, priority_, run, this);
 		if (continuation)
 			contd_task_callback(0, &task_);
@@ -586,23 +587,33 @@ protected:
 	[[gnu::noinline]] bool submit() noexcept
 	{
 		nest here = {this, nest_top, false};
-		nest_top = &here;
+		nest_top = nest_ = &here;
 		contd_task_init(&task_, executor_, priority_, run, this);
 		int rc = contd_task_submit(&task_, 0);
 		nest_top = here.outer;
 		return rc == 0 && !here.done;
+	}
+	/*
+	 * A task of this one's runs: inside the call that submits it, on this thread? Then that call goes on. Its
+	 * address alone does not tell: while that call lasts another thread may have run it, and made another operation
+	 * in its place.
+	 */
+	bool is_nested() noexcept
+	{
+		for (nest *n = nest_top; n; n = n->outer)
+			if (n == nest_ && n->operation == this) {
+				n->done = true;
+				return true;
+			}
+		return false;
 	}
 	/* The executor's task. */
 	[[gnu::noinline]] static void run(int, void *data)
 	{
 		auto *self = static_cast<operation *>(data);
 
-		for (nest *n = nest_top; n; n = n->outer)
-			if (n->operation == self) {
-				n->done = true; /* the pool runs it where it was submitted: that call goes on */
-				return;
-			}
-		self->next_(self->data_);
+		if (!self->is_nested())
+			self->next_(self->data_);
 	}
 
 	next_fn *next_ = nullptr;
@@ -610,6 +621,7 @@ protected:
 	contd_executor *executor_ = nullptr;
 	int priority_ = CONTD_PRIORITY_NORMAL;
 	std::atomic<unsigned> state_{0};
+	nest *nest_ = nullptr; /* the call that has submitted task_ last; it may be over */
 	contd_task task_;
 };
 

@@ -137,7 +137,7 @@ protected:
 		if (!issuer_)
 			return go();
 		nest here = {this, nest_top, false};
-		nest_top = &here;
+		nest_top = nest_ = &here;
 		contd_task_init(&task_, issuer_, issuer_priority_, run_issue, this);
 		int rc = contd_task_submit(&task_, 0);
 		nest_top = here.outer;
@@ -199,11 +199,8 @@ private:
 		auto *self = static_cast<mpi_base *>(data);
 		bool under_way = false;
 
-		for (nest *n = nest_top; n; n = n->outer)
-			if (n->operation == self) {
-				n->done = true;
-				return;
-			}
+		if (self->is_nested())
+			return;
 		try {
 			under_way = self->go();
 		} catch (...) {
