@@ -693,14 +693,7 @@ protected:
 		error_ = attach(stops ? &handle_ : nullptr);
 		if (error_)
 			return false;
-		contd_handle handle = handle_; /* from arm() on *this may be gone */
-		unsigned before = arm();
-		if (before & complete)
-			return starter_goes_on();
-		if (!(before & stopping) || contd_cancel(handle) != 0)
-			return true;
-		cancelled_ = true;
-		return starter_goes_on();
+		return arm_or_withdraw();
 	}
 
 	std::error_code conclude() noexcept
@@ -716,6 +709,31 @@ protected:
 	std::stop_token token_;
 
 private:
+	/*
+	 * As arm(). The starter sees to a stop that was requested before, and does so before: afterwards *this may be
+	 * gone, and the group, too, which the handle does not outlive. One that is requested later is withdraw()'s.
+	 */
+	bool arm_or_withdraw() noexcept
+	{
+		bool tried = false;
+
+		for (;;) {
+			unsigned before = state_.load(std::memory_order_acquire);
+
+			if (before & complete)
+				return starter_goes_on();
+			if (before & stopping && !tried) {
+				tried = true;
+				if (contd_cancel(handle_) == 0) {
+					cancelled_ = true;
+					return starter_goes_on();
+				}
+			} else if (state_.compare_exchange_weak(before, before | armed, std::memory_order_acq_rel)) {
+				return true;
+			}
+		}
+	}
+
 	struct withdrawal {
 		waiting *self;
 

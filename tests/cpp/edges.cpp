@@ -2,9 +2,80 @@
 /* contd/contd.hpp where two things come together: forced orders, each of which a program may meet. No MPI. */
 #include <contd/contd.hpp>
 
+#include <dlfcn.h>
+
+#include <functional>
 #include <optional>
 
 #include "check.hpp"
+
+using contd::task;
+
+// --------------------------------------------------------------------------------------------- a stop, and completion
+
+static std::function<void()> after_continue, before_cancel;
+
+static void now(std::function<void()> &what)
+{
+	if (what)
+		std::exchange(what, nullptr)();
+}
+
+/* In the place of the library's: what happens just after and just before the calls. */
+extern "C" int contd_event_continue(size_t n, struct contd_event *const events[], contd_callback *cb, void *data,
+				    struct contd_group *group, struct contd_handle *handlep) noexcept
+{
+	static auto real = reinterpret_cast<decltype(&contd_event_continue)>(dlsym(RTLD_NEXT, "contd_event_continue"));
+	int rc = real(n, events, cb, data, group, handlep);
+
+	now(after_continue);
+	return rc;
+}
+extern "C" int contd_cancel(struct contd_handle handle) noexcept
+{
+	static auto real = reinterpret_cast<decltype(&contd_cancel)>(dlsym(RTLD_NEXT, "contd_cancel"));
+
+	now(before_cancel);
+	return real(handle);
+}
+
+static task<int> wait_in_own_group(contd::event &e, std::stop_token token, bool &group_is_gone)
+{
+	std::optional<contd::group> own(std::in_place);
+	int status = -1;
+
+	try {
+		status = co_await contd::event_done(e).in(*own).stop(token);
+	} catch (const contd::cancelled &) {
+	}
+	own.reset();
+	group_is_gone = true;
+	co_return status;
+}
+
+/*
+ * A stop is requested while the operation is started. It may be complete by the time that it is to be withdrawn; and
+ * the handle by which it is does not outlive the group, which the coroutine destroys when it goes on.
+ */
+static void stopped_while_it_is_started(bool completes)
+{
+	contd::dispatcher d;
+	std::stop_source source;
+	contd::event e;
+	bool group_is_gone = false, withdrawn = false;
+
+	after_continue = [&] { source.request_stop(); };
+	before_cancel = [&] {
+		withdrawn = true;
+		if (completes) {
+			e.complete(7);
+			contd_poll(0);
+		}
+		CHECK(!group_is_gone);
+	};
+	CHECK(contd::sync_wait(wait_in_own_group(e, source.get_token(), group_is_gone)) == (completes ? 7 : -1));
+	CHECK(withdrawn && group_is_gone);
+}
 
 // ------------------------------------------------------------------------------------------------- a pool that helps
 
@@ -60,5 +131,7 @@ static void another_in_its_place()
 int main()
 {
 	another_in_its_place();
+	stopped_while_it_is_started(false);
+	stopped_while_it_is_started(true);
 	return 0;
 }
