@@ -192,14 +192,21 @@ public:
 		fini();
 	}
 
-	/* Before the object's end; returns what contd_fini() returns, 0 where it was done before. */
+	/*
+	 * Before the object's end; returns what contd_fini() returns, 0 where it was done before. -EDEADLK (in a
+	 * callback, in the work of an executor): all is as before, and it may be called again.
+	 */
 	int fini() noexcept
 	{
 		auto &p = detail::the_process();
 
-		if (!std::exchange(counted_, false))
+		if (!counted_)
 			return 0;
 		std::lock_guard hold(p.lock);
+		int rc = contd_fini(); /* never the last: the process is a user of its own */
+		if (rc == -EDEADLK)
+			return rc;
+		counted_ = false;
 		if (--p.users == 0) {
 			/* Not false before: need_daemon() on the daemon, which is waited for, must not take the
 			 * lock. */
@@ -207,8 +214,9 @@ public:
 				contd_daemon_stop();
 			p.daemon.store(false, std::memory_order_relaxed);
 			contd_group_destroy(p.group.exchange(nullptr));
+			rc = contd_fini();
 		}
-		return contd_fini();
+		return rc;
 	}
 
 private:
@@ -220,8 +228,10 @@ private:
 		detail::check(contd_init(config));
 		if (p.users == 0) {
 			contd_group *g;
-			int rc = contd_group_create(nullptr, &g);
+			int rc = contd_init(nullptr); /* the process's, as long as there are objects */
 
+			if (rc == 0 && (rc = contd_group_create(nullptr, &g)) != 0)
+				contd_fini();
 			if (rc) {
 				contd_fini();
 				detail::check(rc);

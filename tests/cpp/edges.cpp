@@ -128,10 +128,44 @@ static void another_in_its_place()
 	CHECK(here.first == 1 && here.second == 1);
 }
 
+// -------------------------------------------------------------------------------------------- a dispatcher that stays
+
+/* In a callback contd does not end: the object is what it was, and ends later. */
+static void end_in_a_callback()
+{
+	contd::dispatcher d;
+	contd::event e;
+	contd_event *events[] = {e.get()};
+	int rc = 1;
+	struct both {
+		contd::dispatcher &d;
+		int &rc;
+	} of{d, rc};
+
+	e.complete();
+	CHECK(contd_event_continue(
+		      1, events,
+		      [](int, void *data) {
+			      auto *b = static_cast<both *>(data);
+
+			      b->rc = b->d.fini();
+		      },
+		      &of, contd::common_group(), nullptr) == 0);
+	CHECK(rc == -EDEADLK);
+	CHECK(contd::common_group() != nullptr);
+	contd::event after;
+	after.complete(3);
+	CHECK(contd::sync_wait(contd::event_done(after)) == 3);
+	CHECK(d.fini() == 0);
+	CHECK(contd::common_group() == nullptr);
+	CHECK(contd_poll(0) == -EPERM); /* contd has ended */
+}
+
 int main()
 {
 	another_in_its_place();
 	stopped_while_it_is_started(false);
 	stopped_while_it_is_started(true);
+	end_in_a_callback();
 	return 0;
 }
