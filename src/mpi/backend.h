@@ -218,6 +218,9 @@ bool contd__mpi_thread_may(void);
 /* continue.c: are the arguments usable? MPI error class. */
 int contd__attach_check(const struct contd__mpi_attach *a);
 
+/* The group of the continuation that contd__attach() runs on this thread without a slot, or NULL. */
+extern __thread struct contd_group *contd__attach_runs __attribute__((tls_model("initial-exec")));
+
 /* MPI error class; on failure nothing has changed. cr may be NULL: then the group is the loose one. */
 int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group);
 

@@ -23,21 +23,32 @@ int contd__attach_check(const struct contd__mpi_attach *a)
 	return MPI_SUCCESS;
 }
 
-/* All complete, and the continuation may run here: no slot is needed. */
+__thread struct contd_group *contd__attach_runs __attribute__((tls_model("initial-exec")));
+
+/*
+ * All complete, and the continuation may run here: no slot is needed. It counts as outstanding: other threads may ask
+ * whether the CR is complete, and the callback may free it, or have another continuation wait for it.
+ */
 static int run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
 	MPI_Continue_cb_function *cb = (MPI_Continue_cb_function *)a->cb;
 	struct contd__frame frame;
 
-	if (cr)
+	if (cr) {
+		contd__add(&group->life, 1);
+		contd__attach_runs = group;
 		contd__cr_registered(cr);
+	}
 	CONTD_COUNT(registered, 1);
 	CONTD_COUNT(run_inline, 1);
 	contd__wake_untold_sig();
-	contd__frame_enter_sig(&frame, group,
-			       (const void *)(uintptr_t)cb); /* not touched any more: the callback may free its CR */
+	contd__frame_enter_sig(&frame, group, (const void *)(uintptr_t)cb);
 	cb(a->statuses, a->data);
 	contd__frame_leave_sig(&frame, 1);
+	if (cr) {
+		contd__attach_runs = NULL;
+		contd__group_count_down_own_sig(group, 1);
+	}
 	contd__pickup();
 	return MPI_SUCCESS;
 }

@@ -439,6 +439,8 @@ void contd__mpi_cancel_rest(int rank)
 		if (!contd__group_try_pin_sig(g))
 			continue;
 		outstanding = contd__group_outstanding_sig(g);
+		if (contd__attach_runs == g)
+			outstanding--; /* its callback has called MPI_Finalize */
 		used = outstanding ? contd__load_acquire(&g->table.used) : 0;
 		before = report.total;
 		for (uint32_t i = 0; i < used; i++)

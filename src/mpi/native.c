@@ -416,9 +416,14 @@ static void recheck(void)
 
 static void cr_state_locked(struct contd__native_cr *cr)
 {
-	bool outstanding = contd__group_outstanding_sig(cr->cr.group) != 0;
+	bool outstanding;
 
-	contd__store_seq(&cr->super.complete, outstanding ? OMPI_PENDING : OMPI_COMPLETED);
+	do {
+		outstanding = contd__group_outstanding_sig(cr->cr.group) != 0;
+		CONTD_TESTPOINT("cr_state_read");
+		contd__store_seq(&cr->super.complete, outstanding ? OMPI_PENDING : OMPI_COMPLETED);
+		/* Dekker with cr_idle(), which leaves what it finds complete as it is. */
+	} while (outstanding && contd__group_outstanding_sig(cr->cr.group) == 0);
 }
 
 static void cr_sync(struct contd__native_cr *cr)
@@ -437,13 +442,15 @@ static void cr_sync(struct contd__native_cr *cr)
 /*
  * The count has reached 0; any context. Nobody but MPI_Request_get_status reads `complete`, and it makes progress
  * before it says no: so that a CR is complete is put down only there (in_progress), and nothing is done in the calls
- * that test and wait for CRs. That it is not complete is put down at once (cr_changed).
+ * that test and wait for CRs. That it is not complete is put down at once (cr_changed); not of what runs inside the
+ * call that attaches it, so there is nothing to be done afterwards.
  */
 static void cr_idle(struct contd_group *group)
 {
 	struct contd__native_cr *cr = native_of(group->owner);
 
-	if (contd__load(&cr->stale) || contd__xchg(&cr->stale, 1))
+	if (contd__load_seq(&cr->super.complete) != OMPI_PENDING || contd__load(&cr->stale) ||
+	    contd__xchg(&cr->stale, 1))
 		return;
 	contd__group_pin_sig(group); /* until it is taken off the list */
 	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &stale}, &cr->stale_node);

@@ -96,6 +96,23 @@ static void registered_when_looked_at(void)
 	end();
 }
 
+/* Besides that it ends when it has been looked at once more, while it is put down as complete still. */
+static void attach_and_run(void)
+{
+	side_do(attach_op);
+	point_at("cr_state_read", let_side_run);
+}
+
+static void ends_when_looked_at(void)
+{
+	begin("what was registered ends when it has been looked at");
+	point_at("cr_state_written", attach_and_run);
+	give_chances();
+	point_off();
+	CHECK_SOON(status_says_complete());
+	end();
+}
+
 /* It is given back while it is on the list, and lives until it is taken off. */
 static void given_back_on_the_list(void)
 {
@@ -116,6 +133,7 @@ int main(int argc, char **argv)
 	told();
 	completes_when_taken_off();
 	registered_when_looked_at();
+	ends_when_looked_at();
 	given_back_on_the_list();
 	side_join();
 	return check_fini();
