@@ -555,11 +555,11 @@ void (*contd__daemon_changed)(void);
 void contd__daemon_hand_over(void)
 {
 	const char *text = contd__error_text; /* the caller's; what runs may fail for itself */
-	void (*changed)(void);
+	void (*tell)(void);
 
 	if (!contd__load_seq(&contd__wake.daemon_mode)) {
-		if ((changed = contd__load_seq(&contd__daemon_changed)) != NULL)
-			changed();
+		if ((tell = contd__load_seq(&contd__daemon_changed)) != NULL)
+			tell();
 		if (contd__marked_sig(CLASSES_DAEMON))
 			contd__kick_sig(KICK_REGION);
 	}
