@@ -227,7 +227,7 @@ private:
 
 		detail::check(contd_init(config));
 		if (p.users == 0) {
-			contd_group *g;
+			contd_group *g = nullptr;
 			int rc = contd_init(nullptr); /* the process's, as long as there are objects */
 
 			if (rc == 0 && (rc = contd_group_create(nullptr, &g)) != 0)
