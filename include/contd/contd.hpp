@@ -202,7 +202,7 @@ public:
 
 		if (!counted_)
 			return 0;
-		std::lock_guard hold(p.lock);
+		std::unique_lock hold(p.lock);
 		int rc = contd_fini(); /* never the last: the process is a user of its own */
 		if (rc == -EDEADLK)
 			return rc;
@@ -214,6 +214,8 @@ public:
 				contd_daemon_stop();
 			p.daemon.store(false, std::memory_order_relaxed);
 			contd_group_destroy(p.group.exchange(nullptr));
+			/* It waits for the daemon, which may be in need_daemon() where the settings have started it. */
+			hold.unlock();
 			rc = contd_fini();
 		}
 		return rc;

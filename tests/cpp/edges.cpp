@@ -3,6 +3,7 @@
 #include <contd/contd.hpp>
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <functional>
 #include <optional>
@@ -161,11 +162,46 @@ static void end_in_a_callback()
 	CHECK(contd_poll(0) == -EPERM); /* contd has ended */
 }
 
+/* The daemon is in a callback that needs it, as that of a sender does, while the last object ends and waits for it. */
+static void end_while_the_daemon_works()
+{
+	contd_config config = {};
+	config.size = sizeof(config);
+	config.agent = CONTD_AGENT_TICK;
+	contd::dispatcher d(config);
+	contd::group g(CONTD_THREAD_ANY | CONTD_ENQUEUE_COMPLETE);
+	std::atomic<bool> works{false};
+	contd::event e;
+	contd_event *events[] = {e.get()};
+
+	CHECK(contd_event_continue(
+		      1, events,
+		      [](int, void *data) {
+			      auto &lock = contd::detail::the_process().lock;
+
+			      *static_cast<std::atomic<bool> *>(data) = true;
+			      /* Until the object ends, or has ended as far as it can meanwhile. */
+			      while (contd::common_group() && lock.try_lock()) {
+				      lock.unlock();
+				      std::this_thread::yield();
+			      }
+			      contd::detail::need_daemon();
+		      },
+		      &works, g.get(), nullptr) == 0);
+	e.complete();
+	while (!works)
+		std::this_thread::yield();
+	CHECK(contd_group_destroy(g.release()) == 0);
+	CHECK(d.fini() >= 0);
+}
+
 int main()
 {
+	alarm(60);
 	another_in_its_place();
 	stopped_while_it_is_started(false);
 	stopped_while_it_is_started(true);
 	end_in_a_callback();
+	end_while_the_daemon_works();
 	return 0;
 }
