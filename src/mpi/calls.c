@@ -209,10 +209,10 @@ static void status_empty(MPI_Status *status)
 	status->MPI_ERROR = error;
 }
 
-/* It was reported, and had something to report (or was inactive): what the caller gets. */
-static int cr_result(struct contd__cr *cr, bool active, MPI_Status *status)
+/* It is complete, and it is this call that tells, or it has nothing to report: what the caller gets. */
+static int cr_result(struct contd__cr *cr, bool told, MPI_Status *status)
 {
-	int class = active ? contd__load_seq(&cr->error) : MPI_SUCCESS;
+	int class = told ? contd__load_seq(&cr->error) : MPI_SUCCESS;
 
 	if (status != MPI_STATUS_IGNORE) {
 		status_empty(status);
@@ -224,7 +224,7 @@ static int cr_result(struct contd__cr *cr, bool active, MPI_Status *status)
 
 static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 {
-	bool others = contd__mpi->pending() != 0, active; /* they wait for progress, whatever this CR does */
+	bool others = contd__mpi->pending() != 0, told; /* they wait for progress, whatever this CR does */
 	struct contd__testing testing;
 	struct contd__call call;
 
@@ -246,18 +246,17 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 		testing_end(testing.outer);
 		leave(&call);
 	}
-	active = contd__cr_active(cr);
-	if (!contd__cr_complete(cr) || !contd__cr_report(cr))
+	if (!contd__cr_complete(cr) || !contd__cr_report(cr, &told))
 		return MPI_SUCCESS;
 	*completed = true;
-	return cr_result(cr, active, status);
+	return cr_result(cr, told, status);
 }
 
 static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 {
 	struct contd__testing waiting;
 	struct contd__call call;
-	bool active;
+	bool told;
 
 	if (contd__self.frame && contd__inside_sig(cr->group) && !contd__cr_inactive(cr))
 		return contd__mpi->cr_raise(cr, MPI_ERR_REQUEST, false);
@@ -282,8 +281,8 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 		}
 		contd__self.testing = waiting.outer;
 		leave(&call);
-	} while (active = contd__cr_active(cr), !contd__cr_report(cr));
-	return cr_result(cr, active, status);
+	} while (!contd__cr_report(cr, &told));
+	return cr_result(cr, told, status);
 }
 
 static int test(MPI_Request *request, int *completed, MPI_Status *status)
@@ -389,7 +388,7 @@ struct special {
 	size_t at;
 	struct contd__cr *cr;
 	int class;
-	bool active; /* it had something to report when it was taken */
+	bool told; /* it is this call that tells of it */
 	bool reported;
 	struct contd__testing testing;
 };
@@ -474,14 +473,20 @@ static bool special_complete(const struct special *s, const struct array_call *a
 /* A CR becomes inactive. False: something was registered with it meanwhile, and it is not complete. */
 static bool special_take(struct special *s)
 {
-	s->active = s->cr && contd__cr_active(s->cr);
-	return !s->cr || contd__cr_report(s->cr);
+	s->told = false;
+	return !s->cr || contd__cr_report(s->cr, &s->told);
+}
+
+/* The same, and this call tells of it: not where another one has been faster, and it has nothing to report any more. */
+static bool special_tell(struct special *s)
+{
+	return special_take(s) && (!s->cr || s->told);
 }
 
 /* What special_take has taken; returns a CR's error class. */
 static int special_report(const struct special *s, MPI_Status *status, bool *untoldp)
 {
-	int class = s->active ? contd__load_seq(&s->cr->error) : MPI_SUCCESS;
+	int class = s->told ? contd__load_seq(&s->cr->error) : MPI_SUCCESS;
 
 	*untoldp = class && !contd__load(&s->cr->error_told);
 	if (status) {
@@ -514,7 +519,7 @@ static MPI_Status *status_of(const struct array_call *a, size_t i)
 static void all_give_back(const struct mixed *m, size_t taken)
 {
 	for (size_t i = 0; i < taken; i++)
-		if (m->special[i].active)
+		if (m->special[i].told)
 			contd__cr_report_not(m->special[i].cr);
 }
 
@@ -596,7 +601,7 @@ static bool any_special(struct mixed *m, const struct array_call *a, size_t star
 		if (!special_active(s, a))
 			continue;
 		*activep = true;
-		if (!special_complete(s, a) || !special_take(s))
+		if (!special_complete(s, a) || !special_tell(s))
 			continue;
 		class = special_report(s, a->statuses == MPI_STATUS_IGNORE ? NULL : a->statuses, &untold);
 		*a->completed = true;
@@ -656,7 +661,7 @@ static int mixed_some(struct mixed *m, const struct array_call *a)
 		if (!special_active(s, a))
 			continue;
 		active = true;
-		if (!special_complete(s, a) || !special_take(s))
+		if (!special_complete(s, a) || !special_tell(s))
 			continue;
 		s->class = special_report(s, status_of(a, (size_t)found), &mine);
 		if (s->class) {

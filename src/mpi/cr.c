@@ -88,6 +88,20 @@ static void release_held(struct contd__cr *cr, uint32_t held)
 	contd__group_unpin_sig(cr->group);
 }
 
+/* It has been made active; another thread may report it already. Who changes the state after the last look here says so
+ * later. */
+static void say_active(struct contd__cr *cr)
+{
+	bool active;
+
+	do {
+		active = !contd__cr_inactive(cr);
+		CONTD_TESTPOINT("start_active");
+		if (contd__mpi->cr_active)
+			contd__mpi->cr_active(cr, active);
+	} while (active == contd__cr_inactive(cr));
+}
+
 int contd__cr_start(struct contd__cr *cr)
 {
 	uint32_t held = contd__load_seq(&cr->state);
@@ -100,22 +114,26 @@ int contd__cr_start(struct contd__cr *cr)
 		/* Acquire, by the exchange: the links of what is held. */
 	} while (!contd__cas(&cr->state, &held, CR_ACTIVE));
 	contd__store(&cr->started, true);
-	if (contd__mpi->cr_active)
-		contd__mpi->cr_active(cr, true);
+	say_active(cr);
 	if (held)
 		release_held(cr, held);
 	return MPI_SUCCESS;
 }
 
-bool contd__cr_report(struct contd__cr *cr)
+bool contd__cr_report(struct contd__cr *cr, bool *toldp)
 {
 	uint32_t active = CR_ACTIVE;
+	bool told;
 
+	toldp = toldp ? toldp : &told;
+	*toldp = false;
 	if (!cr->revised) {
 		/* What is registered meanwhile is outstanding, or was run, and then the next report tells of it or
 		 * not. */
-		if (contd__load(&cr->unreported))
-			contd__store(&cr->unreported, 0);
+		if (contd__load(&cr->unreported)) {
+			CONTD_TESTPOINT("report_draft");
+			*toldp = contd__xchg(&cr->unreported, 0) != 0;
+		}
 		return true;
 	}
 	if (contd__load_seq(&cr->state) != CR_ACTIVE)
@@ -127,7 +145,8 @@ bool contd__cr_report(struct contd__cr *cr)
 	if (!contd__cas(&cr->state, &active, 0))
 		return true; /* another thread has reported it */
 	CONTD_TESTPOINT("report_inactive");
-	if (contd__group_outstanding_sig(cr->group) == 0)
+	*toldp = contd__group_outstanding_sig(cr->group) == 0;
+	if (*toldp)
 		return true;
 	/* Something was registered before it became inactive: it is active as before, and what it holds is started. */
 	contd__cr_start(cr);

@@ -120,8 +120,12 @@ int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot);
 /* MPI_Start. MPI_SUCCESS or MPI_ERR_REQUEST. */
 int contd__cr_start(struct contd__cr *cr);
 
-/* A completion call reports it complete: inactive again. False if something was registered meanwhile: it is not. */
-bool contd__cr_report(struct contd__cr *cr);
+/*
+ * A completion call reports it complete: inactive again. False if something was registered meanwhile: it is not.
+ * *toldp (may be NULL): it was active (a draft CR: something was registered with it), and it is this call that tells;
+ * of several one.
+ */
+bool contd__cr_report(struct contd__cr *cr, bool *toldp);
 
 /* It was active and has just been reported complete, but the call that did so reports nothing: it is active as
  * before. */

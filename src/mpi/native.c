@@ -483,7 +483,7 @@ static void cr_changed(struct contd__cr *cr)
 /* MPI_Start refuses a request whose state is not inactive. `complete` of an inactive request is not read. */
 static void cr_active(struct contd__cr *cr, bool active)
 {
-	contd__store(&native_of(cr)->super.state, active ? OMPI_ACTIVE : OMPI_INACTIVE);
+	contd__store_seq(&native_of(cr)->super.state, active ? OMPI_ACTIVE : OMPI_INACTIVE);
 }
 
 /* Open MPI's req_free: in MPI_Request_free, and when an error of it has been told. */
@@ -722,7 +722,7 @@ static void finish(const struct contd__mpi_attach *a)
 
 		if (cr) {
 			cr_seen(a, i);
-			contd__cr_report(&cr->cr);
+			contd__cr_report(&cr->cr, NULL);
 		} else {
 			finish_complete(&a->requests[i], contd__status_at(a, i));
 		}

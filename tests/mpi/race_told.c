@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ranks: 1 */
+/*
+ * A revised CR that one thread starts or tests while another one tests it: when all calls have returned it is what it
+ * says it is, and one of them was told that it was complete.
+ */
+#include "race.h"
+#ifdef OPEN_MPI
+#include "mpi/ompi.h"
+#endif
+
+static MPI_Request cr;
+
+static void begin(const char *section)
+{
+	check_begin(section);
+	CHECK_OK(MPIX_Continue_init(0, MPI_UNDEFINED, MPI_INFO_NULL, &cr));
+}
+
+/* It is inactive: what is registered waits for the start, which is not refused. */
+static void end_inactive(void)
+{
+	struct operation op;
+	MPI_Request r = operation_start(&op);
+
+	CHECK_OK(MPI_Grequest_complete(r));
+	CHECK_OK(MPIX_Continue(&r, operation_ran_revised, &op, 0, MPI_STATUS_IGNORE, cr));
+	give_chances();
+	CHECK_EQ(op.runs, 0);
+	CHECK_OK(MPI_Start(&cr));
+	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+	CHECK_EQ(op.runs, 1);
+	CHECK_OK(MPI_Request_free(&cr));
+}
+
+static void test_it(void)
+{
+	int flag = 0;
+
+	CHECK_OK(MPI_Test(&cr, &flag, MPI_STATUS_IGNORE));
+	CHECK(flag);
+}
+
+static void let_side_test(void)
+{
+	side_do(test_it);
+}
+
+/* It is active, and nothing is outstanding, as soon as MPI_Start has begun. */
+static void reported_in_the_start(void)
+{
+	begin("reported while MPI_Start is under way");
+	point_at("start_active", let_side_test);
+	CHECK_OK(MPI_Start(&cr));
+	point_off();
+#ifdef OPEN_MPI
+	/* What Open MPI 5 asks before it lets a request be started. */
+	if (check_native())
+		CHECK_EQ(((struct contd__ompi_request *)(void *)cr)->state, OMPI_INACTIVE);
+#endif
+	end_inactive();
+}
+
+/* ----------------------------------------------------------------------------------------------- told to others --- */
+
+enum { ANY, SOME, CALLS };
+static const char *const name[] = {"Testany", "Testsome"};
+
+/* The CR is one of those that are complete, says the call. */
+static bool tells(int call)
+{
+	MPI_Request requests[2] = {cr, MPI_REQUEST_NULL};
+	MPI_Status statuses[2];
+	int flag = -1, at[2] = {-1, -1};
+
+	if (call == ANY) {
+		CHECK_OK(MPI_Testany(2, requests, &at[0], &flag, statuses));
+		CHECK(flag);
+		return at[0] != MPI_UNDEFINED;
+	}
+	CHECK_OK(MPI_Testsome(2, requests, &flag, at, statuses));
+	CHECK(flag == 1 || flag == MPI_UNDEFINED);
+	return flag == 1;
+}
+
+static int side_call;
+static bool side_told;
+
+static void ask(void)
+{
+	side_told = tells(side_call);
+}
+
+static void let_side_ask(void)
+{
+	side_do(ask);
+}
+
+/* Two calls find it complete. */
+static void told_once(int here, int there)
+{
+	bool told;
+
+	begin(name[here]);
+	CHECK_OK(MPI_Start(&cr));
+	side_call = there;
+	point_at("report_before_inactive", let_side_ask);
+	told = tells(here);
+	point_off();
+	CHECK_EQ(told + side_told, 1);
+	CHECK(!tells(here));
+	end_inactive();
+}
+
+static void draft_told_once(int here, int there)
+{
+	MPI_Request none = MPI_REQUEST_NULL;
+	struct seen seen = {0};
+	bool told;
+
+	begin(name[here]);
+	CHECK_OK(MPI_Request_free(&cr));
+	cr = check_plain_cr();
+	CHECK_OK(MPI_Continue(&none, see, &seen, MPI_STATUS_IGNORE, cr));
+	side_call = there;
+	point_at("report_draft", let_side_ask);
+	told = tells(here);
+	point_off();
+	CHECK_EQ(told + side_told, 1);
+	CHECK(!tells(here));
+	CHECK_OK(MPI_Request_free(&cr));
+}
+
+/* Testall finds it complete, and so does the other thread, which reports it. Then Testall finds the other request
+ * pending: it gives back what it has taken, and no more. */
+static void not_given_back(void)
+{
+	struct operation op;
+	MPI_Request requests[2];
+	int flag;
+
+	begin("Testall");
+	CHECK_OK(MPI_Start(&cr));
+	requests[0] = cr;
+	requests[1] = operation_start(&op);
+	point_at("report_before_inactive", let_side_test);
+	CHECK_OK(MPI_Testall(2, requests, &flag, MPI_STATUSES_IGNORE));
+	point_off();
+	CHECK(!flag);
+	CHECK_OK(MPI_Grequest_complete(op.handle));
+	CHECK_OK(MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+	end_inactive();
+}
+
+int main(int argc, char **argv)
+{
+	check_init(&argc, &argv, MPI_THREAD_MULTIPLE);
+	check_unbind();
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	/* Natively Open MPI 5 refuses the start of an active CR itself, and calls this one, unless told otherwise. */
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	side_create();
+	reported_in_the_start();
+	for (int here = ANY; here < CALLS; here++)
+		for (int there = ANY; there < CALLS; there++) {
+			told_once(here, there);
+			draft_told_once(here, there);
+		}
+	not_given_back();
+	side_join();
+	return check_fini();
+}
