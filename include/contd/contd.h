@@ -328,7 +328,7 @@ CONTD_API uint32_t contd_group_outstanding(const struct contd_group *group) CONT
  * Names one registered continuation, for contd_cancel(). A plain value, to be copied at will; it need not be
  * released. It may be used until contd_group_destroy() is called for the group, also after the continuation has run.
  * After that call it may be used only while the program knows that the continuation is outstanding: contd frees the
- * group and its continuations when the last one has finished.
+ * group and its continuations when the last one has finished. The last contd_fini() ends all handles.
  */
 struct contd_handle {
 	void *slot;
@@ -339,7 +339,8 @@ struct contd_handle {
  * Cancel a continuation whose callback has not started. If the call returns 0, the callback never runs, its events
  * have no continuation any more (pending ones stay pending), and contd no longer reads its memory word.
  * Context: any thread, in a callback; may block. Errors: -EINVAL (the handle names no continuation); -EALREADY (the
- * callback has started or returned, or the continuation was cancelled before); -EPERM (in a handler).
+ * callback has started or returned, an executor's pool has been given it or has taken it, or it was cancelled before);
+ * -EPERM (in a handler).
  */
 CONTD_API int contd_cancel(struct contd_handle handle) CONTD_NOEXCEPT;
 
