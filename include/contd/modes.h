@@ -66,7 +66,11 @@ struct contd_mode_attr {
 struct contd_mpi_op;
 typedef int contd_mpi_issue(struct contd_mpi_op *op);
 
-/* status: MPI_SUCCESS, or the error class of issue() or of an operation. The memory of op is free again. */
+/*
+ * status: MPI_SUCCESS, or the error class of issue() or of an operation. The memory of op is free again. All operations
+ * are over, also when one of them has failed; except in CONTD_MODE_MPIX, where the interface's own rule holds:
+ * MPIX_Continueall().
+ */
 typedef void contd_mpi_done(struct contd_mpi_op *op, int status);
 
 /*

@@ -11,6 +11,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/sized.h"
 #include "dispatch/carried.h"
 #include "dispatch/daemon.h"
@@ -25,6 +26,7 @@
 #include "task/executor.h"
 
 #define LENT_NAP_NS 1000000 /* after which it looks for other work */
+#define STATUSES_FEW 16     /* that the stack has room for */
 
 /* op->state, of modes that return at completion. */
 enum { UNDER_WAY, COMPLETE, ASLEEP };
@@ -146,6 +148,7 @@ static int attach(struct contd_mpi_op *op, struct contd__cr *cr)
 				      .statuses = draft && ignore ? &op->own : op->statuses,
 				      .ignore = ignore && !draft,
 				      .revised = !draft,
+				      .whole = !mpix,
 				      .flags = draft  ? 0
 					       : mpix ? how->flags
 						      : MPIX_CONT_INVOKE_FAILED,
@@ -155,27 +158,87 @@ static int attach(struct contd_mpi_op *op, struct contd__cr *cr)
 	return group ? contd__attach(&a, cr, group) : MPI_ERR_NO_MEM;
 }
 
+/* A code of MPICH's. */
+static bool is_pending(const MPI_Status *status)
+{
+	return status->MPI_ERROR != MPI_SUCCESS && contd__mpi_error_class(status->MPI_ERROR) == MPI_ERR_PENDING;
+}
+
 /* Without a continuation. */
 static int class_of(const struct contd_mpi_op *op, int rc, const MPI_Status *statuses)
 {
 	if (rc == MPI_SUCCESS)
 		return MPI_SUCCESS;
 	for (int i = 0; i < op->count && statuses && contd__mpi_error_class(rc) == MPI_ERR_IN_STATUS; i++)
-		if (statuses[i].MPI_ERROR != MPI_SUCCESS && statuses[i].MPI_ERROR != MPI_ERR_PENDING)
+		if (statuses[i].MPI_ERROR != MPI_SUCCESS && !is_pending(&statuses[i]))
 			return contd__mpi_error_class(statuses[i].MPI_ERROR);
 	return contd__mpi_error_class(rc);
+}
+
+/*
+ * Of several whose statuses are ignored MPI says that one has failed, but not which, nor of what class: so they are
+ * asked for, if there is memory. flag: test; NULL: wait.
+ */
+__attribute__((noinline)) static int ask_all(struct contd_mpi_op *op, int *flag)
+{
+	MPI_Status few[STATUSES_FEW], *statuses = few, *given;
+	int rc;
+
+	if (op->count > STATUSES_FEW)
+		statuses = contd__zalloc((size_t)op->count * sizeof(*statuses));
+	given = statuses ? statuses : MPI_STATUSES_IGNORE;
+	rc = flag ? PMPI_Testall(op->count, op->requests, flag, given) : PMPI_Waitall(op->count, op->requests, given);
+	rc = class_of(op, rc, statuses);
+	if (statuses != few)
+		free(statuses);
+	return rc;
+}
+
+/*
+ * One of several has failed, with op->status, and others may be under way yet: MPICH says so as soon as one fails. They
+ * end, too, before the operation does, for their memory is the caller's again then.
+ */
+static bool rest_is_over(struct contd_mpi_op *op, bool waits)
+{
+	bool ignore = op->statuses == MPI_STATUSES_IGNORE, all = true;
+
+	for (int i = 0; i < op->count; i++) {
+		int flag = 1, rc;
+
+		if (op->requests[i] == MPI_REQUEST_NULL || op->requests[i] == (MPI_Request)0 ||
+		    (!ignore && !is_pending(&op->statuses[i])))
+			continue;
+		if (waits)
+			rc = PMPI_Wait(&op->requests[i], ignore ? MPI_STATUS_IGNORE : &op->statuses[i]);
+		else
+			rc = PMPI_Test(&op->requests[i], &flag, ignore ? MPI_STATUS_IGNORE : &op->statuses[i]);
+		if (!ignore && (flag || rc != MPI_SUCCESS))
+			op->statuses[i].MPI_ERROR = rc;
+		all &= flag || rc != MPI_SUCCESS;
+	}
+	return all;
 }
 
 static bool test(struct contd_mpi_op *op, int *statusp)
 {
 	bool ignore = op->statuses == MPI_STATUSES_IGNORE;
-	int flag = 0, rc;
+	int flag = 0, rc = MPI_SUCCESS;
 
+	if (op->count != 1 && (ignore || op->status != MPI_SUCCESS)) {
+		if (op->status == MPI_SUCCESS)
+			op->status = ask_all(op, &flag);
+		*statusp = op->status;
+		return op->status == MPI_SUCCESS ? flag : rest_is_over(op, false);
+	}
 	if (op->count == 1)
 		rc = PMPI_Test(op->requests, &flag, ignore ? MPI_STATUS_IGNORE : op->statuses);
 	else
 		rc = PMPI_Testall(op->count, op->requests, &flag, op->statuses);
 	*statusp = class_of(op, rc, ignore ? NULL : op->statuses);
+	if (op->count != 1 && rc != MPI_SUCCESS && contd__mpi_error_class(rc) == MPI_ERR_IN_STATUS) {
+		op->status = *statusp;
+		return rest_is_over(op, false);
+	}
 	/* Test leaves MPI_ERROR as it was, Testall where all went well. */
 	for (int i = 0; i < op->count && !ignore && flag && (op->count == 1 || rc == MPI_SUCCESS); i++)
 		op->statuses[i].MPI_ERROR = rc;
@@ -188,13 +251,21 @@ static bool test(struct contd_mpi_op *op, int *statusp)
  */
 static int wait_here(struct contd_mpi_op *op)
 {
-	int rc;
+	int rc, class;
 
 	for (int i = 0; i < op->count; i++)
 		if (op->requests[i] == (MPI_Request)0)
 			return contd__mpi_error(MPI_ERR_REQUEST);
-	rc = PMPI_Waitall(op->count, op->requests, op->statuses);
-	return class_of(op, rc, op->statuses == MPI_STATUSES_IGNORE ? NULL : op->statuses);
+	if (op->statuses == MPI_STATUSES_IGNORE) {
+		rc = class = ask_all(op, NULL);
+	} else {
+		rc = PMPI_Waitall(op->count, op->requests, op->statuses);
+		class = class_of(op, rc, op->statuses);
+	}
+	if (rc != MPI_SUCCESS &&
+	    (op->statuses == MPI_STATUSES_IGNORE || contd__mpi_error_class(rc) == MPI_ERR_IN_STATUS))
+		rest_is_over(op, true);
+	return class;
 }
 
 static int issue(struct contd_mpi_op *op)
@@ -593,8 +664,15 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 			yield(op);
 		return finish(op, rc);
 	}
-	if (how->mode == CONTD_MODE_SUSPEND && (resumes(how) ? test_waking(op, &rc) : test(op, &rc)))
-		return finish(op, rc);
+	if (how->mode == CONTD_MODE_SUSPEND) {
+		if (resumes(how) ? test_waking(op, &rc) : test(op, &rc))
+			return finish(op, rc);
+		if (op->status != MPI_SUCCESS) {
+			while (!test(op, &rc))
+				yield(op);
+			return finish(op, rc);
+		}
+	}
 	rc = attach_quick(op, cr) ? MPI_SUCCESS : attach(op, cr);
 	if (rc != MPI_SUCCESS)
 		return over(op, wait_here(op), waits);
@@ -626,6 +704,7 @@ int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how)
 		return contd__mpi_error(MPI_ERR_REQUEST);
 	op->how = how;
 	op->state = UNDER_WAY;
+	op->status = MPI_SUCCESS;
 	op->hooked = MPI_REQUEST_NULL;
 	return how->requests ? transfer(op) : here(op, cr);
 }

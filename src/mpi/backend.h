@@ -48,6 +48,7 @@ struct contd__mpi_attach {
 	bool revised;
 	int flags; /* MPIX_CONT_* */
 	/* Of the revised interface: */
+	bool whole;                  /* one that has failed waits for all of its operations nevertheless */
 	void *failed_data;           /* for MPIX_Continue_get_failed */
 	void (*discard)(void *data); /* called in place of cb if that does not run, or NULL */
 };

@@ -104,6 +104,7 @@ static void set_begin(struct contd__set *set, const struct contd__mpi_attach *a,
 	set->group = s->group;
 	set->flags = a->flags;
 	set->rc = MPI_SUCCESS;
+	set->whole = a->whole;
 	set->discard = a->discard;
 	set->failure = (struct contd__failure){.data = a->failed_data, .set = set};
 	/* The requests, attaching, and the continuation's reference. */

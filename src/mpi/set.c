@@ -197,7 +197,7 @@ static bool were_last(uint64_t before, uint32_t n)
 
 uint32_t contd__set_attached_sig(struct contd__set *set, uint32_t n)
 {
-	bool over = contd__load_seq(&set->rc) != MPI_SUCCESS && end_sig(set);
+	bool over = contd__load_seq(&set->rc) != MPI_SUCCESS && !set->whole && end_sig(set);
 
 	return were_last(contd__sub(&set->life, (n + 1) * SET_WAIT), n + 1) || over;
 }
@@ -243,7 +243,7 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 	contd__store_release(&op->state, OP_DONE);
 	if (op->error) {
 		contd__set_failed_sig(set, contd__mpi_error_class(status->MPI_ERROR));
-		over = end_sig(set);
+		over = !set->whole && end_sig(set);
 	}
 	CONTD_TESTPOINT("set_before_less");
 	/* The slot, and its group, are there until the set's event is counted. */

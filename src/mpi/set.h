@@ -71,6 +71,7 @@ struct contd__set {
 	struct contd_group *group;
 	uint64_t life;               /* SET_* */
 	int flags, rc;               /* rc: class of the first failure */
+	bool whole;                  /* it waits for all of its operations, also when one has failed */
 	void (*discard)(void *data); /* in place of the callback, or NULL */
 	MPI_Status *results;         /* of op */
 	struct contd__failure failure;
