@@ -44,6 +44,7 @@ struct contd_executor_omp {
 	sem_t told;
 	int flags;
 	int stopped;
+	int stopping; /* threads in contd_executor_omp_stop() that touch this yet */
 	int threads; /* of the team that generates; 0: none does */
 };
 
@@ -70,6 +71,7 @@ static inline int contd_executor_omp_init(struct contd_executor_omp *omp, int fl
 		return -EINVAL;
 	omp->flags = flags;
 	omp->stopped = 0;
+	omp->stopping = 0;
 	omp->threads = 0;
 	if (sem_init(&omp->told, 0, 0))
 		return -errno;
@@ -137,6 +139,9 @@ static inline void contd_executor_omp_generate(struct contd_executor_omp *omp)
 		}
 	}
 	__atomic_store_n(&omp->threads, 0, __ATOMIC_RELAXED);
+	/* The memory may go now: partner contd_executor_omp_stop(). */
+	while (__atomic_load_n(&omp->stopping, __ATOMIC_ACQUIRE))
+		sched_yield();
 }
 
 /*
@@ -145,9 +150,12 @@ static inline void contd_executor_omp_generate(struct contd_executor_omp *omp)
  */
 static inline void contd_executor_omp_stop(struct contd_executor_omp *omp, int stopped)
 {
+	/* Who sees that it is stopped sees that this thread is here, too. */
+	__atomic_add_fetch(&omp->stopping, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&omp->stopped, stopped, __ATOMIC_RELEASE);
 	if (stopped)
 		sem_post(&omp->told);
+	__atomic_sub_fetch(&omp->stopping, 1, __ATOMIC_RELEASE);
 }
 
 /*

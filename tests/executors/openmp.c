@@ -3,6 +3,8 @@
  * in tasks. */
 #include <contd/executor-openmp.h>
 
+#include <dlfcn.h>
+
 #include "executors.h"
 
 static struct contd_executor_omp omp;
@@ -120,6 +122,52 @@ static void spawned(int threads)
 	check(contd_fini() == 0, " ");
 }
 
+static __thread int holds;
+static int returned, yields;
+
+/* In the place of libc's. A thread that stops is held in it, until who generates has returned, or gives way instead. */
+int sem_post(sem_t *sem)
+{
+	int (*real)(sem_t *) = (int (*)(sem_t *))(uintptr_t)dlsym(RTLD_NEXT, "sem_post");
+
+	if (holds) {
+		__atomic_store_n(&yields, 0, __ATOMIC_SEQ_CST);
+		while (!__atomic_load_n(&returned, __ATOMIC_SEQ_CST) && __atomic_load_n(&yields, __ATOMIC_SEQ_CST) < 5)
+			usleep(100);
+		check(!__atomic_load_n(&returned, __ATOMIC_SEQ_CST), "the memory may be gone");
+	}
+	return real(sem);
+}
+
+int sched_yield(void)
+{
+	__atomic_add_fetch(&yields, 1, __ATOMIC_SEQ_CST);
+	return usleep(1);
+}
+
+static void *stops(void *data)
+{
+	(void)data;
+	holds = 1;
+	contd_executor_omp_stop(&omp, 1);
+	return NULL;
+}
+
+/* Who generates returns when nobody is in contd_executor_omp_stop(): the executor may end then. */
+static void stopped_by_another(void)
+{
+	pthread_t other;
+
+	must(contd_init(NULL));
+	must(contd_executor_omp_init(&omp, CONTD_EXECUTOR_OMP_POLL));
+	check(pthread_create(&other, NULL, stops, NULL) == 0, " ");
+	contd_executor_omp_generate(&omp);
+	__atomic_store_n(&returned, 1, __ATOMIC_SEQ_CST);
+	pthread_join(other, NULL);
+	must(contd_executor_omp_fini(&omp));
+	check(contd_fini() == 0, " ");
+}
+
 static void bad_arguments(void)
 {
 	check(contd_executor_omp_init(&omp, 0) == -EPERM, "before contd_init()");
@@ -132,6 +180,7 @@ int main(void)
 {
 	check(omp_get_max_task_priority() >= 2, "set OMP_MAX_TASK_PRIORITY=2");
 	bad_arguments();
+	stopped_by_another();
 	executors_run(&asleep);
 	executors_run(&alone);
 	flags = CONTD_EXECUTOR_OMP_POLL;
