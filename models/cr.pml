@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Continuation requests of the revised interface: contd__cr_hold, contd__cr_start, contd__cr_report (src/mpi/cr.c),
- * with contd__attach (src/mpi/continue.c) and a thread that starts and tests (src/mpi/calls.c: cr_test).
+ * Continuation requests of the revised interface: contd__cr_hold, contd__cr_start, contd__cr_take, contd__cr_taken,
+ * contd__cr_give_back (src/mpi/cr.c), with contd__attach (src/mpi/continue.c), a thread that starts and tests
+ * (src/mpi/calls.c: cr_test), and one that tests, also beside other requests (mixed_all).
  *
  * check: safety
  * check: ltl ends
- * unreached: 2: what a callback registers is never held: its CR is active
+ * compile: -DNFAIR=3
+ * unreached: 4: what a callback registers is never held: its CR is active, and not taken
  * mutant: LOOK_FIRST safety who attaches looks whether the CR is active and counts its continuation afterwards
  * mutant: COUNT_FIRST safety who reports looks at the count and makes the CR inactive afterwards
  * mutant: HOLD_BLIND ltl ends who attaches holds its continuation without comparing the state it has seen
  * mutant: START_LATE ltl ends the start takes what is held, and says afterwards that the CR is active
  * mutant: REPORT_KEEPS ltl ends a report that finds something outstanding leaves the CR inactive
  * mutant: REPORT_FORGETS ltl ends such a report makes the CR active again, and leaves what is held meanwhile
+ * mutant: TAKEN_INACTIVE safety a CR that another call has taken looks inactive
+ * mutant: TAKE_BLIND safety a call takes a CR that another one has taken
  *
  * Continuation 0 waits for an operation that another thread completes, 1 for one that is complete. Continuation 0,
- * when it runs, registers 2. Nothing runs while the CR is inactive, each runs once, and starting and testing comes
- * to an end.
+ * when it runs, registers 2. Nothing runs while the CR is inactive, each runs once, starting and testing comes to an
+ * end, and the CR is inactive for a thread only after a call has told that it is complete.
  */
 #define N 3
 
 byte remaining[N];
 byte outstanding;
-/* cr->state: one word, which changes by exchanges; the first is true, or some of the others are. */
-bool active_word;
+/* cr->state: one word, which changes by exchanges; active, or taken, or neither, and what is held. */
+bool active_word, taken_word;
 bool held[N];
 
 /* Not in the code. */
@@ -176,47 +180,61 @@ inline start()
 	release_held()
 }
 
-/* contd__cr_report */
-inline report()
+/* contd__cr_give_back */
+inline give_back()
+{
+	d_step {
+#ifndef MUTANT_REPORT_FORGETS
+		taken();
+#endif
+		taken_word = false;
+		active_word = true
+	}
+	release_held()
+}
+
+/* contd__cr_taken */
+inline tell()
+{
+	d_step {
+		assert(open);
+		taken_word = false;
+		open = false
+	}
+}
+
+/* contd__cr_take, after contd__cr_complete */
+inline cr_take()
 {
 #ifdef MUTANT_COUNT_FIRST
-	d_step {
-		zero = (outstanding == 0);
-		open = !zero
-	}
-	active_word = !zero;
-#else
-	active_word = false;
-	d_step {
-		zero = (outstanding == 0);
-		open = !zero
-	}
-#ifndef MUTANT_REPORT_KEEPS
-	if
-	:: zero
-	:: else ->
-		/* contd__cr_start */
-		d_step {
-#ifndef MUTANT_REPORT_FORGETS
-			taken();
+	zero = (outstanding == 0);
 #endif
-			active_word = true
-		}
-		release_held()
-	fi;
+	d_step {
+#ifdef MUTANT_TAKE_BLIND
+		took = true;
 #else
-	open = false;
+		took = active_word;
 #endif
+		taken_word = taken_word || took;
+		active_word = false
+	}
+#ifndef MUTANT_COUNT_FIRST
+	zero = (outstanding == 0);
 #endif
 	skip
 }
 
 active proctype Program()
 {
-	bool take[N], last, zero;
+	bool take[N], last, zero, took;
 
 	do
+#ifdef MUTANT_TAKEN_INACTIVE
 	:: !active_word ->
+#else
+	:: !active_word && !taken_word ->
+#endif
+		assert(!open);
 		if
 		:: attached == N && outstanding == 0 -> break
 		:: attached != N || outstanding != 0 -> start()
@@ -224,7 +242,17 @@ active proctype Program()
 	:: active_word ->
 		/* contd__cr_complete */
 		if
-		:: outstanding == 0 -> report()
+		:: outstanding == 0 ->
+			cr_take();
+			if
+			:: took && zero -> tell()
+#ifdef MUTANT_REPORT_KEEPS
+			:: took && !zero -> tell()
+#else
+			:: took && !zero -> give_back()
+#endif
+			:: !took
+			fi
 		:: else
 		fi
 	od;
@@ -234,4 +262,20 @@ active proctype Program()
 		assert(!held[0] && !held[1] && !held[2]);
 		done = true
 	}
+}
+
+/* Another thread's test, alone or of several requests. */
+active proctype Other()
+{
+	bool take[N], last, zero, took;
+
+end:
+	active_word && outstanding == 0;
+	cr_take();
+	if
+	:: took && zero -> tell()
+	:: took && zero -> give_back() /* another request is pending */
+	:: took && !zero -> give_back()
+	:: !took
+	fi
 }

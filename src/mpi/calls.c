@@ -470,17 +470,27 @@ static bool special_complete(const struct special *s, const struct array_call *a
 	return s->cr ? contd__cr_complete(s->cr) : !contd__mpi->hooked(a->requests[s->at]);
 }
 
-/* A CR becomes inactive. False: something was registered with it meanwhile, and it is not complete. */
+/* False: something was registered with the CR meanwhile, or another call is at it. */
 static bool special_take(struct special *s)
 {
 	s->told = false;
-	return !s->cr || contd__cr_report(s->cr, &s->told);
+	return !s->cr || contd__cr_take(s->cr, &s->told);
 }
 
-/* The same, and this call tells of it: not where another one has been faster, and it has nothing to report any more. */
+/* The CR that it has taken is inactive now. */
+static void special_taken(struct special *s)
+{
+	if (s->told)
+		contd__cr_taken(s->cr);
+}
+
+/* Both, if this call tells of it: not where another one has been faster, and it has nothing to report any more. */
 static bool special_tell(struct special *s)
 {
-	return special_take(s) && (!s->cr || s->told);
+	if (!special_take(s))
+		return false;
+	special_taken(s);
+	return !s->cr || s->told;
 }
 
 /* What special_take has taken; returns a CR's error class. */
@@ -520,17 +530,26 @@ static void all_give_back(const struct mixed *m, size_t taken)
 {
 	for (size_t i = 0; i < taken; i++)
 		if (m->special[i].told)
-			contd__cr_report_not(m->special[i].cr);
+			contd__cr_give_back(m->special[i].cr);
+}
+
+/* It has been named twice, and is taken. */
+static bool taken_before(const struct mixed *m, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (m->special[i].cr == m->special[n].cr && m->special[i].told)
+			return true;
+	return false;
 }
 
 /*
- * All CRs, before MPI completes the other requests, which it can't undo: who registers something with one of them from
- * now on finds it inactive. False: something was registered before that.
+ * All CRs, before MPI completes the other requests, which it can't undo: what is registered with one of them from now
+ * on is held. False: something was registered before that.
  */
 static bool all_take(struct mixed *m)
 {
 	for (size_t i = 0; i < m->specials; i++) {
-		if (special_take(&m->special[i]))
+		if (special_take(&m->special[i]) || taken_before(m, i))
 			continue;
 		all_give_back(m, i);
 		return false;
@@ -566,6 +585,7 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 		struct special *s = &m->special[i];
 		bool mine;
 
+		special_taken(s);
 		s->class = special_report(s, status_of(a, s->at), &mine);
 		if (s->class) {
 			failed = s->cr;

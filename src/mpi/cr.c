@@ -45,9 +45,9 @@ int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot)
 
 	while (!(state & CR_ACTIVE)) {
 		/* Only this list uses `link` of a slot that waits for events. */
-		contd__store(&slot->link, state);
+		contd__store(&slot->link, state & ~CR_TAKEN);
 		CONTD_TESTPOINT("hold_inactive");
-		if (contd__cas(&cr->state, &state, slot->index + 1))
+		if (contd__cas(&cr->state, &state, (slot->index + 1) | (state & CR_TAKEN)))
 			return 0;
 	}
 	return 1;
@@ -88,15 +88,14 @@ static void release_held(struct contd__cr *cr, uint32_t held)
 	contd__group_unpin_sig(cr->group);
 }
 
-/* It has been made active; another thread may report it already. Who changes the state after the last look here says so
- * later. */
+/* After each change of the state; who changes it after the last look here says so later. */
 static void say_active(struct contd__cr *cr)
 {
 	bool active;
 
 	do {
 		active = !contd__cr_inactive(cr);
-		CONTD_TESTPOINT("start_active");
+		CONTD_TESTPOINT("say_active");
 		if (contd__mpi->cr_active)
 			contd__mpi->cr_active(cr, active);
 	} while (active == contd__cr_inactive(cr));
@@ -109,7 +108,7 @@ int contd__cr_start(struct contd__cr *cr)
 	if (!cr->revised)
 		return MPI_ERR_REQUEST;
 	do {
-		if (held & CR_ACTIVE)
+		if (held & (CR_ACTIVE | CR_TAKEN))
 			return MPI_ERR_REQUEST;
 		/* Acquire, by the exchange: the links of what is held. */
 	} while (!contd__cas(&cr->state, &held, CR_ACTIVE));
@@ -120,12 +119,10 @@ int contd__cr_start(struct contd__cr *cr)
 	return MPI_SUCCESS;
 }
 
-bool contd__cr_report(struct contd__cr *cr, bool *toldp)
+bool contd__cr_take(struct contd__cr *cr, bool *toldp)
 {
-	uint32_t active = CR_ACTIVE;
-	bool told;
+	uint32_t state;
 
-	toldp = toldp ? toldp : &told;
 	*toldp = false;
 	if (!cr->revised) {
 		/* What is registered meanwhile is outstanding, or was run, and then the next report tells of it or
@@ -136,29 +133,52 @@ bool contd__cr_report(struct contd__cr *cr, bool *toldp)
 		}
 		return true;
 	}
-	if (contd__load_seq(&cr->state) != CR_ACTIVE)
-		return true;
-	/* Before the exchange: a start of the CR comes after the exchange, so its call of cr_active() is the last. */
-	if (contd__mpi->cr_active)
-		contd__mpi->cr_active(cr, false);
-	CONTD_TESTPOINT("report_before_inactive");
-	if (!contd__cas(&cr->state, &active, 0))
-		return true; /* another thread has reported it */
-	CONTD_TESTPOINT("report_inactive");
+	state = contd__load_seq(&cr->state);
+	if (state == CR_ACTIVE)
+		CONTD_TESTPOINT("report_before_inactive");
+	if (state != CR_ACTIVE || !contd__cas(&cr->state, &state, CR_TAKEN))
+		return !(state & CR_TAKEN); /* inactive, or another call is at it */
+	CONTD_TESTPOINT("report_taken");
 	*toldp = contd__group_outstanding_sig(cr->group) == 0;
-	if (*toldp)
-		return true;
-	/* Something was registered before it became inactive: it is active as before, and what it holds is started. */
-	contd__cr_start(cr);
-	return false;
+	if (!*toldp)
+		contd__cr_give_back(cr); /* something was registered before it was taken */
+	return *toldp;
 }
 
-void contd__cr_report_not(struct contd__cr *cr)
+void contd__cr_taken(struct contd__cr *cr)
 {
-	if (cr->revised)
-		contd__cr_start(cr); /* which what was registered meanwhile waits for */
-	else
+	if (!cr->revised)
+		return;
+	/* Before, too: who finds it inactive may start it. */
+	if (contd__mpi->cr_active)
+		contd__mpi->cr_active(cr, false);
+	contd__and(&cr->state, ~CR_TAKEN);
+	say_active(cr);
+}
+
+void contd__cr_give_back(struct contd__cr *cr)
+{
+	uint32_t held;
+
+	if (!cr->revised) {
 		contd__cr_registered(cr);
+		return;
+	}
+	held = contd__xchg(&cr->state, CR_ACTIVE) & ~CR_TAKEN;
+	if (held)
+		release_held(cr, held);
+}
+
+bool contd__cr_report(struct contd__cr *cr, bool *toldp)
+{
+	bool told;
+
+	toldp = toldp ? toldp : &told;
+	if (!contd__cr_take(cr, toldp))
+		return false;
+	if (*toldp)
+		contd__cr_taken(cr);
+	return true;
 }
 
 /* ----------------------------------------------------------------------------------------------------- failures --- */

@@ -49,7 +49,7 @@ struct contd__cr {
 	MPI_Request handle;
 	bool revised;
 	bool started;        /* revised: MPI_Start was called once */
-	uint32_t state;      /* revised: CR_ACTIVE, or the newest of the slots that wait for the start: its index + 1 */
+	uint32_t state;      /* revised: CR_*, or the newest of the slots that wait for the start: its index + 1 */
 	uint32_t unreported; /* draft: something was registered since it was last reported complete */
 	pthread_mutex_t lock;
 	int error;                     /* class of the first failure that get_failed has not cleared, or 0 */
@@ -83,24 +83,32 @@ void contd__cr_fini(struct contd__cr *cr);
  */
 #define CR_ACTIVE 0x80000000u
 
+/*
+ * In place of CR_ACTIVE, and beside what it holds: a completion call is about to report it, which makes it inactive, or
+ * finds that it does not. Until then it holds what is registered, and for all others it is active and not complete.
+ */
+#define CR_TAKEN 0x40000000u
+
 /* Revised, and not between MPI_Start and the report that it is complete. */
 static inline bool contd__cr_inactive(const struct contd__cr *cr)
 {
-	return cr->revised && !(contd__load_seq(&cr->state) & CR_ACTIVE);
+	return cr->revised && !(contd__load_seq(&cr->state) & (CR_ACTIVE | CR_TAKEN));
 }
 
 /* Nothing outstanding, or inactive; never inside one of its own continuations. */
 static inline bool contd__cr_complete(const struct contd__cr *cr)
 {
-	if (contd__cr_inactive(cr))
-		return true;
+	uint32_t state = cr->revised ? contd__load_seq(&cr->state) : CR_ACTIVE;
+
+	if (!(state & CR_ACTIVE))
+		return !(state & CR_TAKEN);
 	return contd__group_outstanding_sig(cr->group) == 0 && !contd__inside_sig(cr->group);
 }
 
 /* Has it something to report? As with an inactive request, Testany and its kin pass over one that has not. */
 static inline bool contd__cr_active(const struct contd__cr *cr)
 {
-	return cr->revised ? contd__load_seq(&cr->state) & CR_ACTIVE
+	return cr->revised ? contd__load_seq(&cr->state) & (CR_ACTIVE | CR_TAKEN)
 			   : contd__load(&cr->unreported) || contd__group_outstanding_sig(cr->group);
 }
 
@@ -121,15 +129,17 @@ int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot);
 int contd__cr_start(struct contd__cr *cr);
 
 /*
- * A completion call reports it complete: inactive again. False if something was registered meanwhile: it is not.
- * *toldp (may be NULL): it was active (a draft CR: something was registered with it), and it is this call that tells;
- * of several one.
+ * A completion call is about to report that it is complete. False if it can't: something was registered meanwhile, or
+ * another call is at it. *toldp: it was active (a draft CR: something was registered with it), and it is this call that
+ * tells; of several one. What that has taken goes to one of the two below: it is told and inactive, or it is active as
+ * before.
  */
-bool contd__cr_report(struct contd__cr *cr, bool *toldp);
+bool contd__cr_take(struct contd__cr *cr, bool *toldp);
+void contd__cr_taken(struct contd__cr *cr);
+void contd__cr_give_back(struct contd__cr *cr);
 
-/* It was active and has just been reported complete, but the call that did so reports nothing: it is active as
- * before. */
-void contd__cr_report_not(struct contd__cr *cr);
+/* The first two of them. toldp may be NULL. */
+bool contd__cr_report(struct contd__cr *cr, bool *toldp);
 
 /* One of its continuations failed. `told`: an error handler has heard of it. f belongs to the queue from now on. */
 void contd__cr_fail_sig(struct contd__cr *cr, struct contd__failure *f, bool told);

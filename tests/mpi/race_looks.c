@@ -89,7 +89,7 @@ static void attached_before_it_is_inactive(void)
 
 static void side_holds(const char *name)
 {
-	if (strcmp(name, "report_inactive") == 0 && atomic_fetch_add(&point_hits, 1) == 0) {
+	if (strcmp(name, "report_taken") == 0 && atomic_fetch_add(&point_hits, 1) == 0) {
 		side_start(attach_op);
 		/* It has counted, has seen the CR inactive, and goes for the lock that this thread holds. */
 		while (!seen)

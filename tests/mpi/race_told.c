@@ -50,7 +50,7 @@ static void let_side_test(void)
 static void reported_in_the_start(void)
 {
 	begin("reported while MPI_Start is under way");
-	point_at("start_active", let_side_test);
+	point_at("say_active", let_side_test);
 	CHECK_OK(MPI_Start(&cr));
 	point_off();
 #ifdef OPEN_MPI
@@ -152,6 +152,62 @@ static void not_given_back(void)
 	end_inactive();
 }
 
+/* ----------------------------------------------------------------------------------------------- taken for long --- */
+
+static struct operation attached;
+
+/* It has never been told of, so it is active, and not complete before what is registered has run. */
+static void attach_and_ask(void)
+{
+	MPI_Request r = operation_start(&attached);
+	int flag = 1, at;
+
+	CHECK_OK(MPIX_Continue(&r, operation_ran_revised, &attached, 0, MPI_STATUS_IGNORE, cr));
+	CHECK_OK(MPI_Test(&cr, &flag, MPI_STATUS_IGNORE));
+	CHECK(!flag);
+	CHECK_OK(MPI_Testany(1, &cr, &at, &flag, MPI_STATUS_IGNORE));
+	CHECK(!flag);
+	CHECK_EQ(MPI_Start(&cr), MPI_ERR_REQUEST);
+}
+
+static void let_side_attach_and_ask(void)
+{
+	side_do(attach_and_ask);
+}
+
+static void not_told_by_others(const char *point)
+{
+	struct operation op;
+	MPI_Request requests[2];
+	int flag;
+
+	begin(point);
+	CHECK_OK(MPI_Start(&cr));
+	requests[0] = cr;
+	requests[1] = operation_start(&op);
+	point_at(point, let_side_attach_and_ask);
+	CHECK_OK(MPI_Testall(2, requests, &flag, MPI_STATUSES_IGNORE));
+	point_off();
+	CHECK(!flag);
+	CHECK_OK(MPI_Grequest_complete(attached.handle));
+	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+	CHECK_EQ(attached.runs, 1);
+	CHECK_OK(MPI_Grequest_complete(op.handle));
+	CHECK_OK(MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+	end_inactive();
+}
+
+static void named_twice(void)
+{
+	MPI_Request requests[3];
+
+	begin("named twice");
+	CHECK_OK(MPI_Start(&cr));
+	requests[0] = requests[1] = requests[2] = cr;
+	CHECK_OK(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
+	end_inactive();
+}
+
 int main(int argc, char **argv)
 {
 	check_init(&argc, &argv, MPI_THREAD_MULTIPLE);
@@ -167,6 +223,9 @@ int main(int argc, char **argv)
 			draft_told_once(here, there);
 		}
 	not_given_back();
+	not_told_by_others("all_taken");
+	not_told_by_others("report_taken");
+	named_twice();
 	side_join();
 	return check_fini();
 }
