@@ -45,7 +45,7 @@ struct contd_executor_omp {
 	int flags;
 	int stopped;
 	int stopping; /* threads in contd_executor_omp_stop() that touch this yet */
-	int threads; /* of the team that generates; 0: none does */
+	int threads;  /* of the team that generates; 0: none does */
 };
 
 static inline void contd__omp_notify(void *omp)
