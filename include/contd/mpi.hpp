@@ -205,6 +205,7 @@ private:
 			under_way = self->go();
 		} catch (...) {
 			self->thrown_ = std::current_exception();
+			under_way = self->starter_goes_on();
 		}
 		if (!under_way)
 			self->next_(self->data_);

@@ -293,6 +293,21 @@ static void executors()
 		pull.run(0, 0);
 	}
 	s.wait();
+	/* Where the function throws it goes on where it would otherwise, too. */
+	contd::executor another;
+	bool caught = false;
+	s.spawn([](contd::executor &x, contd::executor &y, bool &ran) -> task<> {
+		try {
+			co_await mpi([](MPI_Request *) -> int { throw std::string("x"); }).issued_by(x).on(y);
+		} catch (const std::string &) {
+			ran = true;
+		}
+	}(pull, another, caught));
+	pull.run(0, 0);
+	CHECK(!caught);
+	another.run(0, 0);
+	CHECK(caught);
+	s.wait();
 	MPI_Barrier(comm);
 	if (level < MPI_THREAD_MULTIPLE)
 		return;
