@@ -344,7 +344,7 @@ static int moves_own = 1;
 
 static void ask_for_own_block(void)
 {
-#if HAVE_PERSISTENT
+#if MPI_VERSION >= 4
 	long mine = 1, all[MOST] = {0};
 	MPI_Request r;
 
