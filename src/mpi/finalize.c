@@ -397,7 +397,17 @@ static void wait_for_running(struct contd__slot *s, uint32_t generation, uint64_
 	}
 }
 
-static void slot_end(struct contd__cr *cr, struct contd__slot *s, struct report *r, uint64_t until)
+/* Continuations of g that have slots and are on this thread's stack: one of them has called MPI_Finalize. */
+static uint32_t running_here(const struct contd_group *g)
+{
+	uint32_t n = 0;
+
+	for (const struct contd__frame *f = contd__self.frame; f; f = f->outer)
+		n += f->group == g;
+	return n;
+}
+
+static void slot_end(struct contd__cr *cr, struct contd__slot *s, struct report *r, uint64_t until, uint32_t *here)
 {
 	uint64_t w = contd__load_seq(&s->state);
 	uint32_t generation = SLOT_GENERATION(w);
@@ -411,6 +421,10 @@ static void slot_end(struct contd__cr *cr, struct contd__slot *s, struct report 
 			add(r, &lost);
 			return;
 		}
+	}
+	if (*here) { /* which of those that run is this thread's does not matter */
+		(*here)--;
+		return;
 	}
 	wait_for_running(s, generation, until);
 	w = contd__load_seq(&s->state);
@@ -433,18 +447,19 @@ void contd__mpi_cancel_rest(int rank)
 	pthread_mutex_lock(&contd__crs_lock);
 	cds_list_for_each_entry (cr, &contd__crs, node) {
 		struct contd_group *g = cr->group;
-		uint32_t used, outstanding;
+		uint32_t used, outstanding, here = running_here(g);
 		unsigned before;
 
 		if (!contd__group_try_pin_sig(g))
 			continue;
 		outstanding = contd__group_outstanding_sig(g);
+		outstanding -= here < outstanding ? here : outstanding;
 		if (contd__attach_runs == g)
-			outstanding--; /* its callback has called MPI_Finalize */
+			here--; /* without a slot */
 		used = outstanding ? contd__load_acquire(&g->table.used) : 0;
 		before = report.total;
 		for (uint32_t i = 0; i < used; i++)
-			slot_end(cr, contd__table_slot(&g->table, contd__table_index(i)), &report, until);
+			slot_end(cr, contd__table_slot(&g->table, contd__table_index(i)), &report, until, &here);
 		/* Those that have no slot: their operations carry them. */
 		if (outstanding > report.total - before)
 			add(&report, &(struct lost){.what = "a point-to-point operation",

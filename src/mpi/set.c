@@ -89,10 +89,22 @@ __attribute__((noinline)) static void report_crs(struct contd__set *set)
 	}
 }
 
+/* The callback that has just returned has called MPI_Finalize: there is nothing of MPI's left to be given back. */
+static bool mpi_is_gone(void)
+{
+	int gone = 0;
+
+	if (contd__mpi_over())
+		PMPI_Finalized(&gone);
+	return gone;
+}
+
 /* What MPI, and templates, are to get back. A function of its own in the machine code too, for
  * scripts/check-call-graph. */
 __attribute__((noinline)) static void give_back(struct contd__set *set)
 {
+	if (mpi_is_gone())
+		return;
 	instances_finish(set);
 	contd__mpi->ops_release(set);
 	for (uint32_t i = 0; i < set->count; i++)
@@ -334,7 +346,7 @@ void contd__invoke_revised(struct contd__slot *s)
 	if (may_call_mpi()) {
 		if (contd__load_seq(&set->rc) == MPI_SUCCESS)
 			give_back(set);
-		else
+		else if (!mpi_is_gone())
 			instances_finish(set);
 	} else if (contd__load_seq(&set->rc) == MPI_SUCCESS && failed == MPI_SUCCESS) {
 		owe_sig(set, s->group);
