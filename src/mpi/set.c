@@ -90,7 +90,7 @@ __attribute__((noinline)) static void report_crs(struct contd__set *set)
 }
 
 /* The callback that has just returned has called MPI_Finalize: there is nothing of MPI's left to be given back. */
-static bool mpi_is_gone(void)
+__attribute__((noinline)) static bool mpi_is_gone(void)
 {
 	int gone = 0;
 
