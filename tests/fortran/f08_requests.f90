@@ -177,8 +177,10 @@ contains
   ! them need not be in them after the wait.
   subroutine statuses_change
     type(MPI_Request) :: requests(3)
-    type(MPI_Status) :: scalar, array(1), both(2)
-    integer :: values(3), i
+    ! Without the attribute gfortran 14 keeps in a register what it has stored before the call.
+    type(MPI_Status), asynchronous :: scalar, array(1), both(2)
+    integer, asynchronous :: values(3)
+    integer :: i
 
     call check_name('statuses_change')
     runs = 0
