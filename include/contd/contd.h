@@ -193,7 +193,7 @@ CONTD_API int contd_fini(void) CONTD_NOEXCEPT;
 
 /*
  * The meaning and the remedy of the last error that a call of this thread returned, for people to read. Never NULL;
- * "" if there has been none. What contd's handler runs leaves the interrupted code's as it was. The text is contd's; it
+ * "" if there has been none. contd's handler keeps the interrupted thread's text. The text is contd's; it
  * stays valid until this thread's next call. Context: any thread.
  */
 CONTD_API const char *contd_error_text(void) CONTD_NOEXCEPT;

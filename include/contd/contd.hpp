@@ -203,7 +203,7 @@ public:
 		if (!counted_)
 			return 0;
 		std::unique_lock hold(p.lock);
-		int rc = contd_fini(); /* never the last: the process is a user of its own */
+		int rc = contd_fini(); /* never the last one: the process counts as a user */
 		if (rc == -EDEADLK)
 			return rc;
 		counted_ = false;

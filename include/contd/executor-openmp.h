@@ -150,7 +150,7 @@ static inline void contd_executor_omp_generate(struct contd_executor_omp *omp)
  */
 static inline void contd_executor_omp_stop(struct contd_executor_omp *omp, int stopped)
 {
-	/* Who sees that it is stopped sees that this thread is here, too. */
+	/* A thread that sees `stopped` also sees that this thread is here. */
 	__atomic_add_fetch(&omp->stopping, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&omp->stopped, stopped, __ATOMIC_RELEASE);
 	if (stopped)

@@ -7,8 +7,8 @@
 #include <signal.h>
 
 /*
- * pthread_create(3). No signal of the program's is to be handled on a thread that it does not know of; but those that
- * an instruction raises, in a callback say: blocked, they would end the program, and its handler would not run.
+ * pthread_create(3). The program's signals are blocked on contd's threads. Signals that an instruction raises are
+ * not: if they were blocked, the kernel would end the program without its handler.
  */
 static inline int contd__own_thread_create(pthread_t *thread, void *(*run)(void *), void *arg)
 {

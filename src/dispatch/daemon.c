@@ -550,8 +550,10 @@ static void end_locked(void)
 
 void (*contd__daemon_changed)(void);
 
-/* Dekker: the mode was stored, then these are loaded. Partners: contd__whom_sig(), and who sets contd__daemon_changed
- * and then looks at the mode. */
+/*
+ * Dekker: the mode was stored, then these are loaded. Partners: contd__whom_sig(), and the code that sets
+ * contd__daemon_changed and then loads the mode.
+ */
 void contd__daemon_hand_over(void)
 {
 	const char *text = contd__error_text; /* the caller's; what runs may fail for itself */

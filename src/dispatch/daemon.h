@@ -20,8 +20,8 @@ int contd__daemon_configure(const struct contd_config *before);
 void contd__daemon_hand_over(void);
 
 /*
- * Called, if it is not NULL, when there is no daemon any more: for threads that sleep on words of their own because the
- * daemon looked for them. It only wakes. Ordinary threads and regions' handlers; no lock is held.
+ * If it is not NULL, it is called when the daemon has ended. Threads may sleep on futex words because the daemon
+ * looked for them. It only wakes. Ordinary threads and regions' handlers; no lock is held.
  */
 CONTD_INTERNAL_API extern void (*contd__daemon_changed)(void);
 

@@ -15,7 +15,7 @@ CONTD_INTERNAL_API int contd__live_lock(void);
 CONTD_INTERNAL_API void contd__live_unlock(void);
 void contd__live_lock_wait(void); /* not there */
 
-/* In the child of a fork: does nobody hold it? Who did is not there, and never gives it back. */
+/* In the child of a fork: is the lock free? The thread that holds it is not in the child. */
 bool contd__live_lock_free(void);
 
 #endif

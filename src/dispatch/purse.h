@@ -133,10 +133,10 @@ static inline uint64_t contd__quiet_interval(uint32_t quiet, uint64_t ns, uint64
 }
 
 /*
- * What a look costs, after so many more of them, for which the thread has spent so much processor time, some of it on
- * work. One slow look among them (a page fault, a long message) is not what looking costs. Work that slept, or waited
- * for the processor, has taken longer than the thread has spent: that tells nothing. From less than LOOK_COST_LEAST
- * the mean would not grow again.
+ * The cost of one look, after more looks: from the thread's processor time for them, and the part of it that was
+ * work. One slow look among them (a page fault, a long message) is not what looking costs. Work that slept, or
+ * waited for the processor, has taken longer than the thread has spent: that tells nothing. From less than
+ * LOOK_COST_LEAST the mean would not grow again.
  */
 #define LOOK_COST_LEAST 4u
 

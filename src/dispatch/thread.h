@@ -72,7 +72,7 @@ struct contd__carrying {
 	struct contd__taking *waking;
 };
 
-/* Work of an executor that this thread runs, or its being lent to one; on the stack of who runs it. */
+/* An executor's work that this thread runs, or a loan of the thread to an executor. On that thread's stack. */
 struct contd__at_work {
 	const struct contd__outlet *outlet;
 	const struct contd_group *group; /* of the continuation that has become this task, or NULL */

@@ -21,7 +21,7 @@ void contd__watchdog_stop(void);
 /* The same at the end of contd: what was noted is forgotten, too. */
 void contd__watchdog_end(void);
 
-/* Is this the watchdog's thread? Whoever ends it waits for what it calls. Any context. */
+/* Is this the watchdog's thread? The thread that ends it waits for the function that it calls. Any context. */
 bool contd__on_watchdog(void);
 
 #endif

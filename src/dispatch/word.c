@@ -114,7 +114,10 @@ uint32_t contd__word_remove(struct contd__slot *s)
 	struct contd__word_block *b = (struct contd__word_block *)(s->source & ~(uintptr_t)3);
 	uint64_t mine;
 
-	/* A look that finds meanwhile that the word holds frees the entry: under the lock nobody else takes it. */
+	/*
+	 * If a look finds meanwhile that the word holds, it frees the entry. Under the lock no other registration takes
+	 * it.
+	 */
 	pthread_mutex_lock(&watch_lock);
 	mine = unwatch_locked(b, s);
 	pthread_mutex_unlock(&watch_lock);

@@ -50,7 +50,7 @@ static void in_child(void)
 
 	contd__self.tid = 0; /* of the parent's thread */
 	/*
-	 * What other threads of the parent's have left in lists, RCU's included, has no thread behind it here. And if
+	 * In the child, the entries of the parent's other threads in lists, also in RCU's, belong to no thread. And if
 	 * another thread was in contd_init(), or at the end of contd_fini(), this has half of that.
 	 */
 	if (!contd__live.users && contd__load(&contd__threads_count) == contd__self.registered &&

@@ -481,7 +481,7 @@ static bool others_look(const struct contd_mode_attr *how)
 	return contd__load_seq(&contd__wake.daemon_mode) && contd__mpi_source.where & WHERE_DAEMON;
 }
 
-/* Operations whose threads sleep, for others look: the daemon may be stopped, and then nobody does. */
+/* Operations whose threads sleep because the daemon looks. If the daemon is stopped, these threads must look. */
 struct sleeper {
 	struct contd_mpi_op *op;
 	struct sleeper *next, **link;

@@ -88,7 +88,7 @@ static void release_held(struct contd__cr *cr, uint32_t held)
 	contd__group_unpin_sig(cr->group);
 }
 
-/* After each change of the state; who changes it after the last look here says so later. */
+/* Call it after each change of the state. A thread that changes the state after the last look here calls it later. */
 static void say_active(struct contd__cr *cr)
 {
 	bool active;
@@ -149,7 +149,7 @@ void contd__cr_taken(struct contd__cr *cr)
 {
 	if (!cr->revised)
 		return;
-	/* Before, too: who finds it inactive may start it. */
+	/* Also before the change: another thread may start the CR as soon as it is inactive. */
 	if (contd__mpi->cr_active)
 		contd__mpi->cr_active(cr, false);
 	contd__and(&cr->state, ~CR_TAKEN);

@@ -129,10 +129,10 @@ int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot);
 int contd__cr_start(struct contd__cr *cr);
 
 /*
- * A completion call is about to report that it is complete. False if it can't: something was registered meanwhile, or
- * another call is at it. *toldp: it was active (a draft CR: something was registered with it), and it is this call that
- * tells; of several one. What that has taken goes to one of the two below: it is told and inactive, or it is active as
- * before.
+ * A completion call is about to report that it is complete. False if it can't: something was registered meanwhile,
+ * or another call is at it. *toldp: it was active (a draft CR: something was registered with it), and it is this
+ * call that tells; of several one. After a successful take, call one of the next two: the CR is reported and becomes
+ * inactive, or it stays active.
  */
 bool contd__cr_take(struct contd__cr *cr, bool *toldp);
 void contd__cr_taken(struct contd__cr *cr);

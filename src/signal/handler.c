@@ -62,9 +62,9 @@ static void call_foreign(const struct sigaction *action, int signo, siginfo_t *i
 }
 
 /*
- * A handler that the program has put in contd's place for a while, and that passes on what it gets to contd's, is
- * before contd's after the next contd_init(): it comes back here with the same signal, which goes to what was there
- * before both; and the next time no further.
+ * The program may replace contd's handler with one that calls contd's. After the next contd_init() contd's handler
+ * calls that one, and it comes back here with the same signal. Then the signal goes to the handler that was
+ * installed before both, and the third time nowhere.
  */
 static void pass_on(int signo, siginfo_t *info, void *context)
 {

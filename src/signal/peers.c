@@ -151,7 +151,7 @@ void contd__peers_end(void)
 	if (own.page) {
 		contd__store_seq(&contd__page, &unshared);
 		contd__threads_unwatch();
-		while (contd__load_seq(&contd__signals.strays)) /* whose handlers may have the address still */
+		while (contd__load_seq(&contd__signals.strays)) /* their handlers may still use the address */
 			sched_yield();
 		munmap(own.page, PAGE_BYTES); /* peers have their own mapping of it */
 		close(own.page_fd);
@@ -258,7 +258,7 @@ static pid_t who_listens(const char *job, uint32_t number)
 
 /*
  * Can the file be mapped, and will it stay so? Pages are sealed. A file of that name that is shorter, or that can be
- * made so, is somebody else's: to read it might be SIGBUS.
+ * made shorter, is no page. Reading it might raise SIGBUS.
  */
 static bool is_page(int fd, struct contd__peer *peer)
 {

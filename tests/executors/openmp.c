@@ -153,7 +153,7 @@ static void *stops(void *data)
 	return NULL;
 }
 
-/* Who generates returns when nobody is in contd_executor_omp_stop(): the executor may end then. */
+/* The generating thread returns when no thread is in contd_executor_omp_stop(), because the executor may end then. */
 static void stopped_by_another(void)
 {
 	pthread_t other;

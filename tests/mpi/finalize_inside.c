@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * A callback may call any function of MPI's: MPI_Finalize, too. What runs is not said never to have run, and what its
- * operations have left is not given back to an MPI that has ended. The call that ran the callback returns.
+ * A callback may call any function of MPI's: MPI_Finalize, too. MPI_Finalize does not report the running
+ * continuation as one that never ran, and contd gives nothing back to an MPI that has ended. The call that ran the
+ * callback returns.
  */
 #include "check.h"
 

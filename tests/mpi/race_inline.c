@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * A continuation that runs inside the call that attaches it is registered and has not finished: meanwhile its CR is not
- * complete on other threads either, and who waits for it waits for what the callback registers, too.
+ * While a continuation runs inside the call that attaches it, its CR is not complete on other threads. A wait on
+ * another thread also waits for what the callback registers.
  */
 #include "race.h"
 
@@ -193,7 +193,7 @@ static void free_many(void)
 
 /* ------------------------------------------------------------------------------------------------- MPI_Finalize --- */
 
-/* A callback may call any function of MPI's. What runs is not said never to have run. */
+/* A callback may call any function of MPI's. MPI_Finalize does not report it as one that never ran. */
 static void finalizes(MPI_Status *status, void *data)
 {
 	FILE *said = tmpfile();

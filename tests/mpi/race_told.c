@@ -54,7 +54,7 @@ static void reported_in_the_start(void)
 	CHECK_OK(MPI_Start(&cr));
 	point_off();
 #ifdef OPEN_MPI
-	/* What Open MPI 5 asks before it lets a request be started. */
+	/* Open MPI 5 checks this before it starts a request. */
 	if (check_native())
 		CHECK_EQ(((struct contd__ompi_request *)(void *)cr)->state, OMPI_INACTIVE);
 #endif

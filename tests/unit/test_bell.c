@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Doorbells: what finding a peer may meet. (What rings do: tests/doorbell.) */
+/* Doorbells: what finding a peer may meet. (tests/doorbell tests the rings themselves.) */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

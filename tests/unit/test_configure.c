@@ -295,7 +295,7 @@ Test(configure, daemon_sched_of_a_nice_program)
 	daemon_sched(10);
 }
 
-/* A policy that is refused leaves the nice value, too, which nobody without privilege could take back. */
+/* A refused policy leaves the nice value as it was: without privilege it could not be put back. */
 Test(configure, daemon_sched_refused_halfway)
 {
 	struct rlimit none = {0, 0};
@@ -837,7 +837,7 @@ static void *configurer(void *data)
 }
 
 /* Several at once, and everything goes on. */
-/* contd ends, and may begin anew, after a call has seen that it runs and before the call has the lock. */
+/* contd ends, and may start again, after a call has checked that it runs and before the call has the lock. */
 static bool begins_anew;
 
 static void end_meanwhile(const char *name)

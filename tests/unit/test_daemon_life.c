@@ -235,8 +235,8 @@ Test(daemon_life, hands_over_when_the_agent_changes)
 /* ---------------------------------------------------------------------------------------------- nobody to tell --- */
 
 /*
- * What only an attached thread may run is ready, and there is none: the daemon naps between its looks all the same.
- * Nothing else ends its naps here.
+ * A continuation is ready that only an attached thread may run, and no thread is attached: the daemon still naps
+ * between its looks. Nothing else ends its naps here.
  */
 enum { NAPS = 4 };
 static uint64_t nap_at[NAPS];

@@ -311,7 +311,7 @@ Test(errors, text_of_each_thread)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* What a handler runs fails for itself; the thread it interrupts may be about to ask for a text. */
+/* A call that fails in the handler does not change the interrupted thread's text. */
 static void failing_cb(int status, void *data)
 {
 	must_fail(contd_event_complete(NULL, 0), EINVAL);

@@ -1137,7 +1137,7 @@ Test(executor, drained_in_its_own_work)
 	end();
 }
 
-/* What would wait for the task that does it is refused. */
+/* A task may not wait for itself. */
 static struct contd_task becomes, inner_task;
 static unsigned refusals;
 

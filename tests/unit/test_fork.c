@@ -374,8 +374,10 @@ Test(fork, after_fini_the_child_s_thread_has_a_number_of_its_own)
 	child_ended_well(child);
 }
 
-/* In the child the memory of the parent's other threads is anybody's: what they have left in lists is not to be
- * walked through. */
+/*
+ * In the child the memory of the parent's other threads may be reused, so the child must not walk through lists that
+ * hold it.
+ */
 static void uses_contd(void *data)
 {
 	(void)data;
@@ -510,7 +512,7 @@ Test(fork, while_other_threads_work)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* While another thread is in contd_init(): the child has half of it, and a lock that nobody gives back. */
+/* A fork while another thread is in contd_init(): the child has half of its work, and a lock that stays held. */
 static uint32_t init_begun, child_is_there;
 
 static void wait_for_the_child(const char *name)

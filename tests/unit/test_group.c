@@ -102,7 +102,7 @@ Test(group, the_4097th_is_refused_until_one_is_destroyed)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* Groups that have been given back keep their places until they are freed: whoever needs a place has that done. */
+/* Destroyed groups keep their places until contd frees them. A call that needs a place frees them first. */
 Test(group, a_place_that_was_given_back_is_there_for_all_who_want_one)
 {
 	static struct contd_group *g[4096];

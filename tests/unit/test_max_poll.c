@@ -417,7 +417,7 @@ Test(max_poll, bounds_a_test_whose_callback_tests)
 
 /* ------------------------------------------------------------------------------------------ a wait in its midst --- */
 
-/* A wait for another group where a test of this one, around it, has used up its max_poll: it sleeps all the same. */
+/* A wait for another group sleeps, although the test around it has used up its max_poll. */
 static struct contd_group *other;
 static pid_t waiter;
 

@@ -823,7 +823,10 @@ Test(signal, attached_across_fini)
 	cr_assert_leq(contd__signals.count, 2);
 }
 
-/* A thread that was attached when contd ended is not, when it begins anew: what it completes is for those who are. */
+/*
+ * A thread that was attached when contd ended is not attached in contd's next life. What it completes runs on attached
+ * threads.
+ */
 Test(signal, attached_in_an_earlier_life)
 {
 	struct contd_group *g;
