@@ -127,7 +127,7 @@ void contd__bell_rung_sig(void)
 	 * A peer cannot wake a daemon that polls but by a signal, which any thread may get; and it has said already
 	 * that the daemon is awake.
 	 */
-	if (contd__load_seq(&contd__page->armed.by.daemon) != DAEMON_AWAKE) {
+	if (contd__load_seq(&contd__load_acquire(&contd__page)->armed.by.daemon) != DAEMON_AWAKE) {
 		contd__wake_daemon_sig(true);
 	} else if (fd >= 0 && contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK) {
 		int saved = errno;

@@ -526,10 +526,12 @@ static void calls_contd(const struct contd_late *late, void *data)
 
 	keep(late, data);
 	await(contd__load_acquire(&fini_waits));
+	if (contd__load(&rc_fini))
+		return;
 	rc_init = contd_init(NULL);
 	rc_configure = contd_configure(&c);
 	rc_start = contd_daemon_start(NULL);
-	rc_fini = contd_fini();
+	contd__store_release(&rc_fini, contd_fini());
 }
 
 Test(watchdog, calls_while_contd_ends)
