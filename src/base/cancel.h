@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that is being cancelled (pthread_cancel(3)) does not end in the midst of a call of contd's, with a lock held
- * or a note read and not acted on: around what has cancellation points. Ordinary threads; nests.
+ * pthread_cancel(3) must not end a thread inside a call of contd's: a lock would stay held, or an event would be read
+ * and not acted on. So calls disable cancellation around their cancellation points. Ordinary threads; nests.
  */
 #ifndef CONTD_BASE_CANCEL_H
 #define CONTD_BASE_CANCEL_H

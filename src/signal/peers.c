@@ -151,7 +151,7 @@ void contd__peers_end(void)
 	if (own.page) {
 		contd__store_seq(&contd__page, &unshared);
 		contd__threads_unwatch();
-		while (contd__load_seq(&contd__signals.strays)) /* their handlers may still use the address */
+		while (contd__load_seq(&contd__signals.strays)) /* partner: stray(), which uses the page */
 			sched_yield();
 		munmap(own.page, PAGE_BYTES); /* peers have their own mapping of it */
 		close(own.page_fd);

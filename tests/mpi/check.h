@@ -135,6 +135,26 @@ CHECK_HELPER int check_sum(void)
 	return all[0] != 0;
 }
 
+/* MPI_Finalize in a callback, after which nothing may be summed up: returns check_sum(). It reports no continuation. */
+CHECK_HELPER int check_finalize_inside(void)
+{
+	FILE *said = tmpfile();
+	int err = dup(STDERR_FILENO), failed = check_sum();
+	char line[256];
+
+	check_begin("MPI_Finalize");
+	dup2(fileno(said), STDERR_FILENO);
+	MPI_Finalize();
+	dup2(err, STDERR_FILENO);
+	rewind(said);
+	while (fgets(line, sizeof(line), said)) {
+		fputs(line, stderr);
+		CHECK(!strstr(line, "never ran"));
+	}
+	fclose(said);
+	return failed;
+}
+
 CHECK_HELPER int check_fini(void)
 {
 	int rc = check_sum();

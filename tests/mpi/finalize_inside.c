@@ -16,23 +16,9 @@ static int runs;
 
 static void finalizes(MPI_Status *status, void *data)
 {
-	FILE *said = tmpfile();
-	int err = dup(STDERR_FILENO), *failed = data;
-	char line[256];
-
 	(void)status;
 	runs++;
-	*failed = check_sum();
-	check_begin("MPI_Finalize");
-	dup2(fileno(said), STDERR_FILENO);
-	MPI_Finalize();
-	dup2(err, STDERR_FILENO);
-	rewind(said);
-	while (fgets(line, sizeof(line), said)) {
-		fputs(line, stderr);
-		CHECK(!strstr(line, "never ran"));
-	}
-	fclose(said);
+	*(int *)data = check_finalize_inside();
 }
 
 static int finalizes_revised(int error, void *data)

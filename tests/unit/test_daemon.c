@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "unit.h"
@@ -448,35 +447,22 @@ Test(daemon, takes_no_signal_of_the_programs)
 }
 
 /* A fault in a callback is the program's handler's to see. */
-static volatile char *page;
-static uint32_t faults;
-
-static void on_fault(int signo)
-{
-	(void)signo;
-	contd__add(&faults, 1);
-	mprotect((void *)page, 4096, PROT_READ | PROT_WRITE);
-}
-
 static void faulty_cb(int status, void *data)
 {
-	*page = 1;
+	fault();
 	tally_cb(status, data);
 }
 
 Test(daemon, faults_reach_the_programs_handler)
 {
-	struct sigaction action = {.sa_handler = on_fault};
 	struct contd_group *any;
 
-	page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	cr_assert_neq((void *)page, MAP_FAILED);
-	cr_assert_eq(sigaction(SIGSEGV, &action, NULL), 0);
+	faults_begin();
 	start(CONTD_AGENT_TICK);
 	any = group_new(CONTD_THREAD_ANY, -1);
 	must(contd_event_continue(1, es1, faulty_cb, &t1, any, NULL));
 	must(contd_event_complete(&e1, 0));
 	await(runs(&t1));
-	cr_assert_eq(contd__load(&faults), 1);
+	cr_assert_eq(faults(), 1);
 	cr_assert_eq(contd_fini(), 0);
 }

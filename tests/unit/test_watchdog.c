@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The watchdog: what takes longer than the bound is reported, once a site. Linked with exported symbols. */
 #include <fcntl.h>
-#include <sys/mman.h>
 
 #include "source.h"
 #include "unit.h"
@@ -573,35 +572,22 @@ Test(watchdog, calls_while_contd_goes_on)
 }
 
 /* A fault there is the program's handler's to see. */
-static volatile char *page;
-static uint32_t faults;
-
-static void on_fault(int signo)
-{
-	(void)signo;
-	contd__add(&faults, 1);
-	mprotect((void *)page, 4096, PROT_READ | PROT_WRITE);
-}
-
 static void faulty(const struct contd_late *late, void *data)
 {
-	*page = 1;
+	fault();
 	keep(late, data);
 }
 
 Test(watchdog, faults_reach_the_programs_handler)
 {
 	struct contd_config config = {.size = sizeof(config), .watchdog_ns = BOUND_NS, .watchdog = faulty};
-	struct sigaction action = {.sa_handler = on_fault};
 
-	page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	cr_assert_neq((void *)page, MAP_FAILED);
-	cr_assert_eq(sigaction(SIGSEGV, &action, NULL), 0);
+	faults_begin();
 	must(contd_init(&config));
 	contd__late_note_sig((const void *)16, LATE_CONTINUATION, UINT64_MAX / 4);
 	cr_assert_eq(contd_fini(), 0);
 	cr_assert_eq(reported(), 1);
-	cr_assert_eq(contd__load(&faults), 1);
+	cr_assert_eq(faults(), 1);
 }
 
 /* -------------------------------------------------------------------------------------------------- on stderr --- */

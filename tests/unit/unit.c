@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <sys/mman.h>
+
 #include "unit.h"
 #include "base/atomic.h"
 #include "dispatch/thread.h"
@@ -68,6 +70,35 @@ int complete_quietly(struct contd_event *event, int status)
 	if (!(flags & CONTD__TLS_ATTACHED))
 		contd__and(&contd__tls.flags, ~CONTD__TLS_ATTACHED);
 	return rc;
+}
+
+static volatile char *faulty_page;
+static unsigned fault_count;
+
+static void on_fault(int signo)
+{
+	(void)signo;
+	contd__add(&fault_count, 1);
+	mprotect((void *)faulty_page, 4096, PROT_READ | PROT_WRITE);
+}
+
+void faults_begin(void)
+{
+	struct sigaction action = {.sa_handler = on_fault};
+
+	faulty_page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq((void *)faulty_page, MAP_FAILED);
+	cr_assert_eq(sigaction(SIGSEGV, &action, NULL), 0);
+}
+
+void fault(void)
+{
+	*faulty_page = 1;
+}
+
+unsigned faults(void)
+{
+	return contd__load(&fault_count);
 }
 
 struct contd_stats stats_now(void)

@@ -111,6 +111,11 @@ int complete_quietly(struct contd_event *event, int status);
 
 struct contd_stats stats_now(void);
 
+/* fault() raises SIGSEGV; the program's handler, which faults_begin() installs, counts it and mends the cause. */
+void faults_begin(void);
+void fault(void);
+unsigned faults(void);
+
 /* A second thread that does jobs. */
 struct helper {
 	pthread_t thread;
