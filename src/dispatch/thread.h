@@ -104,6 +104,7 @@ struct contd__watched {
 /* A signal that is passed on to the program's handler, and how often; of handlers that are under way, innermost. */
 struct contd__passing {
 	const void *info;
+	uintptr_t frame; /* where on the stack */
 	uint32_t times;
 };
 

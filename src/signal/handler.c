@@ -63,15 +63,17 @@ static void call_foreign(const struct sigaction *action, int signo, siginfo_t *i
 
 /*
  * The program may replace contd's handler with one that calls contd's. After the next contd_init() contd's handler
- * calls that one, and it comes back here with the same signal. Then the signal goes to the handler that was
- * installed before both, and the third time nowhere.
+ * calls that one, and it comes back here with the same signal, deeper on the stack. Then the signal goes to the handler
+ * that was installed before both, and the third time nowhere. (A handler may leave by siglongjmp(3): then the next
+ * signal can have the same address, but is no deeper.)
  */
 static void pass_on(int signo, siginfo_t *info, void *context)
 {
 	struct contd__passing *passing = &contd__self.passing, outer = *passing;
-	uint32_t times = outer.info == info ? outer.times + 1 : 1;
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	uint32_t times = outer.info == info && here < outer.frame ? outer.times + 1 : 1;
 
-	*passing = (struct contd__passing){info, times};
+	*passing = (struct contd__passing){info, here, times};
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (times == 1)
 		call_foreign(&contd__signals.before[signo], signo, info, context);

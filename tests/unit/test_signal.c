@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dlfcn.h>
+#include <setjmp.h>
 #include <sys/resource.h>
 
 #include "unit.h"
@@ -713,6 +714,32 @@ Test(signal, chain_ends_where_a_handler_passes_on_to_contd_s)
 		cr_assert_eq(foreign_info, 77);
 		cr_assert_eq(contd_fini(), 0);
 	}
+}
+
+/* An earlier handler that leaves by siglongjmp(3) gets the next signal, too. */
+static sigjmp_buf left;
+
+static void leaves(int signo)
+{
+	(void)signo;
+	foreign++;
+	siglongjmp(left, 1);
+}
+
+Test(signal, chain_to_a_handler_that_jumps_out)
+{
+	struct contd_config config = {
+		.size = sizeof(config), .agent = CONTD_AGENT_CALLER, .signal_taken = CONTD_SIGNAL_CHAIN};
+	static volatile int round;
+
+	signal(SIGRTMAX - 3, leaves);
+	must(contd_init(&config));
+	for (round = 1; round <= 3; round++) {
+		if (sigsetjmp(left, 1) == 0)
+			raise(SIGRTMAX - 3);
+		cr_assert_eq(foreign, round);
+	}
+	cr_assert_eq(contd_fini(), 0);
 }
 
 /* The handler that was there blocks a signal: it is blocked when contd's handler has called it. */
