@@ -179,8 +179,8 @@ static void check(enum state state)
 		compute_until(contd__load(&contd__tls.flags) & CONTD__TLS_MISSED);
 		cr_assert_eq(runs(&tally), 0, "%s: under the guard", cell);
 		contd_guard_end();
-		/* Unless the daemon has just taken it from the source, and has not told yet: its notification follows. */
-		if (kind == SOURCE && with_daemon)
+		/* Unless the daemon has just found it, and has not marked it yet: its notification follows. */
+		if ((kind == SOURCE || kind == WORD) && with_daemon)
 			compute_until(runs(&tally));
 		cr_assert_eq(runs(&tally), 1, "%s: not at the end of the guard", cell);
 		cr_assert_eq(tally.context, context, "%s: context %d", cell, tally.context);
