@@ -1995,7 +1995,7 @@ static void main_runs_pools(struct self *me)
 /* Until all that is covered and ready has run, or it has taken too long since the last one did. */
 static void expect(struct self *me, const struct alone *a)
 {
-	uint64_t bound = chaos_bound_ns(3000), until = chaos_ns() + bound;
+	uint64_t bound = chaos_bound_ns(3000), until = chaos_patience() + bound;
 	uint32_t before = NONE;
 
 	me->chaos->doing = a->who;
@@ -2014,9 +2014,9 @@ static void expect(struct self *me, const struct alone *a)
 		if (!n)
 			break;
 		if (n != before)
-			until = chaos_ns() + bound;
+			until = chaos_patience() + bound;
 		before = n;
-		if (chaos_ns() > until) {
+		if (chaos_patience() > until) {
 			const struct cont *c = &conts[first];
 			const struct grec *g = &groups[c->group];
 
@@ -2125,13 +2125,13 @@ static void step_drain(struct self *me, const struct alone *a)
 
 static void order(struct self *w, enum order o, uint32_t of)
 {
-	uint64_t until = chaos_ns() + chaos_bound_ns(10000);
+	uint64_t until = chaos_patience() + chaos_bound_ns(10000);
 
 	contd__store_seq(&w->order_of, of);
 	contd__store_seq(&w->order, o);
 	while (contd__load_seq(&w->obeyed) != o) {
 		chaos_nap(20000);
-		if (chaos_ns() > until)
+		if (chaos_patience() > until)
 			chaos_wrong("thread %u does not come out of being %s", w->chaos->number,
 				    order_name[contd__load(&w->obeyed)]);
 	}
@@ -2147,7 +2147,7 @@ static void complete_few(void)
 /* drains: what is submitted after the drain has ended is for the next one. */
 static void tasks_run(struct self *me, uint32_t ex, const char *who, bool drains)
 {
-	uint64_t until = chaos_ns() + chaos_bound_ns(3000);
+	uint64_t until = chaos_patience() + chaos_bound_ns(3000);
 
 	for (uint32_t i = 0; i < TASKS; i++)
 		while (contd__load(&tasks[i].ex) == ex && (contd__load_acquire(&tasks[i].state) & 7) == ARMED) {
@@ -2155,7 +2155,7 @@ static void tasks_run(struct self *me, uint32_t ex, const char *who, bool drains
 			main_runs_pools(me);
 			if (drains)
 				do_drain(me, ex);
-			if (chaos_ns() > until)
+			if (chaos_patience() > until)
 				chaos_wrong("%s has not run task %u of executor %u", who, i, ex);
 		}
 }
@@ -2318,14 +2318,14 @@ static void sweep(struct self *me)
 
 static void nothing_outstanding(struct self *me)
 {
-	uint64_t until = chaos_ns() + chaos_bound_ns(5000);
+	uint64_t until = chaos_patience() + chaos_bound_ns(5000);
 
 	sweep(me);
 	for (uint32_t k = 0; k < LIVE_GROUPS; k++)
 		while (live_group[k] != NONE && contd_group_outstanding(groups[live_group[k]].g)) {
 			sweep(me);
 			chaos_nap(20000);
-			if (chaos_ns() > until)
+			if (chaos_patience() > until)
 				chaos_wrong("group %u has %u outstanding, and all that was registered has ended",
 					    live_group[k], contd_group_outstanding(groups[live_group[k]].g));
 		}
@@ -2334,7 +2334,7 @@ static void nothing_outstanding(struct self *me)
 /* Everybody runs everything. */
 static void finish_all(struct self *me)
 {
-	uint64_t bound = chaos_bound_ns(5000), until = chaos_ns() + bound;
+	uint64_t bound = chaos_bound_ns(5000), until = chaos_patience() + bound;
 	uint32_t before = NONE;
 
 	me->chaos->doing = "finishes";
@@ -2355,9 +2355,9 @@ static void finish_all(struct self *me)
 		if (!left && !tasks_left)
 			break;
 		if (left + tasks_left != before)
-			until = chaos_ns() + bound;
+			until = chaos_patience() + bound;
 		before = left + tasks_left;
-		if (chaos_ns() > until) {
+		if (chaos_patience() > until) {
 			const struct cont *c = &conts[first == NONE ? 0 : first];
 			const struct grec *g = &groups[c->group];
 
@@ -2471,7 +2471,7 @@ static uint32_t abandon(struct self *me)
 
 static void check_stats(uint32_t left)
 {
-	uint64_t n_registered = 0, n_cancelled = 0, n_ran = 0, until = chaos_ns() + chaos_bound_ns(3000);
+	uint64_t n_registered = 0, n_cancelled = 0, n_ran = 0, until = chaos_patience() + chaos_bound_ns(3000);
 	struct contd_stats s = {.size = sizeof(s)};
 
 	for (uint32_t i = 0; i < CHAOS_THREADS; i++) {
@@ -2487,7 +2487,7 @@ static void check_stats(uint32_t left)
 		if (s.registered == n_registered && s.cancelled == n_cancelled && s.run == n_ran &&
 		    n_registered == n_ran + n_cancelled + left)
 			break;
-		if (chaos_ns() > until)
+		if (chaos_patience() > until)
 			chaos_wrong("registered %llu (contd: %llu), cancelled %llu (%llu), ran %llu (%llu), left %u",
 				    (unsigned long long)n_registered, (unsigned long long)s.registered,
 				    (unsigned long long)n_cancelled, (unsigned long long)s.cancelled,
@@ -2514,14 +2514,14 @@ static void round_end(struct self *me)
 	for (uint32_t k = 0; k < LIVE_GROUPS; k++)
 		do_group_destroy(k);
 	for (uint32_t k = 0; k < LIVE_EXECUTORS; k++) {
-		uint64_t until = chaos_ns() + chaos_bound_ns(3000);
+		uint64_t until = chaos_patience() + chaos_bound_ns(3000);
 
 		/* Whoever looks at it just now keeps it for a moment. */
 		while (live_executor[k] != NONE) {
 			rc = do_executor_destroy(k);
 			if (left || live_executor[k] == NONE)
 				break; /* a group of it may have something outstanding */
-			if (chaos_ns() > until)
+			if (chaos_patience() > until)
 				chaos_wrong("contd_executor_destroy stays %d, %u users: %s", rc,
 					    executors[live_executor[k]].users, contd_error_text());
 			chaos_nap(100000);
@@ -2566,7 +2566,7 @@ static void epoch(struct self *me)
 						       alone_poll};
 	static const enum class class_of[] = {C_ALONE_SIGNAL, C_ALONE_REGION, C_ALONE_DAEMON, C_ALONE_LENT,
 					      C_ALONE_POLL};
-	uint64_t until = chaos_ns() + chaos_bound_ns(20000);
+	uint64_t until = chaos_patience() + chaos_bound_ns(20000);
 	uint32_t e;
 
 	contd__store_seq(&quiet, 0);
@@ -2579,7 +2579,7 @@ static void epoch(struct self *me)
 			main_runs_pools(me); /* a pool has a thread at least */
 			help_who_waits();
 			chaos_nap(100000);
-			if (chaos_ns() > until)
+			if (chaos_patience() > until)
 				chaos_wrong("thread %u hangs in %s", i, selves[i].chaos->doing);
 		}
 	contd__store_seq(&quiet, 1);
@@ -2597,20 +2597,20 @@ static void epoch(struct self *me)
 static void *watcher(void *data)
 {
 	uint32_t before = contd__load(&chaos_progress);
-	uint64_t since = chaos_ns();
+	uint64_t since = chaos_patience();
 
 	for (;;) {
 		uint32_t now = contd__load(&chaos_progress);
 
 		if (now != before) {
 			before = now;
-			since = chaos_ns();
-		} else if (chaos_ns() - since > chaos_bound_ns(20000)) {
+			since = chaos_patience();
+		} else if (chaos_patience() - since > chaos_bound_ns(20000)) {
 			chaos_wrong("everything hangs: main in %s", selves[0].chaos->doing);
 		}
 		if (contd__load(&selves[1].order) == O_END)
 			return data;
-		chaos_nap(50000000);
+		chaos_watch_nap();
 	}
 }
 

@@ -1862,13 +1862,13 @@ static void *worker(void *data)
 
 static void order(struct self *w, enum order o)
 {
-	uint64_t until = chaos_ns() + chaos_bound_ns(20000);
+	uint64_t until = chaos_patience() + chaos_bound_ns(20000);
 
 	contd__store_seq(&w->obeyed, O_END);
 	contd__store_seq(&w->order, o);
 	while (contd__load_seq(&w->obeyed) != o) {
 		chaos_nap(20000);
-		if (chaos_ns() > until)
+		if (chaos_patience() > until)
 			chaos_wrong("thread %u hangs", w->chaos->number);
 	}
 }
@@ -1924,7 +1924,7 @@ static void look(struct self *me, enum who who)
 
 static void expect(struct self *me, enum who who, const char *name)
 {
-	uint64_t bound = chaos_bound_ns(3000), until = chaos_ns() + bound;
+	uint64_t bound = chaos_bound_ns(3000), until = chaos_patience() + bound;
 	uint32_t before = NONE;
 
 	me->chaos->doing = name;
@@ -1939,9 +1939,9 @@ static void expect(struct self *me, enum who who, const char *name)
 		if (!n)
 			break;
 		if (n != before)
-			until = chaos_ns() + bound;
+			until = chaos_patience() + bound;
 		before = n;
-		if (chaos_ns() > until) {
+		if (chaos_patience() > until) {
 			const struct rec *c = &recs[first];
 
 			chaos_wrong("%s has not run %u continuations: the first is %u (kind %u, queue %u, group %u, "
@@ -2095,7 +2095,7 @@ static void read_stopped(void)
 /* Complete everything, and have everybody look, until nothing is left. */
 static void finish_all(struct self *me)
 {
-	uint64_t until = chaos_ns() + chaos_bound_ns(10000), cancels = 0;
+	uint64_t until = chaos_patience() + chaos_bound_ns(10000), cancels = 0;
 
 	me->chaos->doing = "the end of an epoch";
 	for (uint32_t i = 1; i <= worker_count; i++)
@@ -2126,7 +2126,7 @@ static void finish_all(struct self *me)
 		look(me, BY_POLL);
 		if (!n && contd__load_seq(&total_made) == made)
 			break;
-		if (chaos_ns() > until) {
+		if (chaos_patience() > until) {
 			const struct rec *c = &recs[first == NONE ? 0 : first];
 
 			for (uint32_t i = 0; i < MANYS; i++)
@@ -2159,7 +2159,7 @@ static void finish_all(struct self *me)
 
 		while (g != NONE && contd_group_outstanding(groups[g].group)) {
 			/* The series that its last carried one belongs to may be at its end on another thread. */
-			if (chaos_ns() > until) {
+			if (chaos_patience() > until) {
 				say_group(g);
 				chaos_wrong("group %u has %u outstanding, and nothing is under way", g,
 					    contd_group_outstanding(groups[g].group));
@@ -2387,7 +2387,7 @@ static void epoch(struct self *me)
 {
 	static void (*const alone[])(struct self *) = {alone_poll, alone_daemon, alone_region, alone_wait};
 	static const enum class class_of[] = {C_ALONE_POLL, C_ALONE_DAEMON, C_ALONE_REGION, C_ALONE_WAIT};
-	uint64_t until = chaos_ns() + chaos_bound_ns(20000);
+	uint64_t until = chaos_patience() + chaos_bound_ns(20000);
 	uint32_t e;
 
 	contd__store_seq(&chaos_calm, 0);
@@ -2397,7 +2397,7 @@ static void epoch(struct self *me)
 	for (uint32_t i = 1; i <= worker_count; i++)
 		while (contd__load_seq(&selves[i].parked) != e) {
 			chaos_nap(100000);
-			if (chaos_ns() > until)
+			if (chaos_patience() > until)
 				chaos_wrong("thread %u hangs in %s", i, selves[i].chaos->doing);
 		}
 	contd__store_seq(&chaos_calm, 1);
@@ -2418,18 +2418,18 @@ static void epoch(struct self *me)
 static void *watcher(void *data)
 {
 	uint32_t before = contd__load(&chaos_progress);
-	uint64_t since = chaos_ns();
+	uint64_t since = chaos_patience();
 
 	while (contd__load_seq(&selves[1].order) != O_END) {
 		uint32_t now = contd__load(&chaos_progress);
 
 		if (now != before) {
 			before = now;
-			since = chaos_ns();
-		} else if (chaos_ns() - since > chaos_bound_ns(20000)) {
+			since = chaos_patience();
+		} else if (chaos_patience() - since > chaos_bound_ns(20000)) {
 			chaos_wrong("everything hangs: main in %s", selves[0].chaos->doing);
 		}
-		chaos_nap(50000000);
+		chaos_watch_nap();
 	}
 	return data;
 }

@@ -1501,7 +1501,7 @@ static void communicate(struct self *me)
 	while (complete_some(chaos_draw_at(0), true, true))
 		;
 	me->chaos->doing = "waits for plain requests";
-	for (uint64_t until = chaos_ns() + chaos_bound_ns(20000); me->held_count;) {
+	for (uint64_t until = chaos_patience() + chaos_bound_ns(20000); me->held_count;) {
 		uint64_t r = chaos_draw_at(0);
 		struct asked a;
 		int flag;
@@ -1517,7 +1517,7 @@ static void communicate(struct self *me)
 			answered(&a, 0, &a.status[0], "Test");
 		ask_end(me, &a);
 		sched_yield();
-		if (chaos_ns() > until)
+		if (chaos_patience() > until)
 			chaos_wrong("operation %u of kind %d without a continuation does not complete", me->held_op[0],
 				    ops[me->held_op[0]].kind);
 	}
@@ -1654,7 +1654,7 @@ static uint32_t uncovered(enum way way)
 
 static void alone(struct self *me, enum way way)
 {
-	uint64_t until = chaos_ns() + chaos_bound_ns(5000);
+	uint64_t until = chaos_patience() + chaos_bound_ns(5000);
 	bool attached = false, started = false;
 	uint32_t i;
 	int flag;
@@ -1685,7 +1685,7 @@ static void alone(struct self *me, enum way way)
 		default:
 			chaos_nap(100000);
 		}
-		if (chaos_ns() > until) {
+		if (chaos_patience() > until) {
 			const struct cont *c = &conts[i];
 			const struct crec *k = c->cr == NONE ? NULL : &crs[c->cr];
 
@@ -1707,7 +1707,7 @@ static void alone(struct self *me, enum way way)
 /* Everything must have run now, and be right. */
 static void retire(void)
 {
-	uint64_t until = chaos_ns() + chaos_bound_ns(5000);
+	uint64_t until = chaos_patience() + chaos_bound_ns(5000);
 	int flag;
 
 	for (uint32_t i = 0; i < cont_count; i++) {
@@ -1729,7 +1729,7 @@ static void retire(void)
 		while ((o->kind == GENERAL || o->kind == TEMPLATE) && !contd__load(&o->freed)) {
 			OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, control, &flag, MPI_STATUS_IGNORE));
 			contd_poll(0);
-			if (chaos_ns() > until)
+			if (chaos_patience() > until)
 				chaos_wrong("free_fn of generalized request %u is not called", i);
 		}
 		if (o->delivered && (o->kind == RECV || o->kind == GENERAL)) {
@@ -1749,7 +1749,7 @@ static void retire(void)
 
 static void finish_all(struct self *me)
 {
-	uint64_t until = chaos_ns() + chaos_bound_ns(10000);
+	uint64_t until = chaos_patience() + chaos_bound_ns(10000);
 	int flag;
 
 	for (uint32_t i = 0; i < LIVE; i++)
@@ -1778,7 +1778,7 @@ static void finish_all(struct self *me)
 				contd__add(&total_ran, 1);
 			OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, control, &flag, MPI_STATUS_IGNORE));
 			contd_poll(0);
-			if (chaos_ns() > until)
+			if (chaos_patience() > until)
 				chaos_wrong("continuation %u of CR %d never runs", i, (int)conts[i].cr);
 		}
 }
@@ -1798,12 +1798,12 @@ static void epoch(struct self *me)
 	if (me->mpi)
 		one_epoch(me);
 	me->chaos->doing = "waits for the others";
-	until = chaos_ns() + chaos_bound_ns(25000);
+	until = chaos_patience() + chaos_bound_ns(25000);
 	for (uint32_t i = 1; i <= worker_count; i++)
 		while (contd__load_acquire(&selves[i].parked) != e) {
 			complete_some(chaos_draw_at(0), level == MPI_THREAD_MULTIPLE, false);
 			chaos_nap(50000);
-			if (chaos_ns() > until)
+			if (chaos_patience() > until)
 				chaos_wrong("thread %u hangs in %s", i, selves[i].chaos->doing);
 		}
 	me->mpi = true;
@@ -1910,18 +1910,18 @@ static void check_left(void)
 static void *watcher(void *data)
 {
 	uint32_t before = contd__load(&chaos_progress);
-	uint64_t since = chaos_ns();
+	uint64_t since = chaos_patience();
 
 	while (contd__load(&leaving) != 2) {
 		uint32_t now = contd__load(&chaos_progress);
 
 		if (now != before) {
 			before = now;
-			since = chaos_ns();
-		} else if (chaos_ns() - since > chaos_bound_ns(20000)) {
+			since = chaos_patience();
+		} else if (chaos_patience() - since > chaos_bound_ns(20000)) {
 			chaos_wrong("everything hangs: main in %s", selves[0].chaos->doing);
 		}
-		chaos_nap(20000000);
+		chaos_watch_nap();
 	}
 	return data;
 }

@@ -16,6 +16,8 @@
 #include "base/atomic.h"
 #include "base/testpoint.h"
 
+#define WATCH_NAP_NS 20000000u
+
 struct chaos_options chaos = {.threads = 4, .operations = 60};
 uint32_t chaos_round, chaos_calm, chaos_progress;
 __thread struct chaos_thread *chaos_me __attribute__((tls_model("initial-exec")));
@@ -66,6 +68,22 @@ uint64_t chaos_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t patience;
+
+uint64_t chaos_patience(void)
+{
+	return contd__load(&patience);
+}
+
+void chaos_watch_nap(void)
+{
+	uint64_t since = chaos_ns(), passed;
+
+	chaos_nap(WATCH_NAP_NS);
+	passed = chaos_ns() - since;
+	contd__store(&patience, patience + (passed < 2 * WATCH_NAP_NS ? passed : 2 * WATCH_NAP_NS));
 }
 
 void chaos_nap(uint64_t ns)
