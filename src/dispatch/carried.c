@@ -85,6 +85,14 @@ static void put_off_rcu(struct contd_carried *c)
 	contd__announce_rcu(g);
 }
 
+static void slot_ready_rcu(struct contd__slot *s, struct contd__marks *m)
+{
+	contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
+	/* Release: what the slot holds is visible to who claims it. */
+	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
+	contd__marks_add_rcu(m, s);
+}
+
 static void make_ready_rcu(struct contd_carried *c, struct contd__marks *m)
 {
 	struct contd__slot *s = slot_for(c->group);
@@ -98,12 +106,9 @@ static void make_ready_rcu(struct contd_carried *c, struct contd__marks *m)
 	s->data = c->data;
 	s->source = KIND_EVENT;
 	contd__store(&s->out.status, c->status);
-	contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
 	carried_over(c);
 	CONTD_TESTPOINT("carried_over");
-	/* Release: what the slot holds is visible to who claims it. */
-	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
-	contd__marks_add_rcu(m, s);
+	slot_ready_rcu(s, m);
 }
 
 static void make_all_ready(struct contd_carried *const c[], uint32_t n)
@@ -131,19 +136,36 @@ void contd__carried_retry_all_sig(void)
 	contd__leave_sig(reader);
 }
 
+/* What it has not run yet. The slot's handle can be cancelled again. */
+static void release(struct contd__taking *t)
+{
+	struct contd__marks m = CONTD__MARKS_INIT;
+	struct contd__slot *s = t->slot;
+	uint32_t next = t->next, count = t->count;
+	bool reader = contd__enter_sig();
+
+	/* Before anything is told: on an attached thread continuations may run there and then, and come here. */
+	t->slot = NULL;
+	t->count = next;
+	if (s)
+		slot_ready_rcu(s, &m);
+	for (uint32_t i = next; i < count; i++)
+		make_ready_rcu(t->carried[i], &m);
+	contd__marks_end_rcu(&m);
+	contd__leave_sig(reader);
+}
+
 void contd__carried_release_all_sig(void)
 {
-	struct contd__taking *t = contd__self.carried.running;
-	uint32_t next, count;
+	struct contd__carrying *c = &contd__self.carried;
 
 	contd__carried_retry_sig();
-	if (!t)
-		return;
-	next = t->next;
-	count = t->count;
-	t->count = next;
-	if (next < count)
-		make_all_ready(t->carried + next, count - next);
+	if (c->running)
+		release(c->running);
+	if (c->take)
+		release(c->take);
+	if (c->waking)
+		release(c->waking);
 }
 
 /* ----------------------------------------------------------------------------------------------- without a slot --- */
@@ -259,9 +281,14 @@ static void drop(struct contd__taking *t)
 
 void contd__carried_forked(void)
 {
-	if (contd__self.carried.take)
-		drop(contd__self.carried.take);
-	for (struct contd__taking *t = contd__self.carried.running; t; t = t->outer)
+	struct contd__carrying *c = &contd__self.carried;
+
+	if (c->take)
+		drop(c->take);
+	if (c->waking)
+		drop(c->waking);
+	c->take = c->waking = NULL; /* the source that was driven goes on here */
+	for (struct contd__taking *t = c->running; t; t = t->outer)
 		drop(t);
 }
 

@@ -6,7 +6,8 @@
  * ready), it gets a slot, READY, and is like any other.
  *
  * What was taken nobody else can run until its turn comes. So callbacks that are carried wait for each other only in
- * calls of contd's, which look for continuations: and give these slots first.
+ * calls of contd's, which look for continuations: and give these slots first. The same where a source, while it is
+ * driven, calls a function of the program's that makes such a call.
  *
  *  operation                  thread  region's handler  progress
  *  contd__carried_begin         yes         yes         wait-free, but where the table must grow (blocks)
@@ -31,7 +32,7 @@
  */
 #define TAKEN_MOST 256u
 struct contd__taking {
-	struct contd__slot *slot; /* this one alone (contd__word_take_rcu), */
+	struct contd__slot *slot; /* this one alone, RUNNING, */
 	bool slot_may;            /* one may be taken: there is a place for it, which `left` does not count, */
 	uint32_t next, count;     /* and those from `next` on */
 	uint32_t left;            /* how many may run, these included */
@@ -145,13 +146,18 @@ static inline void contd__carried_done_one_sig(struct contd_carried *c)
 /* For which there was no memory: a stack, linked by `next`. */
 CONTD_INTERNAL_API extern struct contd_event *contd__put_off_carried;
 
-/* A callback looks for others: those taken together with it become ready. */
+/*
+ * A callback, or what a source calls of the program's, looks for others: all that this thread has taken and not run yet
+ * becomes ready.
+ */
 CONTD_INTERNAL_API void contd__carried_release_all_sig(void);
 static inline void contd__carried_release_sig(void)
 {
-	struct contd__taking *t = contd__self.carried.running;
+	const struct contd__carrying *c = &contd__self.carried;
 
-	if (__builtin_expect((t && t->next != t->count) || contd__load(&contd__put_off_carried) != NULL, 0))
+	if (__builtin_expect((c->running && c->running->next != c->running->count) || c->take || c->waking ||
+				     contd__load(&contd__put_off_carried) != NULL,
+			     0))
 		contd__carried_release_all_sig();
 }
 

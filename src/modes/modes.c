@@ -358,7 +358,8 @@ static bool inside_mpi(const struct contd_mode_attr *how)
 /* Its continuation is nothing but resume(), which may be called on the stack of any task. */
 static bool is_woken(const struct contd_mode_attr *how)
 {
-	return resumes(how) && contd__self.carried.waking->count < TAKEN_MOST && contd__self.context == CONTEXT_THREAD;
+	return resumes(how) && !contd__self.carried.take && contd__self.carried.waking->count < TAKEN_MOST &&
+	       contd__self.context == CONTEXT_THREAD;
 }
 
 /* It is complete; op->status and the program's status say how. Inside MPI's progress. */

@@ -110,12 +110,11 @@ static void take_from_mpi(struct contd__taking *t, struct contd__call *call, str
 	contd__call = call;
 	contd__self.carried.take = t;
 	call->takes = takes;
+	call->taking = t;
 	contd__mpi->progress(how);
 	call->takes = NULL;
 	contd__self.carried.take = outer;
 	contd__wake_untold_sig();
-	t->slot = call->taken;
-	call->taken = NULL;
 	contd__call = NULL;
 }
 

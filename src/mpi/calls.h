@@ -38,7 +38,7 @@ extern const struct contd__request_functions contd__calls;
 struct contd__call {
 	bool runs_itself;          /* it runs continuations itself; progress inside it need not */
 	struct contd_group *takes; /* it is a test or wait of this group's CR, and in MPI's progress: see set.c */
-	struct contd__slot *taken;
+	struct contd__taking *taking; /* which takes it */
 	struct contd__call *outer;
 };
 extern __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec")));

@@ -4,6 +4,7 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/testpoint.h"
+#include "dispatch/carried.h"
 #include "dispatch/complete.h"
 #include "dispatch/group.h"
 #include "dispatch/source.h"
@@ -221,15 +222,16 @@ uint32_t contd__set_attached_sig(struct contd__set *set, uint32_t n)
  */
 static void event_done_sig(struct contd__slot *slot, uint32_t generation)
 {
-	struct contd__call *call = contd__call;
+	const struct contd__call *call = contd__call;
+	struct contd__taking *taking = contd__self.carried.take;
 	uint32_t flags = slot->group->flags;
 
-	if (!call || !call->takes || call->takes != slot->group || call->taken || flags & GROUP_EXECUTOR ||
-	    contd__self.context != CONTEXT_THREAD) {
+	if (!taking || taking->slot || !call || call->takes != slot->group || call->taking != taking ||
+	    flags & GROUP_EXECUTOR || contd__self.context != CONTEXT_THREAD) {
 		/* What is async-signal-safe may run right here, as it might in a handler that interrupted MPI here. */
 		contd__slot_event_done_sig(slot, generation, 1);
 	} else if (contd__slot_take_sig(slot, generation, 1))
-		call->taken = slot;
+		taking->slot = slot;
 }
 
 void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Continuations that operations carry: a source of the test's own completes them, as contd-fabric does. */
 #include <poll.h>
+#include <sys/wait.h>
 
 #include "unit.h"
 
@@ -573,6 +574,94 @@ Test(carried, inside_its_group)
 	finished = 2;
 	must(contd_group_wait(g, -1));
 	end(2);
+}
+
+/* ------------------------------------------------------------------------------ a source that calls the program --- */
+
+/* While a source is driven it calls a function of the program's (foreign, push_fn, query_fn), and that calls contd. */
+static void (*in_source)(void);
+
+static void progress_and_call(bool last)
+{
+	void (*call)(void) = in_source;
+
+	progress(last);
+	in_source = NULL;
+	if (call)
+		call();
+}
+
+static void wait_in_source(void)
+{
+	must(contd_group_wait(g, PATIENCE_SECONDS * 1000000000ll));
+	cr_assert_eq(ran_in_all, 3);
+}
+
+static void callable(unsigned n, void (*call)(void))
+{
+	begin(0, -1, n);
+	source.progress = progress_and_call;
+	in_source = call;
+	finished = n;
+}
+
+Test(carried, a_source_waits_for_what_it_has_found)
+{
+	callable(3, wait_in_source);
+	cr_assert_eq(contd_poll(0), 0); /* the wait has run them */
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(sequence[i], i);
+	end(3);
+}
+
+static void find_a_slot_and_wait(void)
+{
+	struct contd_event *e = &slot_event[0];
+
+	contd__events_complete_sig(&e, 1);
+	cr_assert_neq(contd__self.carried.take->slot, NULL);
+	must(contd_group_wait(inner, PATIENCE_SECONDS * 1000000000ll));
+}
+
+Test(carried, a_source_waits_for_the_slot_it_has_found)
+{
+	struct contd_event *e = &slot_event[0];
+	unsigned of_slots = 0;
+
+	callable(1, find_a_slot_and_wait);
+	inner = group_new(0, -1);
+	must(contd_event_continue(1, &e, slot_cb, &of_slots, inner, NULL));
+	finished = 0;
+	contd_poll(0);
+	cr_assert_eq(of_slots, 1);
+	must(contd_group_destroy(inner));
+	finished = 1;
+	cr_assert_eq(contd_poll(0), 1);
+	cr_assert_eq(contd_group_outstanding(g), 0);
+	cr_assert_eq(contd_fini(), 0);
+}
+
+static pid_t child;
+
+static void fork_in_source(void)
+{
+	child = fork();
+	cr_assert_geq(child, 0);
+	complete_some(1); /* the source goes on */
+}
+
+Test(carried, what_a_source_that_forks_has_found_runs_in_the_parent)
+{
+	int status;
+
+	callable(3, fork_in_source);
+	finished = 2;
+	contd_poll(0);
+	if (child == 0)
+		_exit((int)ran_in_all);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
+	end(3);
 }
 
 /* ------------------------------------------------------------------------------------------------ other threads --- */
