@@ -31,8 +31,8 @@ void contd__poke_sig(int fd)
 /* The daemon says that it sleeps before it looks for the last time; the caller has set what it looks for. */
 void contd__wake_daemon_sig(bool ready)
 {
-	/* Acquire: a handler on a thread that is not attached may run beside contd_fini(). */
-	uint32_t *word = &contd__load_acquire(&contd__page)->armed.by.daemon, how;
+	/* A handler on a thread that is not attached may run beside contd_fini(): Dekker, see stray (handler.c). */
+	uint32_t *word = &contd__load_seq(&contd__page)->armed.by.daemon, how;
 	int saved;
 
 	if (contd__load_seq(&W.daemon_asleep) && contd__xchg(&W.daemon_asleep, 0)) {

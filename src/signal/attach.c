@@ -88,7 +88,10 @@ static void record_give_back(struct contd__attached *a)
  */
 static bool record_retire(struct contd__attached *a)
 {
+	/* Counted: contd_fini(), which may meet the end of a thread, does not take the page away meanwhile. */
+	contd__add(&a->senders, 1);
 	contd__bell_disarm_sig(a);
+	contd__sub(&a->senders, 1);
 	CONTD_TESTPOINT("detach_begun");
 	if (!contd__xchg(&a->tid, 0))
 		return false;

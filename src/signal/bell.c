@@ -69,10 +69,16 @@ bool contd__bell_arm_sig(struct contd__attached *me)
 
 void contd__bell_disarm_sig(const struct contd__attached *me)
 {
-	uint32_t mine = (uint32_t)contd__load(&me->tid), armed = contd__load_seq(&contd__page->armed.by.thread);
+	/* Where a thread ends it has been counted before this: Dekker with record_retire (attach.c). */
+	uint32_t mine = (uint32_t)contd__load_seq(&me->tid), armed;
+	struct contd__page *page = contd__page;
 
-	if (mine && (armed & ~BELL_WATCHED) == mine)
-		contd__cas(&contd__page->armed.by.thread, &armed, 0);
+	if (!mine)
+		return;
+	CONTD_TESTPOINT("bell_disarms");
+	armed = contd__load_seq(&page->armed.by.thread);
+	if ((armed & ~BELL_WATCHED) == mine)
+		contd__cas(&page->armed.by.thread, &armed, 0);
 }
 
 void contd__bell_drain_sig(void)
@@ -127,7 +133,7 @@ void contd__bell_rung_sig(void)
 	 * A peer cannot wake a daemon that polls but by a signal, which any thread may get; and it has said already
 	 * that the daemon is awake.
 	 */
-	if (contd__load_seq(&contd__load_acquire(&contd__page)->armed.by.daemon) != DAEMON_AWAKE) {
+	if (contd__load_seq(&contd__load_seq(&contd__page)->armed.by.daemon) != DAEMON_AWAKE) {
 		contd__wake_daemon_sig(true);
 	} else if (fd >= 0 && contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK) {
 		int saved = errno;

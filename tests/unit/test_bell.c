@@ -153,3 +153,40 @@ Test(bell, the_page_stays_while_a_handler_may_look_at_it)
 	cr_assert_not(ended_meanwhile);
 	contd_bell_destroy(bell);
 }
+
+/* A thread ends, and contd with it: the thread is about to take its number off the page. */
+static uint32_t disarms, cleared;
+static __thread bool ends;
+
+static void end_of_a_thread(const char *name)
+{
+	if (strcmp(name, "detach_cleared") == 0)
+		contd__store_release(&cleared, 1);
+	if (strcmp(name, "bell_disarms") != 0 || !ends)
+		return;
+	contd__store_release(&disarms, 1);
+	await(contd__load_acquire(&cleared));
+	for (uint64_t until = now_ns() + 500000000; now_ns() < until && !contd__load_acquire(&ended);)
+		usleep(1000); /* it does not end before this has */
+}
+
+static void *attach_and_end(void *unused)
+{
+	(void)unused;
+	must(contd_thread_attach(NULL));
+	ends = true;
+	return NULL;
+}
+
+Test(bell, the_page_stays_while_a_thread_ends)
+{
+	pthread_t thread;
+
+	start(CONTD_AGENT_CALLER);
+	__atomic_store_n(&contd__testpoint_hook, end_of_a_thread, __ATOMIC_RELEASE);
+	cr_assert_eq(pthread_create(&thread, NULL, attach_and_end, NULL), 0);
+	await(contd__load_acquire(&disarms));
+	cr_assert_eq(contd_fini(), 0);
+	contd__store_release(&ended, 1);
+	pthread_join(thread, NULL);
+}
