@@ -131,7 +131,9 @@ void contd__checkpoint(void)
 	/* A look that found nothing is overhead; callbacks are work. */
 	if (contd__react_under_guard(how) == 0)
 		self->checkpoint.cost = contd__ticks() - now - (self->work - work);
-	if (something_pending(tls->region) && watch(tls))
+	if (!something_pending(tls->region))
+		tls->watch = &contd__never_rung; /* or, once it has been rung, each call would look */
+	else if (watch(tls))
 		contd__react_under_guard(LOOK_LAST); /* arm, look again */
 	self->checkpoint.due = now + checkpoint_wait(self, tls->region);
 	checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));

@@ -4,8 +4,10 @@
 
 #include "source.h"
 #include "unit.h"
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/testpoint.h"
+#include "dispatch/page.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
 
@@ -335,6 +337,33 @@ Test(checkpoint, what_others_run_costs_no_look_a_call)
 Test(checkpoint, what_the_daemon_may_run_costs_no_look_a_call)
 {
 	looks_are_bounded(CONTD_THREAD_ANY);
+}
+
+/* A peer has rung for the last thing that was pending: after that there is nothing to look at. */
+Test(checkpoint, a_ring_costs_one_look)
+{
+	uint64_t begun;
+	uint32_t looks;
+	char job[32];
+
+	begin(10, 10000000);
+	snprintf(job, sizeof(job), "checkpoint-%d", (int)getpid());
+	must(contd_bell_listen(job, 0));
+	must(contd_word_continue(&w1, tally_cb, &t1, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), NULL));
+	while (!contd__load(&contd__page->armed.by.thread))
+		contd_checkpoint();
+	word1 = 1;
+	contd__store_seq(&contd__page->armed.by.thread, 0); /* as contd_bell_ring() does */
+	contd_checkpoint();
+	cr_assert_eq(runs(&t1), 1);
+	__atomic_store_n(&contd__testpoint_hook, count_looks, __ATOMIC_RELEASE);
+	begun = now_ns();
+	calls(10000);
+	looks = contd__load(&looks_begun);
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	/* While nothing is pending there is one in a millisecond at most. */
+	cr_assert_leq(looks, (now_ns() - begun) / 1000000 + 2);
+	cr_assert_eq(contd_fini(), 0);
 }
 
 /* A word is found, at last, by calls that are far between: the count of calls follows their pace. */
