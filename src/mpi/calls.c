@@ -200,6 +200,11 @@ void contd__asking_end(struct contd__asking *asking)
 
 /* -------------------------------------------------------------------------------------------------- one request --- */
 
+/* Calls of this thread's that have taken their CRs and are in MPI for the other requests, innermost. */
+struct mixed;
+static __thread struct mixed *taking __attribute__((tls_model("initial-exec")));
+static bool taken_here(const struct contd__cr *cr);
+
 static void status_empty(MPI_Status *status)
 {
 	int error = status->MPI_ERROR; /* single completion leaves it as it was: MPI 4.1, 3.2.5 */
@@ -251,13 +256,20 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 	return cr_result(cr, told, status);
 }
 
+/* Would waiting for it here never end? Inside one of its own continuations; or this thread has taken it, is in MPI for
+ * the other requests, and has called a query function or an error handler there. */
+static bool waits_for_itself(const struct contd__cr *cr)
+{
+	return (contd__inside_sig(cr->group) && !contd__cr_inactive(cr)) || (taking && taken_here(cr));
+}
+
 static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 {
 	struct contd__testing waiting;
 	struct contd__call call;
 	bool told;
 
-	if (contd__self.frame && contd__inside_sig(cr->group) && !contd__cr_inactive(cr))
+	if (waits_for_itself(cr))
 		return contd__mpi->cr_raise(cr, MPI_ERR_REQUEST, false);
 	contd__low_latency_here(cr->group);
 	do {
@@ -396,6 +408,7 @@ struct special {
 
 /* A call with CRs among its requests. */
 struct mixed {
+	struct mixed *outer_taking;
 	size_t count, specials;
 	MPI_Request *plain; /* the array with MPI_REQUEST_NULL in the places of the specials */
 	struct special *special;
@@ -557,6 +570,15 @@ static bool all_take(struct mixed *m)
 	return true;
 }
 
+static bool taken_here(const struct contd__cr *cr)
+{
+	for (const struct mixed *m = taking; m; m = m->outer_taking)
+		for (size_t i = 0; i < m->specials; i++)
+			if (m->special[i].cr == cr && m->special[i].told && cr->revised)
+				return true;
+	return false;
+}
+
 static int mixed_all(struct mixed *m, const struct array_call *a)
 {
 	struct array_call plain = *a;
@@ -574,7 +596,10 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 	if (!all_take(m))
 		return MPI_SUCCESS;
 	plain.requests = m->plain;
+	m->outer_taking = taking;
+	taking = m;
 	rc = original_test_all(&plain);
+	taking = m->outer_taking;
 	handles_back(m, a);
 	if (!*a->completed && rc != MPI_ERR_IN_STATUS) {
 		all_give_back(m, m->specials);
@@ -745,13 +770,13 @@ static int test_array(array_fn *fn, mixed_fn *mixed, const struct array_call *a)
 	return rc;
 }
 
-/* Would waiting for it never end? Then the CR whose continuation this is. */
+/* One of them for which waiting would never end, or NULL. */
 static struct contd__cr *own_cr(const struct mixed *m)
 {
 	for (size_t i = 0; i < m->specials; i++) {
 		struct contd__cr *cr = m->special[i].cr;
 
-		if (cr && contd__inside_sig(cr->group) && !contd__cr_inactive(cr))
+		if (cr && waits_for_itself(cr))
 			return cr;
 	}
 	return NULL;

@@ -45,9 +45,9 @@ int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot)
 
 	while (!(state & CR_ACTIVE)) {
 		/* Only this list uses `link` of a slot that waits for events. */
-		contd__store(&slot->link, state & ~CR_TAKEN);
+		contd__store(&slot->link, state & ~(CR_TAKEN | CR_AWAITED));
 		CONTD_TESTPOINT("hold_inactive");
-		if (contd__cas(&cr->state, &state, (slot->index + 1) | (state & CR_TAKEN)))
+		if (contd__cas(&cr->state, &state, (slot->index + 1) | (state & (CR_TAKEN | CR_AWAITED))))
 			return 0;
 	}
 	return 1;
@@ -152,28 +152,61 @@ void contd__cr_taken(struct contd__cr *cr)
 	/* Also before the change: another thread may start the CR as soon as it is inactive. */
 	if (contd__mpi->cr_active)
 		contd__mpi->cr_active(cr, false);
-	contd__and(&cr->state, ~CR_TAKEN);
+	contd__and(&cr->state, ~(CR_TAKEN | CR_AWAITED));
 	say_active(cr);
+}
+
+/* Taken, and not reported: active again. Returns whether a continuation has waited for it meanwhile. */
+static bool active_again(struct contd__cr *cr)
+{
+	uint32_t state = contd__xchg(&cr->state, CR_ACTIVE), held = state & ~(CR_TAKEN | CR_AWAITED);
+
+	if (held)
+		release_held(cr, held);
+	return state & CR_AWAITED;
+}
+
+void contd__cr_awaited(struct contd__cr *cr)
+{
+	struct contd_group *group = cr->group;
+	uint32_t state = contd__load_seq(&cr->state);
+	bool again = true;
+
+	if (!cr->revised) {
+		contd__store(&cr->unreported, 0);
+		return;
+	}
+	contd__group_pin_sig(group); /* the callbacks of what was held may free it */
+	while (again && state & (CR_ACTIVE | CR_TAKEN)) {
+		if (state & CR_TAKEN) {
+			again = !contd__cas(&cr->state, &state, state | CR_AWAITED);
+		} else if (contd__cas(&cr->state, &state, CR_TAKEN)) {
+			again = contd__group_outstanding_sig(group) != 0;
+			if (!again)
+				contd__cr_taken(cr);
+			else if ((again = active_again(cr)))
+				state = contd__load_seq(&cr->state);
+		}
+	}
+	contd__group_unpin_sig(group);
 }
 
 void contd__cr_give_back(struct contd__cr *cr)
 {
-	uint32_t held;
+	struct contd_group *group = cr->group;
 
 	if (!cr->revised) {
 		contd__cr_registered(cr);
 		return;
 	}
-	held = contd__xchg(&cr->state, CR_ACTIVE) & ~CR_TAKEN;
-	if (held)
-		release_held(cr, held);
+	contd__group_pin_sig(group); /* as above */
+	if (active_again(cr))
+		contd__cr_awaited(cr);
+	contd__group_unpin_sig(group);
 }
 
 bool contd__cr_report(struct contd__cr *cr, bool *toldp)
 {
-	bool told;
-
-	toldp = toldp ? toldp : &told;
 	if (!contd__cr_take(cr, toldp))
 		return false;
 	if (*toldp)

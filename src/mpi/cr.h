@@ -10,6 +10,7 @@
  *  contd__cr_hold           yes     no         yes        lock-free
  *  contd__cr_start          yes     no         yes        lock-free, and linear in the number of slots held
  *  contd__cr_report         yes     no         yes        as contd__cr_start
+ *  contd__cr_awaited        yes     no         yes        as contd__cr_start
  *  contd__cr_fail_sig       yes     yes        yes        wait-free
  *  contd__cr_get_failed     yes     no         yes        blocking
  */
@@ -89,6 +90,9 @@ void contd__cr_fini(struct contd__cr *cr);
  */
 #define CR_TAKEN 0x40000000u
 
+/* Beside CR_TAKEN: contd__cr_awaited() was called meanwhile. */
+#define CR_AWAITED 0x20000000u
+
 /* Revised, and not between MPI_Start and the report that it is complete. */
 static inline bool contd__cr_inactive(const struct contd__cr *cr)
 {
@@ -138,8 +142,14 @@ bool contd__cr_take(struct contd__cr *cr, bool *toldp);
 void contd__cr_taken(struct contd__cr *cr);
 void contd__cr_give_back(struct contd__cr *cr);
 
-/* The first two of them. toldp may be NULL. */
+/* The first two of them. */
 bool contd__cr_report(struct contd__cr *cr, bool *toldp);
+
+/*
+ * A continuation has waited for it: it becomes inactive as if a test had reported it, unless something was registered
+ * meanwhile. Where another call has taken it, that call sees to this.
+ */
+void contd__cr_awaited(struct contd__cr *cr);
 
 /* One of its continuations failed. `told`: an error handler has heard of it. f belongs to the queue from now on. */
 void contd__cr_fail_sig(struct contd__cr *cr, struct contd__failure *f, bool told);

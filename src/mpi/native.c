@@ -722,7 +722,7 @@ static void finish(const struct contd__mpi_attach *a)
 
 		if (cr) {
 			cr_seen(a, i);
-			contd__cr_report(&cr->cr, NULL);
+			contd__cr_awaited(&cr->cr);
 		} else {
 			finish_complete(&a->requests[i], contd__status_at(a, i));
 		}

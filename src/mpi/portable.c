@@ -655,7 +655,7 @@ static void finish(const struct contd__mpi_attach *a)
 
 		seen(a, i);
 		if (cr)
-			contd__cr_report(cr, NULL);
+			contd__cr_awaited(cr);
 	}
 }
 

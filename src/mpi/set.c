@@ -85,7 +85,7 @@ __attribute__((noinline)) static void report_crs(struct contd__set *set)
 		struct contd__cr *cr = set->awaited[--set->crs];
 		struct contd_group *group = cr->group;
 
-		contd__cr_report(cr, NULL);
+		contd__cr_awaited(cr);
 		contd__group_unpin_sig(group);
 	}
 }

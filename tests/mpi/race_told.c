@@ -197,6 +197,41 @@ static void not_told_by_others(const char *point)
 	end_inactive();
 }
 
+/* Without a CR of its own: it runs here, and what it has waited for is inactive then. */
+static void continue_with_it(void)
+{
+	MPI_Request r = cr;
+
+	CHECK_OK(MPIX_Continue(&r, operation_ran_revised, &attached, 0, MPI_STATUS_IGNORE, MPI_REQUEST_NULL));
+	CHECK_EQ(attached.runs, 1);
+}
+
+static void let_side_continue(void)
+{
+	side_do(continue_with_it);
+}
+
+/* Testall has taken the CR, and gives it back; meanwhile a continuation has waited for it. */
+static void awaited(const char *point)
+{
+	struct operation op;
+	MPI_Request requests[2];
+	int flag;
+
+	begin("awaited");
+	memset(&attached, 0, sizeof(attached));
+	CHECK_OK(MPI_Start(&cr));
+	requests[0] = cr;
+	requests[1] = operation_start(&op);
+	point_at(point, let_side_continue);
+	CHECK_OK(MPI_Testall(2, requests, &flag, MPI_STATUSES_IGNORE));
+	point_off();
+	CHECK(!flag);
+	CHECK_OK(MPI_Grequest_complete(op.handle));
+	CHECK_OK(MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+	end_inactive();
+}
+
 static void named_twice(void)
 {
 	MPI_Request requests[3];
@@ -225,6 +260,8 @@ int main(int argc, char **argv)
 	not_given_back();
 	not_told_by_others("all_taken");
 	not_told_by_others("report_taken");
+	awaited("all_taken");
+	awaited("report_taken");
 	named_twice();
 	side_join();
 	return check_fini();
