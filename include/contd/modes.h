@@ -50,10 +50,10 @@ struct contd_mode_attr {
 	void (*yield)(void *task);
 	void (*suspend)(void *task);
 	void (*resume)(void *task);
-	int flags; /* CONTD_MODE_MPIX: MPIX_CONT_* */
+	int flags; /* CONTD_MODE_MPIX: MPIX_CONT_*; else 0 */
 	/*
 	 * CONTD_MODE_MPIX, _CONTINUATION, _NEW_TASK: registered with this CR, from when it is issued; 0 or
-	 * MPI_REQUEST_NULL: with none.
+	 * MPI_REQUEST_NULL: with none, and so with the other modes.
 	 */
 	MPI_Request cont_req;
 };
@@ -105,8 +105,8 @@ struct contd_mpi_op {
  * Context: threads that may call MPI at the granted level where requests are inline; any thread otherwise; in a
  * callback. Errors (nothing has been issued, done() is not called): MPI_ERR_ARG (NULL, size, mode, count;
  * CONTD_MODE_NEW_TASK without completions; no issue() where requests are transferred; one of suspend and resume without
- * the other), MPI_ERR_REQUEST (cont_req is no CR), MPI_ERR_OTHER (before MPI_Init; the executor refuses),
- * MPI_ERR_NO_MEM.
+ * the other; flags or cont_req that the mode does not use), MPI_ERR_REQUEST (cont_req is no CR), MPI_ERR_OTHER (before
+ * MPI_Init; the executor refuses), MPI_ERR_NO_MEM.
  */
 CONTD_API int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how);
 

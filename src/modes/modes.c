@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a task learns that its communication is done: five ways, over the same continuations. */
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -132,7 +133,7 @@ static bool names_cr(const struct contd_mode_attr *how)
 /* The CR that is named, or NULL: to be looked for before anything is issued. */
 static struct contd__cr *named_cr(const struct contd_mode_attr *how)
 {
-	return !returns_at_completion(how) && names_cr(how) ? contd__mpi->cr_of(how->cont_req) : NULL;
+	return names_cr(how) ? contd__mpi->cr_of(how->cont_req) : NULL;
 }
 
 /* MPI error class, which is not told. */
@@ -245,17 +246,22 @@ static bool test(struct contd_mpi_op *op, int *statusp)
 	return flag || rc != MPI_SUCCESS;
 }
 
-/*
- * What is under way must be completed somehow, where it could not be attached to. Open MPI 5 looks into requests before
- * it checks that they are there: what is no handle is refused here.
- */
+/* Zero is no handle. Open MPI 5 looks into requests before it checks that they are there. */
+static bool all_handles(const struct contd_mpi_op *op)
+{
+	for (int i = 0; i < op->count; i++)
+		if (op->requests[i] == (MPI_Request)0)
+			return false;
+	return true;
+}
+
+/* What is under way must be completed somehow, where it could not be attached to. */
 static int wait_here(struct contd_mpi_op *op)
 {
 	int rc, class;
 
-	for (int i = 0; i < op->count; i++)
-		if (op->requests[i] == (MPI_Request)0)
-			return contd__mpi_error(MPI_ERR_REQUEST);
+	if (!all_handles(op))
+		return contd__mpi_error(MPI_ERR_REQUEST);
 	if (op->statuses == MPI_STATUSES_IGNORE) {
 		rc = class = ask_all(op, NULL);
 	} else {
@@ -476,13 +482,19 @@ static void yield(const struct contd_mpi_op *op)
 /* Does anybody else look after it, so that this thread may sleep until it is woken? */
 static bool others_look(const struct contd_mode_attr *how)
 {
+	const struct contd_executor *ex = how->requests;
+
 	/* A pool that issues it need not look at MPI afterwards. */
-	if (how->requests && (how->requests->flags & CONTD_EXECUTOR_PROGRESS || !contd__mpi_thread_may()))
+	if (ex &&
+	    (!contd__mpi_thread_may() || (ex->flags & CONTD_EXECUTOR_PROGRESS && contd__load_seq(&ex->threads) != 0)))
 		return true;
 	return contd__load_seq(&contd__wake.daemon_mode) && contd__mpi_source.where & WHERE_DAEMON;
 }
 
-/* Operations whose threads sleep because the daemon looks. If the daemon is stopped, these threads must look. */
+/*
+ * Operations whose threads sleep because the daemon looks, or an executor. If the daemon is stopped, or the last thread
+ * of an executor leaves, these threads must look.
+ */
 struct sleeper {
 	struct contd_mpi_op *op;
 	struct sleeper *next, **link;
@@ -493,8 +505,9 @@ static struct {
 	struct sleeper *first;
 } sleepers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Dekker: the daemon's mode was stored, then the operations' states are changed. Partner: sleep_until_woken(). */
-static void daemon_changed(void)
+/* Dekker: the daemon's mode, or the executor's count of threads, was stored, then the operations' states are changed.
+ * Partner: sleep_until_woken(). */
+static void look_yourselves(void)
 {
 	pthread_mutex_lock(&sleepers.lock);
 	for (struct sleeper *s = sleepers.first; s; s = s->next) {
@@ -509,7 +522,8 @@ static void daemon_changed(void)
 static void sleeper_begin(struct sleeper *s)
 {
 	pthread_mutex_lock(&sleepers.lock);
-	contd__store_seq(&contd__daemon_changed, daemon_changed);
+	contd__store_seq(&contd__daemon_changed, look_yourselves);
+	contd__store_seq(&contd__executors.left, look_yourselves);
 	s->next = sleepers.first;
 	s->link = &sleepers.first;
 	if (s->next)
@@ -604,7 +618,7 @@ static void issue_there(int status, void *data)
 
 	(void)status;
 	/* It has been freed since. */
-	rc = !cr && !returns_at_completion(op->how) && names_cr(op->how) ? MPI_ERR_REQUEST : issue(op);
+	rc = !cr && names_cr(op->how) ? MPI_ERR_REQUEST : issue(op);
 	if (rc == MPI_SUCCESS && (attach_quick(op, cr) || attach(op, cr) == MPI_SUCCESS))
 		return;
 	contd__self.lent.tells_later = false; /* done() may wait for what it hands over, or what has been */
@@ -660,6 +674,8 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 
 	if (rc != MPI_SUCCESS)
 		return over(op, rc, waits);
+	if (waits && !all_handles(op))
+		return over(op, contd__mpi_error(MPI_ERR_REQUEST), waits);
 	if (how->mode == CONTD_MODE_YIELD_WHILE) {
 		while (!test(op, &rc))
 			yield(op);
@@ -680,6 +696,18 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 	return waits ? wait_for(op) : MPI_SUCCESS;
 }
 
+/* Nothing is given that the mode has no use for. */
+static bool used(const struct contd_mode_attr *how)
+{
+	if (returns_at_completion(how) && names_cr(how))
+		contd__fail(-EINVAL, "contd_mpi_op_run: cont_req is for modes that do not return at completion");
+	else if (how->flags && how->mode != CONTD_MODE_MPIX)
+		contd__fail(-EINVAL, "contd_mpi_op_run: flags are for CONTD_MODE_MPIX");
+	else
+		return true;
+	return false;
+}
+
 static bool valid(const struct contd_mpi_op *op, const struct contd_mode_attr *how)
 {
 	return op && how && (how->size == sizeof(*how) || contd__sized_covers(how, sizeof(*how))) &&
@@ -688,7 +716,7 @@ static bool valid(const struct contd_mpi_op *op, const struct contd_mode_attr *h
 	       !how->suspend == !how->resume && op->count >= 0 &&
 	       (op->count == 0 || (op->requests && (op->statuses || op->statuses == MPI_STATUSES_IGNORE))) &&
 	       (how->completions || how->mode != CONTD_MODE_NEW_TASK) && (op->issue || !how->requests) &&
-	       (op->done || returns_at_completion(how));
+	       (op->done || returns_at_completion(how)) && used(how);
 }
 
 int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how)
@@ -701,7 +729,7 @@ int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how)
 	if (__builtin_expect(!valid(op, how), 0))
 		return contd__mpi_error(MPI_ERR_ARG);
 	cr = named_cr(how);
-	if (__builtin_expect(!cr && !returns_at_completion(how) && names_cr(how), 0))
+	if (__builtin_expect(!cr && names_cr(how), 0))
 		return contd__mpi_error(MPI_ERR_REQUEST);
 	op->how = how;
 	op->state = UNDER_WAY;

@@ -554,7 +554,8 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 {
 	struct contd__outlet *outer = contd__self.lent.executor;
 	struct contd__at_work loan;
-	uint32_t ran, owns;
+	uint32_t ran, owns, progress;
+	void (*left)(void);
 	bool owner;
 	int rc = check_pull(ex, "contd_executor_run: a pull executor is needed");
 
@@ -569,6 +570,7 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	contd__thread_ensure();
 	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	owns = ex->flags & CONTD_EXECUTOR_MPI;
+	progress = ex->flags & CONTD_EXECUTOR_PROGRESS;
 	if (owns && !contd__self.lent.owns_mpi && contd__xchg(&contd__executors.mpi_owned, 1))
 		return contd__fail(-EBUSY,
 				   "contd_executor_run: another thread is lent to an executor with CONTD_EXECUTOR_MPI");
@@ -585,7 +587,9 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	if (owns && --contd__self.lent.owns_mpi == 0)
 		contd__store_release(&contd__executors.mpi_owned,
 				     0); /* with what it did in MPI; partner: the exchange */
-	contd__sub(&ex->threads, 1);
+	/* It may be destroyed as soon as it has no threads. Dekker: counted down, then looked; sleep_until_woken (modes.c). */
+	if (contd__sub(&ex->threads, 1) == 1 && progress && (left = contd__load_seq(&contd__executors.left)) != NULL)
+		left();
 	if (contd__load(&contd__live.forked))
 		return contd__check_live(); /* what it ran has forked, and this is the child */
 	return ran > INT_MAX ? INT_MAX : (int)ran;

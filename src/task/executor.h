@@ -84,6 +84,11 @@ struct contd__executors {
 	contd_callback *issues; /* of tasks that call MPI to start something: contd_mpi_op_run()'s */
 	uint32_t mpi_owned;     /* a thread is lent to an executor with CONTD_EXECUTOR_MPI */
 	uint32_t drainers;      /* threads in contd_executor_drain() */
+	/*
+	 * The last thread of an executor with CONTD_EXECUTOR_PROGRESS has returned: who sleeps because that executor
+	 * makes progress looks again. NULL: nobody does.
+	 */
+	void (*left)(void);
 };
 CONTD_INTERNAL_API extern struct contd__executors contd__executors;
 

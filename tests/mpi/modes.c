@@ -93,8 +93,10 @@ static void all_of(pthread_t requests, pthread_t completions, MPI_Request cr)
 			if (mode == CONTD_MODE_NEW_TASK && !how.completions)
 				continue;
 			for (int i = 0; i < 6; i++) {
-				how.cont_req = i % 2 ? cr : (MPI_Request)0;
-				how.flags = i % 3 ? MPIX_CONT_INVOKE_FAILED : 0;
+				if (mode > CONTD_MODE_SUSPEND)
+					how.cont_req = i % 2 ? cr : (MPI_Request)0;
+				if (mode == CONTD_MODE_MPIX)
+					how.flags = i % 3 ? MPIX_CONT_INVOKE_FAILED : 0;
 				one(&how, requests, completions, 1 + i % EACH, i / 3);
 			}
 		}
@@ -201,7 +203,7 @@ static void told(void)
 
 		how.mode = mode;
 		how.requests = NULL;
-		how.flags = MPIX_CONT_INVOKE_FAILED;
+		how.flags = mode == CONTD_MODE_MPIX ? MPIX_CONT_INVOKE_FAILED : 0;
 		exchange_prepare(&x, 0, 1, mode % 2);
 		op->issue = NULL;
 		op->count = 1;
@@ -218,7 +220,7 @@ static void told(void)
 static void bad_input(void)
 {
 	struct contd_mode_attr good = {.size = sizeof(good), .mode = CONTD_MODE_CONTINUATION}, how;
-	MPI_Request request = MPI_REQUEST_NULL;
+	MPI_Request request = MPI_REQUEST_NULL, cr;
 	struct exchange x;
 
 	check_begin("bad input");
@@ -243,6 +245,14 @@ static void bad_input(void)
 	REFUSED(MPI_ERR_ARG, x.op.count = 1; x.op.requests = NULL);
 	REFUSED(MPI_ERR_ARG, x.op.done = NULL);
 	REFUSED(MPI_ERR_ARG, how.requests = requests_pool; x.op.issue = NULL);
+	/* A mode that has no use for it. */
+	REFUSED(MPI_ERR_ARG, how.flags = MPIX_CONT_INVOKE_FAILED);
+	CHECK_OK(MPI_Continue_init(MPI_INFO_NULL, &cr));
+	for (int mode = 0; mode <= CONTD_MODE_SUSPEND; mode++) {
+		REFUSED(MPI_ERR_ARG, how.mode = mode; how.cont_req = cr);
+		REFUSED(MPI_ERR_ARG, how.mode = mode; how.flags = MPIX_CONT_DEFER_COMPLETE);
+	}
+	CHECK_OK(MPI_Request_free(&cr));
 	MPI_Irecv(&x.in[0], 1, MPI_INT, 0, 77, MPI_COMM_SELF, &request);
 	REFUSED(MPI_ERR_REQUEST, how.cont_req = request);
 	MPI_Cancel(&request);

@@ -48,7 +48,8 @@ static void done(struct contd_mpi_op *op, int status)
 
 static void one(const char *name, int mode, int count, bool ignore)
 {
-	struct contd_mode_attr how = {.size = sizeof(how), .mode = mode, .flags = MPIX_CONT_INVOKE_FAILED};
+	struct contd_mode_attr how = {
+		.size = sizeof(how), .mode = mode, .flags = mode == CONTD_MODE_MPIX ? MPIX_CONT_INVOKE_FAILED : 0};
 	struct task t;
 	int rc;
 

@@ -28,7 +28,9 @@ int main(int argc, char **argv)
 	pthread_create(&thread, NULL, first, NULL);
 	pthread_join(thread, NULL);
 	for (int mode = 0; mode < MODES; mode++) {
-		struct contd_mode_attr how = {.size = sizeof(how), .mode = mode, .flags = MPIX_CONT_INVOKE_FAILED};
+		struct contd_mode_attr how = {.size = sizeof(how),
+					      .mode = mode,
+					      .flags = mode == CONTD_MODE_MPIX ? MPIX_CONT_INVOKE_FAILED : 0};
 		MPI_Request send, receive;
 		struct exchange x;
 

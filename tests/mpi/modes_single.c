@@ -29,6 +29,17 @@ static bool waits(int mode)
 	return mode <= CONTD_MODE_SUSPEND;
 }
 
+/* What a mode has a use for: others refuse it. */
+CHECK_HELPER int mode_flags(int mode)
+{
+	return mode == CONTD_MODE_MPIX ? MPIX_CONT_INVOKE_FAILED : 0;
+}
+
+static MPI_Request mode_cr(int mode, MPI_Request cr)
+{
+	return waits(mode) ? (MPI_Request)0 : cr;
+}
+
 /* ------------------------------------------------------------------------------------------------- an operation --- */
 
 struct one {
@@ -274,7 +285,7 @@ static void returns_at_completion(int mode, int count, bool at_once, bool ignore
 
 static void calls_done(int mode, enum kind kind, int count, bool at_once, bool ignore)
 {
-	struct contd_mode_attr how = {.size = sizeof(how), .mode = mode, .flags = MPIX_CONT_INVOKE_FAILED};
+	struct contd_mode_attr how = {.size = sizeof(how), .mode = mode, .flags = mode_flags(mode)};
 	MPI_Request cr = cr_of_kind(kind), same = cr;
 	struct one x;
 	int flag = 1;
@@ -355,7 +366,7 @@ static void alone_it_waits(void)
 
 	check_begin("long messages");
 	for (int mode = 0; mode < MODES; mode++) {
-		struct contd_mode_attr how = {.size = sizeof(how), .mode = mode, .flags = MPIX_CONT_INVOKE_FAILED};
+		struct contd_mode_attr how = {.size = sizeof(how), .mode = mode, .flags = mode_flags(mode)};
 		struct one x;
 
 		if (mode == CONTD_MODE_NEW_TASK)
@@ -385,7 +396,7 @@ static void alone_it_waits(void)
 static void run_and_wait(struct one *x, int mode, MPI_Request cr)
 {
 	struct contd_mode_attr how = {
-		.size = sizeof(how), .mode = mode, .cont_req = cr, .flags = MPIX_CONT_INVOKE_FAILED};
+		.size = sizeof(how), .mode = mode, .cont_req = mode_cr(mode, cr), .flags = mode_flags(mode)};
 
 	x->op.issue = NULL;
 	CHECK_OK(contd_mpi_op_run(&x->op, &how));
@@ -410,16 +421,17 @@ static void one_kind(int mode, MPI_Request cr)
 	CHECK(status_is_empty(&x.statuses[0]));
 
 #ifdef OPEN_MPI
-	if (!waits(mode)) { /* its MPI_Test takes no look */
-		struct contd_mode_attr how = {.size = sizeof(how), .mode = mode, .cont_req = cr};
+	for (int count = 1; count <= MANY; count += MANY - 1) {
+		struct contd_mode_attr how = {.size = sizeof(how), .mode = mode, .cont_req = mode_cr(mode, cr)};
 
 		check_begin("no handle");
-		one_prepare(&x, 1, false);
-		x.requests[0] = (MPI_Request)0;
+		one_prepare(&x, count, false);
+		for (int i = 0; i < count; i++)
+			x.requests[i] = i < count - 1 ? MPI_REQUEST_NULL : (MPI_Request)0;
 		x.count = 0; /* done() is not to see null handles */
 		x.op.issue = NULL;
 		MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN); /* contd finds it, not Open MPI */
-		CHECK_OK(contd_mpi_op_run(&x.op, &how));
+		CHECK_EQ(contd_mpi_op_run(&x.op, &how), waits(mode) ? MPI_ERR_REQUEST : MPI_SUCCESS);
 		MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 		CHECK_EQ(x.done, 1);
 		CHECK_EQ(x.status, MPI_ERR_REQUEST);
@@ -442,7 +454,7 @@ static void one_kind(int mode, MPI_Request cr)
 	check_begin("nothing in it, from anybody");
 	for (int late = 0; late < 2; late++) {
 		struct contd_mode_attr how = {
-			.size = sizeof(how), .mode = mode, .cont_req = cr, .flags = MPIX_CONT_INVOKE_FAILED};
+			.size = sizeof(how), .mode = mode, .cont_req = mode_cr(mode, cr), .flags = mode_flags(mode)};
 		MPI_Request send;
 
 		one_prepare(&x, 1, false);
@@ -482,7 +494,7 @@ static void one_kind(int mode, MPI_Request cr)
 	MPI_Recv_init(x.in[0], 1, MPI_INT, partner, x.tag, comm, &kept);
 	for (int round = 0; round < 3; round++) {
 		struct contd_mode_attr how = {
-			.size = sizeof(how), .mode = mode, .cont_req = cr, .flags = MPIX_CONT_INVOKE_FAILED};
+			.size = sizeof(how), .mode = mode, .cont_req = mode_cr(mode, cr), .flags = mode_flags(mode)};
 		MPI_Request send;
 
 		value = round;
@@ -513,7 +525,7 @@ static void one_kind(int mode, MPI_Request cr)
 	check_begin("a receive that is cancelled");
 	for (int late = 0; late < (waits(mode) ? 1 : 2); late++) {
 		struct contd_mode_attr how = {
-			.size = sizeof(how), .mode = mode, .cont_req = cr, .flags = MPIX_CONT_INVOKE_FAILED};
+			.size = sizeof(how), .mode = mode, .cont_req = mode_cr(mode, cr), .flags = mode_flags(mode)};
 		int cancelled = 0;
 
 		one_prepare(&x, 1, false);
@@ -567,7 +579,7 @@ static void handler(MPI_Comm *c, int *code, ...)
 static void truncated(int mode, int count, bool late, MPI_Request cr)
 {
 	struct contd_mode_attr how = {
-		.size = sizeof(how), .mode = mode, .cont_req = cr, .flags = MPIX_CONT_INVOKE_FAILED};
+		.size = sizeof(how), .mode = mode, .cont_req = mode_cr(mode, cr), .flags = mode_flags(mode)};
 	int two[2] = {1, 2};
 	struct one x;
 	struct waiting w = {.x = &x};
@@ -652,7 +664,7 @@ static void errors(void)
 	MPI_Errhandler_free(&own);
 	check_begin("an error of issue()");
 	for (int mode = 0; mode < MODES; mode++) {
-		struct contd_mode_attr how = {.size = sizeof(how), .mode = mode, .cont_req = cr};
+		struct contd_mode_attr how = {.size = sizeof(how), .mode = mode, .cont_req = mode_cr(mode, cr)};
 		struct one x;
 
 		if (mode == CONTD_MODE_NEW_TASK)
@@ -819,7 +831,7 @@ static void link_begin(struct link *l, MPI_Request cr, int mode, struct contd_ex
 					  .mode = mode,
 					  .cont_req = cr,
 					  .completions = completions,
-					  .flags = MPIX_CONT_INVOKE_FAILED};
+					  .flags = mode_flags(mode)};
 	l->op = (struct contd_mpi_op){.count = 1,
 				      .requests = &l->request,
 				      .statuses = MPI_STATUSES_IGNORE,
@@ -931,7 +943,7 @@ static void frees(int mode, enum kind kind, bool at_once, struct contd_executor 
 					  .cont_req = s->cr,
 					  .requests = requests,
 					  .completions = completions,
-					  .flags = MPIX_CONT_INVOKE_FAILED};
+					  .flags = mode_flags(mode)};
 	s->op = (struct contd_mpi_op){.count = 1,
 				      .requests = &s->request,
 				      .statuses = &s->status,
@@ -1445,7 +1457,7 @@ static void transferred(int mode, enum kind kind, struct contd_executor *request
 				      .priority = count % 3 - 1,
 				      .requests = requests,
 				      .completions = completions,
-				      .flags = MPIX_CONT_INVOKE_FAILED};
+				      .flags = mode_flags(mode)};
 	MPI_Request cr = waits(mode) ? (MPI_Request)0 : cr_of_kind(kind);
 	struct one x;
 	struct waiting w = {.x = &x};
@@ -1570,7 +1582,7 @@ static void executors_refuse(void)
 					      .mode = mode,
 					      .cont_req = cr,
 					      .completions = push,
-					      .flags = MPIX_CONT_INVOKE_FAILED};
+					      .flags = mode_flags(mode)};
 		struct one x;
 
 		one_prepare(&x, count, false);
@@ -1729,7 +1741,7 @@ static void regions(void)
 		struct contd_mode_attr how = {.size = sizeof(how),
 					      .mode = n & 4 ? CONTD_MODE_MPIX : CONTD_MODE_CONTINUATION,
 					      .cont_req = n & 1 ? cr : (MPI_Request)0,
-					      .flags = MPIX_CONT_INVOKE_FAILED};
+					      .flags = n & 4 ? MPIX_CONT_INVOKE_FAILED : 0};
 		struct one x;
 
 		one_prepare(&x, n & 2 ? MANY : 1, false);
@@ -1765,6 +1777,94 @@ static void left_over(void)
 		never[i].op.statuses = MPI_STATUSES_IGNORE;
 		CHECK_OK(contd_mpi_op_run(&never[i].op, &how));
 	}
+}
+
+/* -------------------------------------------------------------------------------- a callback waits for a task --- */
+
+/*
+ * A task sleeps until `message` has come, and then completes `event`. Another one tests its own request; in that a
+ * callback runs which sends the message, and waits for what comes of it.
+ */
+struct sleeper {
+	struct contd_mpi_op op;
+	MPI_Request request;
+	int resumed;
+};
+
+static struct sleeper first_task, second_task;
+static struct contd_event awakes = CONTD_EVENT_INIT;
+static struct contd_group *awake;
+
+static void sleeper_resume(void *task)
+{
+	((struct sleeper *)task)->resumed++;
+	if (task == &first_task)
+		CHECK_EQ(contd_event_complete(&awakes, 0), 0);
+}
+
+static int sleeper_issue(struct contd_mpi_op *op)
+{
+	return MPI_Irecv(NULL, 0, MPI_INT, 0, op->task == &first_task ? 1 : 2, MPI_COMM_SELF, op->requests);
+}
+
+static void sleeper_suspend(void *task);
+
+static void sleeper_run(struct sleeper *s)
+{
+	static const struct contd_mode_attr how = {
+		.size = sizeof(how), .mode = CONTD_MODE_SUSPEND, .suspend = sleeper_suspend, .resume = sleeper_resume};
+
+	*s = (struct sleeper){.op = {.count = 1,
+				     .requests = &s->request,
+				     .statuses = MPI_STATUSES_IGNORE,
+				     .issue = sleeper_issue,
+				     .task = s}};
+	CHECK_OK(contd_mpi_op_run(&s->op, &how));
+}
+
+static void nothing(int status, void *data)
+{
+	(void)status, (void)data;
+}
+
+static void wake_and_wait(int status, void *data)
+{
+	(void)status, (void)data;
+	CHECK_OK(MPI_Send(NULL, 0, MPI_INT, 0, 1, MPI_COMM_SELF));
+	CHECK_EQ(contd_group_wait(awake, 20000000000), 0);
+}
+
+/* Here the other tasks of this thread run. */
+static void sleeper_suspend(void *task)
+{
+	struct sleeper *s = task;
+
+	if (s == &first_task) {
+		struct contd_group_attr attr = CONTD_GROUP_ATTR_INIT;
+		struct contd_group *later;
+
+		attr.flags = CONTD_ENQUEUE_COMPLETE;
+		CHECK_EQ(contd_group_create(&attr, &later), 0);
+		CHECK_EQ(contd_event_continue(0, NULL, wake_and_wait, NULL, later, NULL), 0);
+		sleeper_run(&second_task);
+		CHECK_EQ(contd_group_destroy(later), 0);
+	} else {
+		CHECK_EQ(first_task.resumed, 1);
+		CHECK_OK(MPI_Send(NULL, 0, MPI_INT, 0, 2, MPI_COMM_SELF));
+	}
+	poll_until(&s->resumed, 1);
+}
+
+static void waits_for_a_task(void)
+{
+	struct contd_event *e = &awakes;
+
+	check_begin("a callback waits for a task");
+	CHECK_EQ(contd_group_create(NULL, &awake), 0);
+	CHECK_EQ(contd_event_continue(1, &e, nothing, NULL, awake, NULL), 0);
+	sleeper_run(&first_task);
+	CHECK_EQ(contd_group_outstanding(awake), 0);
+	CHECK_EQ(contd_group_destroy(awake), 0);
 }
 
 int main(int argc, char **argv)
@@ -1804,6 +1904,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(contd_executor_destroy(pull), 0);
 	CHECK_EQ(contd_executor_destroy(push), 0);
 	regions();
+	waits_for_a_task();
 	MPI_Comm_free(&comm);
 	left_over();
 	rc = check_fini();
