@@ -36,8 +36,8 @@ extern const struct contd__request_functions contd__calls;
 
 /* A completion call that is under way on this thread. */
 struct contd__call {
-	bool runs_itself;          /* it runs continuations itself; progress inside it need not */
-	struct contd_group *takes; /* it is a test or wait of this group's CR, and in MPI's progress: see set.c */
+	bool runs_itself;             /* it runs continuations itself; progress inside it need not */
+	struct contd_group *takes;    /* it is a test or wait of this group's CR, and in MPI's progress: see set.c */
 	struct contd__taking *taking; /* which takes it */
 	struct contd__call *outer;
 };

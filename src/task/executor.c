@@ -587,7 +587,10 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	if (owns && --contd__self.lent.owns_mpi == 0)
 		contd__store_release(&contd__executors.mpi_owned,
 				     0); /* with what it did in MPI; partner: the exchange */
-	/* It may be destroyed as soon as it has no threads. Dekker: counted down, then looked; sleep_until_woken (modes.c). */
+	/*
+	 * It may be destroyed as soon as it has no threads. Dekker: counted down, then looked; partner:
+	 * sleep_until_woken() (modes.c).
+	 */
 	if (contd__sub(&ex->threads, 1) == 1 && progress && (left = contd__load_seq(&contd__executors.left)) != NULL)
 		left();
 	if (contd__load(&contd__live.forked))

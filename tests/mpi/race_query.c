@@ -42,7 +42,7 @@ static void waits_for_what_is_taken(void)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
-/* ----------------------------------------------------------------------------------- another source, in the midst --- */
+/* ------------------------------------------------------------------------------- another source, in the midst --- */
 
 static struct contd_event event = CONTD_EVENT_INIT;
 static uint32_t under_way;
