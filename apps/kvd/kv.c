@@ -38,7 +38,7 @@ static bool parse_mix(const char *text, unsigned share[3])
 	char end;
 
 	return sscanf(text, "%3u/%3u/%3u%c", &share[0], &share[1], &share[2], &end) == 3 &&
-	       share[0] + share[1] + share[2] == 100;
+	       !strchr(text, '-') && share[0] + share[1] + share[2] == 100;
 }
 
 static bool parse(struct options *o, int argc, char **argv)

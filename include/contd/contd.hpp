@@ -1308,19 +1308,33 @@ auto when_all(Ops &&...ops) noexcept
 namespace detail
 {
 
-/* What sleeps until something has gone on. Needs a dispatcher. */
+/*
+ * What sleeps until something has gone on. Needs a dispatcher. Made before that is started: where contd refuses to
+ * register with it nothing is left behind.
+ */
 class sleeper
 {
 public:
+	sleeper()
+	{
+		contd_event *e = event_.get();
+
+		check(contd_event_continue(1, &e, nothing, nullptr, group_.get(), nullptr));
+	}
+	sleeper(const sleeper &) = delete;
+	~sleeper()
+	{
+		/* What has ended at once, or could not start, has woken nobody. */
+		contd_event_complete(event_.get(), 0);
+		contd_group_wait(group_.get(), -1);
+	}
+
 	static void wake(void *data) noexcept
 	{
 		contd_event_complete(static_cast<sleeper *>(data)->event_.get(), 0);
 	}
 	void sleep()
 	{
-		contd_event *e = event_.get();
-
-		check(contd_event_continue(1, &e, nothing, nullptr, group_.get(), nullptr));
 		check(contd_group_wait(group_.get(), -1));
 	}
 

@@ -299,20 +299,24 @@ private:
 	}
 	static MPIX_Gr the_template()
 	{
-		static const MPIX_Gr made = [] {
-			MPIX_Gr gr = MPIX_GR_NULL;
+		static std::atomic<MPIX_Gr> made{MPIX_GR_NULL};
+		MPIX_Gr gr = made.load(std::memory_order_acquire), mine = MPIX_GR_NULL;
 
-			MPIX_Gr_init(template_start, template_push, template_complete, nullptr, &gr);
-			return gr;
-		}();
-
-		return made;
+		/* Without memory there is none this time. */
+		if (gr == MPIX_GR_NULL &&
+		    MPIX_Gr_init(template_start, template_push, template_complete, nullptr, &mine) == MPI_SUCCESS) {
+			if (made.compare_exchange_strong(gr, mine, std::memory_order_acq_rel))
+				return mine;
+			MPIX_Gr_free(&mine); /* another thread was faster */
+		}
+		return gr;
 	}
 	bool drive()
 	{
 		cancel_tried_ = was_cancelled_ = false;
 		kept_ = empty_status();
-		int rc = MPIX_Gr_begin(the_template(), this, &driven_);
+		MPIX_Gr gr = the_template();
+		int rc = gr == MPIX_GR_NULL ? MPI_ERR_NO_MEM : MPIX_Gr_begin(gr, this, &driven_);
 		if (rc) {
 			rc_ = MPI_Wait(&request_, &status_);
 			return starter_goes_on();

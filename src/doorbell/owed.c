@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/own_thread.h"
 #include "doorbell/owed.h"
 
 #define OWED_LEAST 8       /* rings for a long transfer of whatever length */
@@ -178,17 +178,12 @@ static void *aside_main(void *arg)
 
 static void aside_begin(void)
 {
-	sigset_t all, before;
 	int made;
 
 	if (pthread_mutex_trylock(&aside.lock))
 		return;
 	if (!aside.state) {
-		/* No signal of the program's is to be handled on a thread that it does not know of. */
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &before);
-		made = pthread_create(&aside.thread, NULL, aside_main, NULL) == 0;
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		made = contd__own_thread_create(&aside.thread, aside_main, NULL) == 0;
 		contd__store_release(&aside.state, made ? 1u : 2u);
 	}
 	pthread_mutex_unlock(&aside.lock);

@@ -15,6 +15,7 @@ using contd::task;
 // --------------------------------------------------------------------------------------------- a stop, and completion
 
 static std::function<void()> after_continue, before_cancel;
+static bool refuses;
 
 static void now(std::function<void()> &what)
 {
@@ -27,9 +28,10 @@ extern "C" int contd_event_continue(size_t n, struct contd_event *const events[]
 				    struct contd_group *group, struct contd_handle *handlep) noexcept
 {
 	static auto real = reinterpret_cast<decltype(&contd_event_continue)>(dlsym(RTLD_NEXT, "contd_event_continue"));
-	int rc = real(n, events, cb, data, group, handlep);
+	int rc = refuses ? -ENOMEM : real(n, events, cb, data, group, handlep);
 
-	now(after_continue);
+	if (handlep) /* not what sync_wait() sleeps with */
+		now(after_continue);
 	return rc;
 }
 extern "C" int contd_cancel(struct contd_handle handle) noexcept
@@ -195,6 +197,37 @@ static void end_while_the_daemon_works()
 	CHECK(d.fini() >= 0);
 }
 
+/* What would use its own memory later. */
+struct ends_later {
+	bool start(contd::next_fn *, void *)
+	{
+		started = true;
+		return true;
+	}
+	void result()
+	{
+	}
+
+	bool started = false;
+};
+
+/* sync_wait() has no memory to wait with: it must not leave behind what it has started. */
+static void waits_without_memory()
+{
+	contd::dispatcher d;
+	ends_later op;
+	int code = 0;
+
+	refuses = true;
+	try {
+		contd::sync_wait(op);
+	} catch (const contd::error &e) {
+		code = e.code().value();
+	}
+	refuses = false;
+	CHECK(code == ENOMEM && !op.started);
+}
+
 int main()
 {
 	alarm(60);
@@ -203,5 +236,6 @@ int main()
 	stopped_while_it_is_started(true);
 	end_in_a_callback();
 	end_while_the_daemon_works();
+	waits_without_memory();
 	return 0;
 }

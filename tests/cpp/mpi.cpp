@@ -342,6 +342,27 @@ static task<> stoppable(std::stop_token t, int *to, int tag, int &received, int 
 	}
 }
 
+static bool no_template;
+
+/* In the place of the library's. */
+extern "C" int MPIX_Gr_init(MPIX_Gr_start_function *start, MPIX_Gr_push_function *push,
+			    MPIX_Gr_complete_function *complete, MPIX_Gr_cancel_function *cancel, MPIX_Gr *gr)
+{
+	return no_template ? MPI_ERR_NO_MEM : PMPIX_Gr_init(start, push, complete, cancel, gr);
+}
+
+/* Where there is no memory for the template of operations that can be stopped, this one can't; later ones can. */
+static void stops_without_memory()
+{
+	std::stop_source source;
+	int one = 1;
+
+	no_template = true;
+	CHECK(contd::sync_wait(mpi(MPI_Isend, &one, 1, MPI_INT, MPI_PROC_NULL, 4, comm).stop(source.get_token()))
+		      .MPI_ERROR == MPI_SUCCESS);
+	no_template = false;
+}
+
 static void stops()
 {
 	int received = 0, stopped = 0, v = -1;
@@ -480,6 +501,7 @@ int main(int argc, char **argv)
 		contd::sync_wait(errors());
 		crs();
 		executors();
+		stops_without_memory();
 		stops();
 		contd::sync_wait(mixed());
 		stack();
