@@ -410,6 +410,7 @@ static void bench(void)
 	CHECK(!one_sided(&s) || !strstr(printed, "\"read\": {\"count\": 0,"));
 	CHECK(kv(&s, "bench", "--seconds", "0.1", "--depth", "1", "--keys", "10", NULL) == 0);
 	CHECK(strstr(printed, "p99.9"));
+	CHECK(kv(&s, "bench", "--seconds", "0", "--mix", "-50/100/50", NULL) == 2);
 	CHECK(stat_of(&s, "keys") == 0);
 	CHECK(figure_in(printed, "sessions_lost") == 0);
 	stop(&s);
