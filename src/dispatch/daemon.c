@@ -390,10 +390,16 @@ static void *daemon_main(void *arg)
 
 /* ------------------------------------------------------------------------------------------------- its settings --- */
 
+/* As many as any Linux has: the kernel refuses to write to a set in which its processors have no room. */
+struct cpus {
+	cpu_set_t set[8];
+};
+#define CPUS_MOST (8 * CPU_SETSIZE)
+
 /* "0,2-3": -EINVAL where it is not such a list. */
-static int read_cpus(const char *text, cpu_set_t *set)
+static int read_cpus(const char *text, struct cpus *cpus)
 {
-	CPU_ZERO(set);
+	CPU_ZERO_S(sizeof(*cpus), cpus->set);
 	for (;;) {
 		char *end;
 		unsigned long from = strtoul(text, &end, 10), to;
@@ -407,10 +413,10 @@ static int read_cpus(const char *text, cpu_set_t *set)
 			if (*text < '0' || *text > '9')
 				return -EINVAL;
 		}
-		if (to < from || to >= CPU_SETSIZE)
+		if (to < from || to >= CPUS_MOST)
 			return -EINVAL;
 		for (; from <= to; from++)
-			CPU_SET(from, set);
+			CPU_SET_S(from, sizeof(*cpus), cpus->set);
 		if (!*end)
 			return 0;
 		if (*end != ',')
@@ -453,7 +459,7 @@ static int read_sched(const char *text, int *policyp, int *levelp)
 
 int contd__daemon_check(const struct contd_config *c)
 {
-	cpu_set_t cpus;
+	struct cpus cpus;
 	int policy, level;
 
 	if (c->daemon_cpus && read_cpus(c->daemon_cpus, &cpus))
@@ -496,15 +502,15 @@ static int apply_sched_locked(const char *text)
 static int apply_locked(void)
 {
 	const struct contd_config *c = &contd__config;
-	cpu_set_t cpus, cpus_before;
+	struct cpus cpus, cpus_before;
 	char name_before[16];
 	int rc = 0;
 
-	pthread_getaffinity_np(S.thread, sizeof(cpus_before), &cpus_before);
+	pthread_getaffinity_np(S.thread, sizeof(cpus_before), cpus_before.set);
 	pthread_getname_np(S.thread, name_before, sizeof(name_before));
 	if (c->daemon_cpus) {
 		read_cpus(c->daemon_cpus, &cpus);
-		rc = pthread_setaffinity_np(S.thread, sizeof(cpus), &cpus);
+		rc = pthread_setaffinity_np(S.thread, sizeof(cpus), cpus.set);
 		if (rc)
 			return contd__fail(-rc, "daemon_cpus: none of these processors is there for this process: "
 						"sched_setaffinity(2)");
@@ -512,7 +518,7 @@ static int apply_locked(void)
 	pthread_setname_np(S.thread, c->daemon_name);
 	if (c->daemon_sched && (rc = apply_sched_locked(c->daemon_sched)) != 0) {
 		pthread_setname_np(S.thread, name_before);
-		pthread_setaffinity_np(S.thread, sizeof(cpus_before), &cpus_before);
+		pthread_setaffinity_np(S.thread, sizeof(cpus_before), cpus_before.set);
 		return contd__fail(-rc,
 				   "daemon_sched: the kernel refuses it (sched_setscheduler(2), setpriority(2)); raise "
 				   "RLIMIT_RTPRIO or RLIMIT_NICE");

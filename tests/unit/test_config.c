@@ -161,10 +161,10 @@ Test(config, texts)
 	refused(daemon_name, "sixteen__letters");
 	refused(daemon_name, "");
 	accepted_text(daemon_cpus, "0");
-	accepted_text(daemon_cpus, "0-1023");
+	accepted_text(daemon_cpus, "0-8191");
 	accepted_text(daemon_cpus, "5,0-2,7,1");
 	refused(daemon_cpus, "");
-	refused(daemon_cpus, "0-1024");
+	refused(daemon_cpus, "0-8192");
 	refused(daemon_cpus, "2-1");
 	refused(daemon_cpus, "all");
 	/* The longest one, and one more. */
@@ -253,10 +253,10 @@ static const struct env_case env_cases[] = {
 	{"CONTD_DAEMON_NAME", "", false},
 	{"CONTD_DAEMON_NAME", "sixteen__letters", false},
 	{"CONTD_DAEMON_CPUS", "0", true},
-	{"CONTD_DAEMON_CPUS", "0-3,1023", true},
+	{"CONTD_DAEMON_CPUS", "0-3,8191", true},
 	{"CONTD_DAEMON_CPUS", "", false},
 	{"CONTD_DAEMON_CPUS", "0,", false},
-	{"CONTD_DAEMON_CPUS", "1024", false},
+	{"CONTD_DAEMON_CPUS", "8192", false},
 	{"CONTD_DAEMON_CPUS", "any", false},
 	{"CONTD_DAEMON_SCHED", "other", true},
 	{"CONTD_DAEMON_SCHED", "batch:19", true},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* contd_configure(): each setting takes effect while everything runs, or all stays as it was. */
+#include <dlfcn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -173,6 +174,48 @@ Test(configure, daemon_name)
 	cr_assert_eq(contd_fini(), 0);
 }
 
+/* In the C library's place. 0, or as many processors as the kernel then seems to have; it refuses the scheduling. */
+static size_t kernel_cpus;
+
+int pthread_setschedparam(pthread_t thread, int policy, const struct sched_param *param)
+{
+	static __typeof__(pthread_setschedparam) *real;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "pthread_setschedparam");
+	return kernel_cpus ? EPERM : real(thread, policy, param);
+}
+
+int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
+{
+	static __typeof__(pthread_getaffinity_np) *real;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "pthread_getaffinity_np");
+	return size * 8 < kernel_cpus ? EINVAL : real(thread, size, set);
+}
+
+/* A kernel for so many processors refuses smaller sets; what is put back must have been read. */
+Test(configure, daemon_cpus_of_a_large_machine)
+{
+	cpu_set_t set, whole;
+	char text[64];
+	pid_t tid;
+
+	sched_getaffinity(0, sizeof(whole), &whole);
+	start(CONTD_AGENT_TICK);
+	tid = daemon_thread();
+	kernel_cpus = 4096;
+	snprintf(text, sizeof(text), "%d,4095", first_cpu());
+	must_fail(set_daemon(NULL, text, "fifo:1"), EPERM);
+	cr_assert_eq(sched_getaffinity(tid, sizeof(set), &set), 0);
+	cr_assert(CPU_EQUAL(&set, &whole));
+	must(set_daemon(NULL, text, NULL));
+	cr_assert_eq(sched_getaffinity(tid, sizeof(set), &set), 0);
+	cr_assert_eq(CPU_COUNT(&set), 1);
+	cr_assert_eq(contd_fini(), 0);
+}
+
 Test(configure, daemon_cpus)
 {
 	cpu_set_t set, whole;
@@ -204,7 +247,7 @@ Test(configure, daemon_cpus)
 }
 
 static const char *const bad_cpus[] = {"",     ",",     "0,", ",0", "0-",  "-1",   "1-0",    "0--1",
-				       "a",    "0x0",   " 0", "0 ", "0;1", "1024", "0-1024", "99999999999999999999",
+				       "a",    "0x0",   " 0", "0 ", "0;1", "8192", "0-8192", "99999999999999999999",
 				       "0,,1", "0-1-2", "+0"};
 static const char *const bad_sched[] = {"",          "fifo:0",   "fifo:100", "fifo:",     "fifo:x",
 					"fifo: 5",   "fifo:+5",  "fifo:5 ",  "rr:-1",     "other:20",
