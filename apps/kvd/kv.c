@@ -37,8 +37,8 @@ static bool parse_mix(const char *text, unsigned share[3])
 {
 	char end;
 
-	return sscanf(text, "%3u/%3u/%3u%c", &share[0], &share[1], &share[2], &end) == 3 &&
-	       !strchr(text, '-') && share[0] + share[1] + share[2] == 100;
+	return sscanf(text, "%3u/%3u/%3u%c", &share[0], &share[1], &share[2], &end) == 3 && !strchr(text, '-') &&
+	       share[0] + share[1] + share[2] == 100;
 }
 
 static bool parse(struct options *o, int argc, char **argv)
