@@ -71,6 +71,7 @@ enum class {
 	C_PARTITIONED,
 	C_MIXED,
 	C_EVENT,
+	C_RING,
 	C_POLL,
 	C_REGION,
 	C_GUARD,
@@ -106,6 +107,7 @@ static struct chaos_class classes[C_END] = {
 	[C_MIXED] = {"mixed", "contd_mpi_event", 0},
 	[C_GENERAL] = {"general", "generalized requests", 0},
 	[C_EVENT] = {"event", "events of the program's with the group of a CR", 0},
+	[C_RING] = {"ring", "contd_mpi_ring and contd_mpi_ring_all", 0},
 	[C_POLL] = {"poll", "contd_poll", 0},
 	[C_REGION] = {"region", "compute regions", 0},
 	[C_GUARD] = {"guard", "guards", 0},
@@ -1403,6 +1405,14 @@ static void mpi_step(struct self *me, uint64_t r)
 	case 15:
 		if (on(C_CANCEL) && me->held_count < HELD)
 			post_cancelled(me, on(C_PERSISTENT) && r & 1);
+		break;
+	case 16:
+		if (on(C_RING)) {
+			int rung = r & 1 ? contd_mpi_ring((int)((r >> 1) % (uint64_t)ranks), world) : contd_mpi_ring_all(world);
+
+			if (rung < 0 || rung > (r & 1 ? 1 : ranks))
+				chaos_wrong("a ring for %d ranks is %d", ranks, rung);
+		}
 		break;
 	default:
 		contd_step(me, r);
