@@ -9,7 +9,7 @@
  * check: safety
  * compile: -DNOREDUCE
  * optimise
- * unreached: 22: who has just attached is the first that it finds in record 0; only thread 2 has a guard, or calibrates; the
+ * unreached: 24: who has just attached is the first that it finds in record 0; only thread 2 has a guard, or calibrates; the
  *     end of a guard inside a section does not look
  * mutant: CLAIM_OUTSIDE safety who sends claims `signalled` before it is among the senders
  * mutant: EXIT_SILENT safety a thread that ends does not hand on what it was notified of
@@ -22,14 +22,15 @@
  * mutant: CALIBRATION_SILENT safety the end of the calibration does not look
  * mutant: CALIBRATION_KEEPS safety the end of the calibration leaves `signalled` set
  * mutant: CALIBRATION_LATE safety the end of the calibration clears `signalled` after it has looked
+ * mutant: REFUSED_SILENT safety a signal that the kernel refuses is not sent by the timer instead
  * mutant: DETACH_NO_WAIT safety who is detached does not wait for those who send
  *
  * Two completers make something ready, each once, and notify one attached thread. Either there is one, which goes
  * through a guard, or through a read-side section and a guard inside it, or is calibrated, and does not move while its
  * handler runs. Or there is one that is detached, or ends, and its
  * record becomes another thread's, and there may be one more that is attached all the time; that handlers stop those
- * meanwhile forbids executions and adds none. Signals are not lost (RLIMIT_SIGPENDING), and there are no ticks
- * (CONTD_AGENT=caller).
+ * meanwhile forbids executions and adds none. The kernel may refuse a signal (RLIMIT_SIGPENDING): a timer sends it
+ * then. There are no other ticks (CONTD_AGENT=caller).
  */
 byte ready;               /* marked, of async-signal-safe groups */
 
@@ -88,6 +89,13 @@ inline interrupt(r)
 				}
 				if
 				:: mine -> pending[to] = true
+				:: mine ->
+					/* The kernel refuses it: the timer's signal, whose place in the queue is kept, comes. */
+#ifndef MUTANT_REFUSED_SILENT
+					pending[to] = true
+#else
+					skip
+#endif
 				:: else
 				fi;
 				done = true
