@@ -90,7 +90,7 @@ inline interrupt(r)
 				if
 				:: mine -> pending[to] = true
 				:: mine ->
-					/* The kernel refuses it: the timer's signal, whose place in the queue is kept, comes. */
+					/* The kernel refuses it: the timer sends its own. */
 #ifndef MUTANT_REFUSED_SILENT
 					pending[to] = true
 #else

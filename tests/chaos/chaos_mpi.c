@@ -1408,7 +1408,8 @@ static void mpi_step(struct self *me, uint64_t r)
 		break;
 	case 16:
 		if (on(C_RING)) {
-			int rung = r & 1 ? contd_mpi_ring((int)((r >> 1) % (uint64_t)ranks), world) : contd_mpi_ring_all(world);
+			int rung = r & 1 ? contd_mpi_ring((int)((r >> 1) % (uint64_t)ranks), world)
+					 : contd_mpi_ring_all(world);
 
 			if (rung < 0 || rung > (r & 1 ? 1 : ranks))
 				chaos_wrong("a ring for %d ranks is %d", ranks, rung);
