@@ -203,6 +203,15 @@ static void tell_singly(const struct contd__handle *h, const MPI_Status *status)
 	PMPI_Comm_call_errhandler(h->comm != MPI_COMM_NULL ? h->comm : MPI_COMM_WORLD, status->MPI_ERROR);
 }
 
+/* MPICH (4.0) makes MPI_ERR_OTHER of what a query_fn has returned. */
+static void error_known(const struct contd__op *op, MPI_Status *status)
+{
+	if (op->instance)
+		status->MPI_ERROR = contd__instance_error(op->instance);
+	else if (op->backend && !op->persistent)
+		status->MPI_ERROR = contd__general_error(op->backend);
+}
+
 static uint32_t poll_singly(struct lane *l, struct window *w, uint32_t at, uint32_t count)
 {
 	uint32_t found = 0;
@@ -217,6 +226,7 @@ static uint32_t poll_singly(struct lane *l, struct window *w, uint32_t at, uint3
 		if (!flag)
 			continue;
 		tell_singly(op->backend, &status);
+		error_known(op, &status);
 		lane_remove(l, w, i);
 		op_complete(op, &status);
 		found++;
@@ -253,11 +263,7 @@ static uint32_t poll_together(struct lane *l, struct window *w, uint32_t at, uin
 
 		if (rc != MPI_ERR_IN_STATUS)
 			P.statuses[i].MPI_ERROR = MPI_SUCCESS; /* MPICH leaves it as it was */
-		/* MPICH (4.0) makes MPI_ERR_OTHER of what a query_fn has returned. */
-		if (op->instance)
-			P.statuses[i].MPI_ERROR = contd__instance_error(op->instance);
-		else if (op->backend)
-			P.statuses[i].MPI_ERROR = contd__general_error(op->backend);
+		error_known(op, &P.statuses[i]);
 		lane_remove(l, w, (uint32_t)P.indices[i]);
 		op_complete(op, &P.statuses[i]);
 		P.statuses[i] = contd__status_empty;
@@ -269,6 +275,8 @@ static uint32_t poll_together(struct lane *l, struct window *w, uint32_t at, uin
 
 static uint32_t lane_poll(struct lane *l, uint32_t *leastp)
 {
+	/* Of what failed Testsome of such an MPICH tells MPI_COMM_SELF's error handler, and Test the operation's. */
+	bool singly = l->singly || contd__mpich_forgets();
 	uint32_t windows, found = 0;
 
 	lane_take_incoming(l);
@@ -283,7 +291,7 @@ static uint32_t lane_poll(struct lane *l, uint32_t *leastp)
 		count = l->count - at * WINDOW < WINDOW ? l->count - at * WINDOW : WINDOW;
 		l->cursor = at + 1;
 		*leastp -= count < *leastp ? count : *leastp;
-		found += (l->singly ? poll_singly : poll_together)(l, l->window[at], at, count);
+		found += (singly ? poll_singly : poll_together)(l, l->window[at], at, count);
 	}
 	return found;
 }
