@@ -36,14 +36,18 @@ static void clear(void)
 
 static void show(const MPI_Status *s)
 {
-	int count = 0, cancelled = 0;
+	int count = 0, cancelled = 0, error = s->MPI_ERROR;
 
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40200000
+	/* For MPI a request of which the tool was told is inactive, whose entry MPI_Testall writes. */
+	error = error == UNTOUCHED ? MPI_SUCCESS : error;
+#endif
 	MPI_Get_count(s, MPI_INT, &count);
 	MPI_Test_cancelled(s, &cancelled);
 	if (cancelled) /* of those the rest is not defined */
 		printf(" [cancelled]");
 	else
-		printf(" [%d %d %d %d]", s->MPI_SOURCE, s->MPI_TAG, s->MPI_ERROR, count);
+		printf(" [%d %d %d %d]", s->MPI_SOURCE, s->MPI_TAG, error, count);
 }
 
 static void show_handles(void)
@@ -59,13 +63,17 @@ static void receive(int i)
 	MPI_Irecv(&in[i], 1, MPI_INT, 0, i, MPI_COMM_SELF, &requests[i]);
 }
 
-/* The request at that place gets its message, and is complete. */
+/*
+ * The request at that place gets its message, and is complete. The persistent one is not asked, for MPICH (4.2) would
+ * make it inactive: its message came before that of the last.
+ */
 static void release(int i)
 {
 	int out = i;
 
 	MPI_Send(&out, 1, MPI_INT, 0, i, MPI_COMM_SELF);
-	await_request(requests[i]);
+	if (i != 1)
+		await_request(requests[i]);
 }
 
 static void persistent(int i)
