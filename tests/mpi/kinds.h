@@ -24,6 +24,7 @@ struct kind {
 	bool keeps_status; /* this MPI reports its last status again when it is inactive */
 	bool waits;        /* begin itself needs the other ranks: nobody may hold back */
 	bool unseen;       /* MPI_Request_get_status does not see it complete in every MPI */
+	bool unaskable;    /* MPI_Request_get_status frees it: docs/requests.md, note 8 */
 	bool all_needed;   /* complete on no rank before all have begun */
 	const void *how;   /* the kind's own */
 	void (*begin)(const struct kind *k, int round, MPI_Request r[]);
@@ -89,7 +90,8 @@ CHECK_HELPER void kinds_complete(const struct kind *k, MPI_Request r)
 	int rc = MPI_SUCCESS;
 
 	for (int flag = 0; !flag && rc == MPI_SUCCESS && !(k->unseen && MPI_Wtime() - start > 0.002);)
-		rc = MPI_Request_get_status(r, &flag, MPI_STATUS_IGNORE);
+		if (!k->unaskable)
+			rc = MPI_Request_get_status(r, &flag, MPI_STATUS_IGNORE);
 	CHECK_OK(rc);
 }
 
@@ -100,6 +102,8 @@ CHECK_HELPER void kinds_ask(const struct kind *k, const MPI_Request same[])
 	MPI_Status all[KIND_REQUESTS], again[KIND_REQUESTS], some[KIND_REQUESTS];
 	int indices[KIND_REQUESTS], count = 0, flag = 0, index = -1;
 
+	if (k->unaskable)
+		return;
 	memcpy(r, same, sizeof(r));
 	CHECK_OK(MPIX_Request_get_status_all(k->count, r, &flag, all));
 	CHECK(flag || k->unseen);

@@ -247,6 +247,9 @@ static int possible_kinds(void)
 			continue;
 #endif
 		kinds[n] = all_kinds[k];
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40200000 && MPICH_NUMVERSION < 40300000
+		kinds[n].unaskable = true;
+#endif
 		kinds[n++].waits = a->what == WRITE_SHARED || a->what == READ_SHARED; /* to set the pointer back */
 	}
 	return n;
