@@ -10,9 +10,8 @@
  *	if (rc && rc != -FI_EAGAIN)
  *		contd_fabric_withdraw(&op, rc);
  *
- * Calls return 0 or a negative errno value, whose text contd_error_text() has; contd_init() comes before them. What was
- * completed tells its outcome in `status`: 0 or a negative FI_E* (fi_errno(3)), of which those below 256 are errno
- * values.
+ * Call contd_init() first. Calls return 0 or a negative errno value; contd_error_text() has the text. The outcome of an
+ * operation is in its `status`: 0 or a negative FI_E* (fi_errno(3)). Those below 256 are errno values.
  */
 #ifndef CONTD_FABRIC_H
 #define CONTD_FABRIC_H
@@ -33,13 +32,13 @@ extern "C" {
 
 /* ------------------------------------------------------------------------------------------------------- queues --- */
 
-/* A completion queue that contd reads, and nobody else; a counter that it looks at. */
+/* A completion queue that only contd reads; a counter that it looks at. */
 struct contd_fabric_queue;
 struct contd_fabric_counter;
 
 #define CONTD_FABRIC_TEXT 128 /* bytes of an error's text, the terminating 0 included; longer ones are cut */
 
-/* One completion, fi_cq(3). What the queue's format does not have is 0. */
+/* One completion, fi_cq(3). Fields that the queue's format does not have are 0. */
 struct contd_fabric_entry {
 	void *context;  /* what the operation was given */
 	uint64_t flags; /* FI_SEND, FI_RECV, FI_MULTI_RECV ... */
@@ -87,10 +86,10 @@ struct contd_fabric_attr {
 };
 
 /*
- * Have contd read a queue of the caller's; it stays the caller's, who reads it no more until
- * contd_fabric_queue_destroy(). Close it before contd_fini(): after that nobody reads it, contd_fabric_begin() is
- * refused, and operations that were under way complete when contd_fabric_queue_destroy() is called, with -FI_ECANCELED,
- * but their continuations never run. A contd_init() later does not change that.
+ * Have contd read a queue of the caller's. The caller still owns the queue, and must not read it until
+ * contd_fabric_queue_destroy() has returned. Call that before contd_fini(). After contd_fini() contd no longer reads
+ * the queue, and contd_fabric_begin() is refused. contd_fabric_queue_destroy() then completes the operations that were
+ * under way with -FI_ECANCELED, and their continuations never run. A later contd_init() does not change that.
  * Context: any thread, not in a handler; may block. Errors: -EINVAL, -ENOMEM, -EAGAIN (256 queues and counters are
  * there), -EPERM (contd is not initialized, or in a handler), -ECHILD; with FI_WAIT_FD what FI_GETWAIT says (fi_cq(3)).
  */
@@ -109,8 +108,8 @@ CONTD_API int contd_fabric_queue_create(struct fid_domain *domain, const struct 
 					struct contd_fabric_queue **queuep) CONTD_NOEXCEPT;
 
 /*
- * What agent "block" waits on: FI_WAIT_FD: the queue's descriptor. FI_WAIT_NONE: there is none, and it looks in turns,
- * as agent "tick" does. Any thread.
+ * How agent "block" waits for this queue. FI_WAIT_FD: on the queue's descriptor. FI_WAIT_NONE: the queue has none, and
+ * the agent looks at intervals, as agent "tick" does. Context: any thread.
  */
 CONTD_API enum fi_wait_obj contd_fabric_queue_wait_object(const struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
@@ -118,12 +117,11 @@ CONTD_API enum fi_wait_obj contd_fabric_queue_wait_object(const struct contd_fab
 CONTD_API struct fid_cq *contd_fabric_queue_cq(const struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
 /*
- * contd reads it no more: to be called before endpoints that are bound to the queue are closed, where other threads (a
- * daemon) may be reading it; fi_close(3) of an endpoint and fi_cq_read(3) at the same time crash with some providers
- * (tcp of libfabric
- * 1.17). Operations under way complete with -FI_ECANCELED; contd_fabric_begin() is refused from here on. Once more does
- * nothing. Context: any thread, not in a handler, not in a callback of that queue's `foreign`; blocks while another
- * thread reads. Errors: -EINVAL, -EPERM, -EDEADLK; -ECHILD (after fork).
+ * Stop reading the queue. If other threads (a daemon) may be reading it, call this before endpoints that are bound to
+ * the queue are closed: with some providers (tcp of libfabric 1.17) fi_close(3) of an endpoint crashes beside
+ * fi_cq_read(3). Operations under way complete with -FI_ECANCELED; contd_fabric_begin() is refused from here on. A
+ * second call does nothing. Context: any thread, not in a handler, not in a callback of that queue's `foreign`; blocks
+ * while another thread reads. Errors: -EINVAL, -EPERM, -EDEADLK; -ECHILD (after fork).
  */
 CONTD_API int contd_fabric_queue_stop(struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
@@ -171,8 +169,8 @@ struct contd_fabric_op {
  * Make *op pending: before the call of libfabric's that starts it. One that never completes (the call failed, FI_INJECT
  * or FI_SELECTIVE_COMPLETION suppress its completion, the endpoint was closed) is given back by
  * contd_fabric_withdraw(). After -FI_EAGAIN it stays begun until the call has succeeded: libfabric makes progress only
- * while something is under way. Where the queue is out of order (an overrun) it may complete before that call has
- * begun: so a continuation must not free *op before it has returned.
+ * while something is under way. If the queue has failed (for example by an overrun), *op may complete before
+ * libfabric's call has begun: so a continuation must not free *op before that call has returned.
  * Context: any thread, in a callback. Errors: -EINVAL; -EPERM (contd is not initialized, contd_fabric_queue_stop() was
  * called for the queue, or contd_fini() after it was opened); -ENOSPC (more than attr.operations are under way);
  * -ECHILD.
@@ -184,9 +182,9 @@ CONTD_API int contd_fabric_begin(struct contd_fabric_queue *queue, struct contd_
  * which takes no place in the group's table unless it must wait. Nothing else may be attached to op->event.
  * Continuations that one look completes may run one after the other on the thread that looked, while others, idle
  * perhaps, can't: a callback waits for another one only in contd_group_wait(), contd_group_test() or contd_poll(), not
- * by other means. They count as run in op's group when the last of such a series has; the operation, complete when its
- * callback begins, may be started anew there. Context: any thread, in a callback. Errors: as contd_fabric_begin() and
- * contd_event_continue(), but not -EBUSY.
+ * by other means. All of such a series count as run in the group once the last one has run. An operation is complete
+ * when its callback begins, and may be started again there. Context: any thread, in a callback. Errors: as
+ * contd_fabric_begin() and contd_event_continue(), but not -EBUSY.
  */
 CONTD_API int contd_fabric_begin_continue(struct contd_fabric_queue *queue, struct contd_fabric_op *op,
 					  contd_callback *cb, void *data, struct contd_group *group) CONTD_NOEXCEPT;
@@ -212,12 +210,13 @@ static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callba
 /* ----------------------------------------------------------------------------------------- many from one buffer --- */
 
 /*
- * A multi-receive buffer (FI_MULTI_RECV, fi_msg(3)): one operation, many completions, up to the one whose flags have
- * FI_MULTI_RECV, or whose status is an error other than -FI_ETRUNC. They wait here, at most `room`; while that is full
- * contd leaves the queue alone. If the queue is stopped, closed or out of order, or the buffer is withdrawn, the last
- * entry has FI_MULTI_RECV and that status, also where there is no room; messages that had no room by then are lost.
- * Prepared by contd_fabric_many_begin(); `op` is the context argument. In place, like an operation, until the last has
- * been taken in a continuation of contd_fabric_many_continue(), or contd_fabric_queue_destroy() has returned.
+ * A multi-receive buffer (FI_MULTI_RECV, fi_msg(3)): one operation with many completions. The last one has
+ * FI_MULTI_RECV in its flags, or an error other than -FI_ETRUNC as its status. They wait here, at most `room`; while
+ * that is full contd leaves the queue alone. If the queue is stopped or closed or has failed, or the buffer is
+ * withdrawn, the last entry has FI_MULTI_RECV and the status of that, even if there is no room. Messages that had no
+ * room by then are lost. Prepared by contd_fabric_many_begin(); `op` is the context argument. In place, like an
+ * operation, until the last has been taken in a continuation of contd_fabric_many_continue(), or
+ * contd_fabric_queue_destroy() has returned.
  */
 struct contd_fabric_many {
 	struct contd_fabric_op op;
@@ -252,12 +251,13 @@ CONTD_API int contd_fabric_many_take(struct contd_fabric_many *many, struct cont
 CONTD_API int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_attr *attr,
 					 struct contd_fabric_counter **counterp) CONTD_NOEXCEPT;
 
-/* What waits completes with -FI_ECANCELED. Context: as contd_fabric_queue_destroy(). */
+/* Operations that wait for the counter complete with -FI_ECANCELED. Context: as contd_fabric_queue_destroy(). */
 CONTD_API int contd_fabric_counter_destroy(struct contd_fabric_counter *counter) CONTD_NOEXCEPT;
 
 /*
  * *op completes when the counter's value is `threshold` or more: with 0. When its error value goes up before that, but
- * after this call, with -FI_EIO, and op->data is that error value: which operation failed a completion queue tells.
+ * after this call, with -FI_EIO, and op->data is that error value. Only a completion queue tells which operation
+ * failed.
  * Context: any thread, in a callback, not in a handler outside regions. Errors: -EINVAL; -EPERM (there, contd is not
  * initialized, or contd_fini() was called after the counter was adopted); -ECHILD.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI completion continuations for an MPI that has none, in two interfaces to one engine: the draft interface (MPI_;
- * MPI Forum's draft chapter "Completion Continuations", sections 3.11.1 to 3.11.3) and its later revision (MPIX_; Open
- * MPI's pull request 9502). Link with contd-mpi, or with contd-mpi-mpich for MPICH.
+ * MPI completion continuations for an MPI that has none. There are two interfaces to one engine. The draft interface
+ * (MPI_) is that of the MPI Forum's draft chapter "Completion Continuations", sections 3.11.1 to 3.11.3. The revised
+ * interface (MPIX_) is that of Open MPI's pull request 9502. Link with contd-mpi, or with contd-mpi-mpich for MPICH.
  *
  * A continuation request (CR) is made by MPI_Continue_init or MPIX_Continue_init and used in MPI_Test*, MPI_Wait*,
  * MPI_Request_get_status and MPI_Request_free like any other request. Completion never frees it. The attaching calls of
@@ -62,12 +62,13 @@ CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req);
  * return; a persistent one stays, and is inactive when the callback runs. If MPI_Request_free is called for it before
  * that, the operation goes on, the callback runs with its status, and then the request is freed. An inactive persistent
  * request counts as complete, by the rule of MPI_Test. A CR as *op_request stays too; the callback runs when everything
- * registered with it has run. If it is one of MPIX_Continue_init, it is inactive then, unless something was registered
- * with it since; if the callback runs in a handler outside compute regions, a later MPI call makes it so. status may be
- * MPI_STATUS_IGNORE, else it must stay accessible until the callback has run. Where an operation fails, the error
- * handler that MPI itself would call for it is called first (of its communicator, window or file; MPICH 4.0 calls
- * MPI_COMM_WORLD's for most). If it returns, the callback runs, and the statuses say what failed. Of an
- * async-signal-safe callback that runs in a handler the error handler is called afterwards, by the next MPI call.
+ * registered with it has run. A CR of MPIX_Continue_init is inactive when the callback runs, unless something was
+ * registered with it since. If the callback runs in a handler outside compute regions, the CR becomes inactive in a
+ * later MPI call. status may be MPI_STATUS_IGNORE; any other status must stay accessible until the callback has run.
+ * Where an operation fails, the error handler that MPI itself would call for it is called first (of its communicator,
+ * window or file; MPICH 4.0 calls MPI_COMM_WORLD's for most). If it returns, the callback runs, and the statuses say
+ * what failed. Of an async-signal-safe callback that runs in a handler the error handler is called afterwards, by the
+ * next MPI call.
  * Errors: MPI_ERR_ARG (NULL), MPI_ERR_REQUEST (cont_req is no CR; the request has a continuation already, which the
  * portable backend knows of persistent ones only; op_request is cont_req, or a CR that waits for it), MPI_ERR_NO_MEM.
  */
@@ -138,10 +139,10 @@ CONTD_API int PMPI_Request_get_status_some(int incount, const MPI_Request reques
  * The operation completes *event, with status 0 or its MPI error class: so that one continuation,
  * contd_event_continue(), waits for MPI operations and others (events of the program's, fabric operations). *event is
  * made pending here; *request is treated as by MPI_Continue, and *status (MPI_STATUS_IGNORE is allowed) is set before
- * the event completes. A generalized request's free_fn is called after that, mostly before the event's continuation,
- * but not where another thread or a handler runs that at once: what it frees is not for the continuation, which must
- * not rely on it either. Context: as MPI_Continue. Errors: MPI error classes, as there; then *event may be pending and
- * nobody completes it.
+ * the event completes. A generalized request's free_fn is called after that, in no fixed order with the event's
+ * continuation: do not use memory that free_fn frees in that continuation. Context: as MPI_Continue. Errors: as
+ * MPI_Continue. After an error *event may be pending, and no operation completes it: complete it, or initialize it
+ * again, before it is used.
  */
 CONTD_API int contd_mpi_event(MPI_Request *request, MPI_Status *status, struct contd_event *event);
 
@@ -157,11 +158,10 @@ CONTD_API struct contd_group *contd_mpi_group(MPI_Request cont_req);
 /*
  * As MPI_Grequest_complete, and also where MPI must not be called: in an async-signal-safe continuation that contd's
  * handler runs, or on a thread that the thread level keeps out of MPI. There the request is put on a list, without
- * memory or lock, and what completes it is whatever comes first of a thread that may call MPI: a call that makes
- * progress, contd_poll(), a compute region's handler, or the daemon with MPI_THREAD_MULTIPLE; query_fn may be called
- * there. Elsewhere MPI_Grequest_complete is called at once.
- * The request must have been started from C, by a call of MPI_Grequest_start that came to contd; of others
- * MPI_Grequest_complete is called where it may be.
+ * memory or lock. The next thread that may call MPI completes it: in a call that makes progress, in contd_poll(), in a
+ * compute region's handler, or, with MPI_THREAD_MULTIPLE, on the daemon. query_fn may be called there. Everywhere else
+ * MPI_Grequest_complete is called at once. The request must have been started from C, by a call of MPI_Grequest_start
+ * that came to contd; of others MPI_Grequest_complete is called where it may be.
  * Context: any thread, in any continuation. Not in signal handlers of the program's own, which contd cannot tell from
  * the thread: contd_event_complete() may be called there, and this function by that event's continuation.
  * Errors: MPI_ERR_REQUEST (no generalized request, or not known; or complete already), MPI_ERR_OTHER (in the child of a
@@ -172,11 +172,12 @@ CONTD_API int contd_mpi_grequest_complete(MPI_Request request);
 /* ---------------------------------------------------------------------------------------------------- doorbells --- */
 
 /*
- * The process of that rank of the communicator (the remote group of an intercommunicator) is to look, if it waits in a
- * compute region, or its daemon does: to be called after something was sent to it, by processes that are not linked
- * with the doorbell library, which does so after every call that sends. Nothing depends on it but the time that the
- * peer takes to react. Nanoseconds where the peer does not wait; the first call for a peer looks for it. Processes of
- * another host, or without contd, or of another user, are not rung: no error. Returns 1 if it was rung, else 0.
+ * Interrupt the process with that rank in the communicator (in the remote group of an intercommunicator), if it waits
+ * in a compute region, or its daemon naps, so that it looks for messages. Call it after something was sent to that
+ * process. Programs that are linked with the doorbell library need not: the library does this after every call that
+ * sends. It only makes the peer react sooner. It costs nanoseconds if the peer does not wait; the first call for a peer
+ * looks for it. Processes of another host, or without contd, or of another user, are not rung: no error. Returns 1 if
+ * it was rung, else 0.
  * Context: threads that may call MPI at the thread level that was granted, in a callback (not in a handler outside
  * regions).
  */
@@ -206,10 +207,10 @@ typedef int(MPIX_Continue_cb_function)(int rc, void *user_data);
 /*
  * Make a CR that is used like a persistent request: it is inactive until MPI_Start. Continuations may be registered
  * meanwhile and run from the start on. Test and Wait on an inactive CR report completion with the empty status; when
- * they report that an active one is complete it is inactive again. Starting an active one is MPI_ERR_REQUEST.
- * flags: 0, or MPIX_CONT_POLL_ONLY and MPIX_CONT_DEFER_COMPLETE. max_poll: as the key mpi_continue_max_poll, but
- * 0 and MPI_UNDEFINED: no limit. info: the keys of MPI_Continue_init, or MPI_INFO_NULL; a key in it
- * stands before flags and max_poll.
+ * they report that an active one is complete it is inactive again. Starting an active one is MPI_ERR_REQUEST. flags: 0,
+ * or MPIX_CONT_POLL_ONLY and MPIX_CONT_DEFER_COMPLETE. max_poll: as the key mpi_continue_max_poll, but 0 and
+ * MPI_UNDEFINED mean no limit. info: the keys of MPI_Continue_init, or MPI_INFO_NULL; a key in it overrides flags and
+ * max_poll.
  * Errors: as MPI_Continue_init; MPI_ERR_ARG also for another negative max_poll.
  */
 CONTD_API int MPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req);
@@ -217,11 +218,11 @@ CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Re
 
 /*
  * Run cb when *op_request has completed; handles, statuses and errors as with MPI_Continue. cont_req may be
- * MPI_REQUEST_NULL: then the continuation belongs to no CR, runs in any call that makes progress, and nobody can wait
- * for it. Where an operation fails, its error handler (of its communicator, window or file) is called first. If that
- * returns, a continuation with MPIX_CONT_INVOKE_FAILED runs at once: statuses of operations that have not finished hold
- * MPI_ERR_PENDING (they finish by themselves, without touching the statuses). One without that flag does not run: its
- * CR is marked as failed and its user_data queued.
+ * MPI_REQUEST_NULL: then the continuation belongs to no CR and runs in any call that makes progress, and no call can
+ * wait for it. Where an operation fails, its error handler (of its communicator, window or file) is called first. If
+ * that returns, a continuation with MPIX_CONT_INVOKE_FAILED runs at once: statuses of operations that have not finished
+ * hold MPI_ERR_PENDING (they finish by themselves, without touching the statuses). One without that flag does not run:
+ * its CR is marked as failed and its user_data queued.
  */
 CONTD_API int MPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags,
 			    MPI_Status *status, MPI_Request cont_req);
@@ -235,9 +236,9 @@ CONTD_API int PMPIX_Continueall(int count, MPI_Request array_of_op_requests[], M
 /*
  * Take the user_data of failed continuations from the CR's queue, oldest first. *count: the size of cb_data before, how
  * many were stored after the call; when the two are equal there may be more. When the queue is empty after the call the
- * CR is no longer marked as failed. A CR that is marked is reported complete by Test and Wait with the first error, as
- * their return value and in the status: through MPI_COMM_SELF's error handler where a callback failed, through none
- * where an operation failed (its own has been called).
+ * CR is no longer marked as failed. Test and Wait report a marked CR complete, with the first error as their return
+ * value and in the status. If a callback failed, MPI_COMM_SELF's error handler is called. If an operation failed, no
+ * handler is called, because the operation's own has been.
  * Errors: MPI_ERR_ARG (NULL; a negative *count), MPI_ERR_REQUEST (cont_req is no CR).
  */
 CONTD_API int MPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data);
