@@ -11,18 +11,18 @@
  *           contd_executor_run(), asleep while there is none; or an event loop does, which notify() tells. Nothing is
  *           copied into a queue: ready continuations stay in contd's table until one of these threads claims them.
  *
- * What is run is either a continuation of a group that has been given an executor (contd_group_set_executor()), or a
- * task (struct contd_task), which the program submits itself, or which a single continuation becomes. Of each executor
- * work of high priority is taken before work of normal priority, and that before low; of a pull executor every eighth
- * look begins with one piece of the lowest, so that none waits for ever.
+ * A piece of work is either a continuation of a group that has an executor (contd_group_set_executor()), or a task
+ * (struct contd_task). The program submits tasks itself, or makes one of a single continuation. Each executor runs
+ * high-priority work before normal, and normal before low. In a pull executor every eighth look begins with one piece
+ * of the lowest priority, so that none waits for ever.
  *
  * Work runs on its thread from beginning to end: on the same stack, and contd keeps what belongs to the thread while it
  * is inside contd_work_run(), contd_executor_run() or a callback. A runtime whose tasks may move to another thread, or
- * be put aside for another task, switches only where contd asks it to (yield(), suspend() of contd/modes.h), or makes a
- * task of its own in the callback.
+ * be put aside for another task, must switch only where contd asks it to (yield(), suspend() of contd/modes.h), or make
+ * its own task in the callback.
  *
- * The tags of contexts are those of contd/contd.h. Adapters for pools of GLib, libuv, OpenMP and TBB stand in headers
- * of their own beside this one.
+ * The tags of contexts are those of contd/contd.h. Adapters for pools of GLib, libuv, OpenMP and TBB are in separate
+ * headers beside this one.
  */
 #ifndef CONTD_EXECUTOR_H
 #define CONTD_EXECUTOR_H
@@ -75,13 +75,13 @@ enum contd_executor_flags {
 	/*
 	 * Pull executors: while a thread is in contd_executor_run() and has no work it does what contd_group_wait()
 	 * does: looks at memory words and sources (MPI, fabric), and runs what is ready of groups without executor.
-	 * Without this flag such threads sleep, and somebody else makes progress: contd's daemon, or another thread.
+	 * Without this flag such threads sleep, and contd's daemon or another thread makes progress.
 	 */
 	CONTD_EXECUTOR_PROGRESS = 1,
 	/*
 	 * With CONTD_EXECUTOR_PROGRESS, and one thread at a time: that thread is the one that calls MPI. Below
-	 * MPI_THREAD_MULTIPLE contd enters MPI of its own accord only on threads that may; that is the thread of
-	 * MPI_Init_thread(), unless an executor with this flag exists: then it is the one in contd_executor_run().
+	 * MPI_THREAD_MULTIPLE contd calls MPI on one thread only, unless the program's own call comes to it. That is
+	 * the thread of MPI_Init_thread(), or, if an executor with this flag exists, the one in contd_executor_run().
 	 * MPI_THREAD_SERIALIZED is needed, or MPI_THREAD_FUNNELED where the main thread is lent.
 	 */
 	CONTD_EXECUTOR_MPI = 2
@@ -105,20 +105,20 @@ CONTD_API int contd_executor_create(const struct contd_executor_attr *attr,
 /*
  * The last continuation of a group is counted down a moment before the pool's thread is through with it:
  * contd_executor_drain() comes between contd_group_wait() and this.
- * Context: any thread, not in its own work; may block. Errors: -EINVAL (NULL); -EBUSY: a group names it that is not
- * given back or has continuations outstanding, something is queued or runs, or a thread is in contd_executor_run():
- * stop it, wait for the groups and destroy them, and drain it, first. -EPERM (in a handler); -ECHILD (in the child of a
- * fork, which leaves it to the parent). After contd_fini(), too, which drops what its groups had ready, but no tasks
- * that were submitted: contd_executor_drain() runs those after another contd_init().
+ * Context: any thread, not in its own work; may block. Errors: -EINVAL (NULL); -EBUSY (a group that has it was not
+ * destroyed, or has continuations outstanding; work is queued or runs; or a thread is in contd_executor_run(): first
+ * stop it, wait for the groups and destroy them, and drain it); -EPERM (in a handler); -ECHILD (in the child of a fork:
+ * the executor is the parent's). After contd_fini(), too, which drops what its groups had ready, but no tasks that were
+ * submitted: contd_executor_drain() runs those after another contd_init().
  */
 CONTD_API int contd_executor_destroy(struct contd_executor *executor) CONTD_NOEXCEPT;
 
 /*
- * The group's continuations are run by this executor from now on; NULL: by whoever finds them again, as without. They
- * never run inside the call that registers them, and the priority is the group's. contd_group_test() and
- * contd_group_wait() on the group look at what it waits for and tell whether it is complete, but run none of it; on a
- * thread of a pull executor, inside its contd_executor_run(), they do. For a continuation request: its group is
- * contd_mpi_group()'s. Nothing may be outstanding, and nobody may register meanwhile.
+ * From now on this executor runs the group's continuations, with the group's priority. NULL: the group has no executor
+ * any more. The continuations never run inside the call that registers them. contd_group_test() and contd_group_wait()
+ * on the group look at its operations and tell whether it is complete. They run its continuations only on a thread of a
+ * pull executor, inside contd_executor_run() of that executor. For a continuation request: its group is
+ * contd_mpi_group()'s. The group must have nothing outstanding, and no thread may register with it during the call.
  * Context: any thread, in a callback; may block. Errors: -EINVAL (NULL; a group with CONTD_POLL_ONLY,
  * CONTD_ASYNC_SIGNAL_SAFE or a max_poll), -EBUSY (something is outstanding), -EAGAIN (4096 groups name it, or exist of
  * this kind, with that priority), -EPERM (in a handler).
@@ -189,9 +189,10 @@ CONTD_API void contd_task_callback(int status, void *task);
 /* ---------------------------------------------------------------------------------------------- lending threads --- */
 
 /*
- * Lend the calling thread to a pull executor: it runs work until it has run `max` (0: no limit), or timeout_ns has
- * passed since there was any (0: what is there now; -1: no limit), or contd_executor_stop() was called and nothing is
- * ready. Calls nest (in a task, say); as many threads as wanted at a time. Returns how many it has run.
+ * Lend the calling thread to a pull executor. It runs work until one of these is so: it has run `max` pieces (0: no
+ * limit); timeout_ns has passed since there was any work (0: it runs only the work that is there now; -1: no limit);
+ * contd_executor_stop() was called and nothing is ready. Calls may nest (in a task, for example), and any number of
+ * threads may be lent at a time. Returns how many it has run.
  * Context: any thread, in a callback; blocks. Errors: -EINVAL (NULL, timeout_ns below -1; a push executor), -EBUSY
  * (with CONTD_EXECUTOR_MPI: another thread is lent to this one, or to another one with that flag), -EPERM (in a
  * handler, not initialized), -EDEADLK (on contd's daemon).
@@ -199,9 +200,9 @@ CONTD_API void contd_task_callback(int status, void *task);
 CONTD_API int contd_executor_run(struct contd_executor *executor, uint32_t max, int64_t timeout_ns);
 
 /*
- * Take one piece of work out of a pull executor without running it, for a pool that makes a task of it:
- * contd_work_run() must follow. NULL: nothing is ready. Context: any thread, in a callback. It never blocks, nor makes
- * progress.
+ * Take one piece of work out of a pull executor without running it. A pool that makes a task of each piece needs this.
+ * The caller must see to it that contd_work_run() is called with it. NULL: nothing is ready. Context: any thread, in a
+ * callback. It never blocks, nor makes progress.
  */
 CONTD_API struct contd_work *contd_executor_take(struct contd_executor *executor);
 
@@ -212,9 +213,9 @@ CONTD_API struct contd_work *contd_executor_take(struct contd_executor *executor
 CONTD_API int contd_executor_stop(struct contd_executor *executor, int stopped) CONTD_NOEXCEPT;
 
 /*
- * Return when all that was submitted before has run, and no call of submit() is under way any more: drain() is called,
- * or, of a pull executor without, what is ready is run here; and what others run is waited for. Not what is still
- * pending: contd_group_wait() waits for that.
+ * Return when all work that was submitted before has run, and no call of submit() is under way. If the executor has
+ * drain(), that is called. In a pull executor without drain() this thread runs the ready work. Then it waits for the
+ * work that other threads are running. It does not wait for pending operations: contd_group_wait() does.
  * Context: any thread, not in its own work; blocks. Errors: -EINVAL (NULL), -EPERM (in a handler), -EDEADLK (in its own
  * work, on contd's daemon).
  */

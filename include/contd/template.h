@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nonblocking operations that MPI does not have: a template says how one begins, goes on and ends, and is started as
- * often as wanted, each time with an extra_state of its own (the proposal of 1996 for MPI-2's external interfaces).
- * What comes out is a request like any other, good for all Test and Wait calls, MPI_Request_get_status, MPI_Cancel,
- * MPI_Request_free and continuations:
+ * Nonblocking operations that MPI does not have, by the proposal of 1996 for MPI-2's external interfaces. A template
+ * says how such an operation begins, goes on and ends. It may be started any number of times, each time with another
+ * extra_state. The result is a request like any other: for all Test and Wait calls, MPI_Request_get_status, MPI_Cancel,
+ * MPI_Request_free and continuations.
  *
  *   MPIX_Gr_begin           start_fn, once, inside the call
  *   in the background       push_fn, again and again, until the request is marked
  *   MPIX_Mark_request_complete   says that the operation is over; the request stays active
  *   Test or Wait            complete_fn, once, with the status, before they return and the handle is MPI_REQUEST_NULL
  *
- * Background is whatever else makes progress in contd: the program's MPI calls (with the portable backend not
- * collective ones that block), also a Wait for the request itself; contd_poll and contd_group_wait; compute regions of
- * attached threads, and contd_checkpoint there; the daemon thread, with MPI_THREAD_MULTIPLE. Of many requests each gets
- * its turn. In regions and on the daemon thread pushes come as often as the overhead budget allows
- * (CONTD_OVERHEAD_PERCENT), however little they find. Of a push 2 microseconds count as overhead, which is enough to
- * look whether there is something to do; what it takes beyond that is the operation's work, as callbacks are.
+ * "In the background" means: in the program's MPI calls (with the portable backend not in collective calls that block),
+ * and in a Wait for the request itself; in contd_poll and contd_group_wait; in compute regions of attached threads, and
+ * in contd_checkpoint there; on the daemon thread, with MPI_THREAD_MULTIPLE. Each of many requests gets its turn. In
+ * regions and on the daemon thread pushes come as often as the overhead budget allows (CONTD_OVERHEAD_PERCENT), however
+ * little they find. Of a push 2 microseconds count as overhead, which is enough to look whether there is something to
+ * do; what it takes beyond that is the operation's work, as callbacks are.
  *
  * The functions return MPI_SUCCESS or an MPI error class or code. They may call MPI, but:
  *   start_fn     The handle is in *req already. An error: MPIX_Gr_begin fails with it, and there is no request. A
@@ -40,14 +40,14 @@
  * MPI_Request_get_status does not complete: complete_fn is not called, and the status is the one before it.
  *
  * Continuations: the callback first, complete_fn second, always. The status that the callback gets is the one before
- * complete_fn, with MPI_ERROR from push_fn; complete_fn is given a status of its own that nobody reads. It runs on the
- * thread that has run the callback. If that was in a signal handler, or on a thread that must not call MPI, it runs
+ * complete_fn, with MPI_ERROR from push_fn; complete_fn gets a separate status, which contd then discards. It runs on
+ * the thread that has run the callback. If that was in a signal handler, or on a thread that must not call MPI, it runs
  * later, on a thread that calls MPI. The CR is not complete before it has run, unless the continuation fails: the
  * failure is reported at once.
  *
- * MPI_Request_free of an active one: it goes on until it is marked, by the handle that the program has copied before;
- * then complete_fn runs, with NULL, in the call that marks it (when push_fn has returned, where that runs; or in the
- * call that frees it, where it was marked already).
+ * If MPI_Request_free is called for an active one, the operation goes on until it is marked, by a copy of the handle
+ * that the program has made before. Then complete_fn runs, with NULL, in the call that marks it. If push_fn is running,
+ * complete_fn runs when that has returned. If the request was marked already, it runs in MPI_Request_free.
  *
  * MPI_Finalize with requests that were never marked: push_fn is not called any more, and complete_fn is not called.
  */
@@ -89,9 +89,10 @@ CONTD_API int MPIX_Gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req);
 CONTD_API int PMPIX_Gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req);
 
 /*
- * The operation is over: push_fn is not called any more, and who waits for the request is woken. Inside its start_fn or
- * push_fn, or while another thread is in there, the request is complete when that has returned. Any thread that may
- * call MPI. Errors: MPI_ERR_REQUEST (not a request of MPIX_Gr_begin's, or one that was marked before), MPI_ERR_OTHER.
+ * The operation is over: push_fn is not called any more, and threads that wait for the request are woken. Inside its
+ * start_fn or push_fn, or while another thread is in there, the request is complete when that has returned. Any thread
+ * that may call MPI. Errors: MPI_ERR_REQUEST (not a request of MPIX_Gr_begin's, or one that was marked before),
+ * MPI_ERR_OTHER.
  */
 CONTD_API int MPIX_Mark_request_complete(MPI_Request req);
 CONTD_API int PMPIX_Mark_request_complete(MPI_Request req);
@@ -104,11 +105,12 @@ CONTD_API int MPIX_Gr_free(MPIX_Gr *gr);
 CONTD_API int PMPIX_Gr_free(MPIX_Gr *gr);
 
 /*
- * MPI_Cancel, but MPI_REQUEST_NULL is accepted and nothing happens: so that who cancels need not know whether a
- * continuation has completed the request meanwhile. The proposal of the templates wants that of MPI_Cancel itself. That
- * call stays as MPI has it: MPI 4.1 (3.8.4) cancels an operation that is pending, so both MPIs answer MPI_ERR_REQUEST
- * to MPI_REQUEST_NULL, and a program that relies on contd here would fail without it, and also where calls of MPI do
- * not come to contd (a plug-in, on the native backend). Errors: MPI_ERR_ARG (NULL), MPI_ERR_OTHER, and MPI_Cancel's.
+ * MPI_Cancel, but MPI_REQUEST_NULL is accepted and nothing happens. So a thread that cancels need not know whether a
+ * continuation has completed the request meanwhile. The proposal of the templates wants MPI_Cancel itself to do that.
+ * contd leaves MPI_Cancel as MPI has it: MPI 4.1 (3.8.4) cancels an operation that is pending, so Open MPI and MPICH
+ * answer MPI_ERR_REQUEST to MPI_REQUEST_NULL. A program that relied on contd's answer would fail without contd, and
+ * where MPI calls do not come to contd (a plug-in, on the native backend). Errors: MPI_ERR_ARG (NULL), MPI_ERR_OTHER,
+ * and MPI_Cancel's.
  */
 CONTD_API int MPIX_Cancel(MPI_Request *request);
 CONTD_API int PMPIX_Cancel(MPI_Request *request);
