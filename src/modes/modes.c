@@ -197,24 +197,26 @@ __attribute__((noinline)) static int ask_all(struct contd_mpi_op *op, int *flag)
 
 /*
  * One of several has failed, with op->status, and others may be under way yet: MPICH says so as soon as one fails. They
- * end, too, before the operation does, for their memory is the caller's again then.
+ * end, too, before the operation does, for their memory is the caller's again then. Those whose status is there MPICH
+ * (4.2) leaves in the array all the same.
  */
 static bool rest_is_over(struct contd_mpi_op *op, bool waits)
 {
 	bool ignore = op->statuses == MPI_STATUSES_IGNORE, all = true;
 
 	for (int i = 0; i < op->count; i++) {
+		bool told = !ignore && !is_pending(&op->statuses[i]);
+		MPI_Status *status = ignore || told ? MPI_STATUS_IGNORE : &op->statuses[i];
 		int flag = 1, rc;
 
-		if (op->requests[i] == MPI_REQUEST_NULL || op->requests[i] == (MPI_Request)0 ||
-		    (!ignore && !is_pending(&op->statuses[i])))
+		if (op->requests[i] == MPI_REQUEST_NULL || op->requests[i] == (MPI_Request)0)
 			continue;
 		if (waits)
-			rc = PMPI_Wait(&op->requests[i], ignore ? MPI_STATUS_IGNORE : &op->statuses[i]);
+			rc = PMPI_Wait(&op->requests[i], status);
 		else
-			rc = PMPI_Test(&op->requests[i], &flag, ignore ? MPI_STATUS_IGNORE : &op->statuses[i]);
-		if (!ignore && (flag || rc != MPI_SUCCESS))
-			op->statuses[i].MPI_ERROR = rc;
+			rc = PMPI_Test(&op->requests[i], &flag, status);
+		if (status != MPI_STATUS_IGNORE && (flag || rc != MPI_SUCCESS))
+			status->MPI_ERROR = rc;
 		all &= flag || rc != MPI_SUCCESS;
 	}
 	return all;
