@@ -81,8 +81,9 @@ uint64_t chaos_ns(void);
 void chaos_nap(uint64_t ns); /* async-signal-safe; may end early */
 
 /*
- * What bounds are measured by, in ns: time as the watching thread saw it, which naps again and again. A nap counts for twice
- * its length at most. So where other work, or a pause of the machine, keeps this process from running, no bound passes.
+ * The clock for bounds, in ns: time as the watching thread sees it, which naps again and again. A nap counts for at
+ * most twice its length. So no bound passes while other work, or a pause of the machine, keeps this process from
+ * running.
  */
 uint64_t chaos_patience(void);
 void chaos_watch_nap(void); /* the watching thread's nap */
@@ -90,7 +91,7 @@ void chaos_watch_nap(void); /* the watching thread's nap */
 /* A rule is broken: says so, prints all diaries, and ends the program. */
 _Noreturn void chaos_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The bound for what must come soon, by chaos_patience(): that many milliseconds on an idle machine with a plain build. */
+/* A bound, by chaos_patience(): that many milliseconds on an idle machine with a plain build. */
 uint64_t chaos_bound_ns(uint64_t ms);
 
 /* Begin to act at test points, and stop. */

@@ -179,7 +179,7 @@ static void check(enum state state)
 		compute_until(contd__load(&contd__tls.flags) & CONTD__TLS_MISSED);
 		cr_assert_eq(runs(&tally), 0, "%s: under the guard", cell);
 		contd_guard_end();
-		/* Unless the daemon has just found it, and has not marked it yet: its notification follows. */
+		/* Unless the daemon has just found it, and not marked it yet: its notification follows. */
 		if ((kind == SOURCE || kind == WORD) && with_daemon)
 			compute_until(runs(&tally));
 		cr_assert_eq(runs(&tally), 1, "%s: not at the end of the guard", cell);
