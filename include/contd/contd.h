@@ -216,8 +216,10 @@ struct contd_group;
 typedef void contd_callback(int status, void *data);
 
 enum contd_group_flags {
-	/* Continuations run only in contd_group_test() and contd_group_wait() of this group, until the group is given
-	 * back by contd_group_destroy(). What is outstanding then follows the other flags. */
+	/*
+	 * Continuations run only in contd_group_test() and contd_group_wait() of this group, until the group is given
+	 * back by contd_group_destroy(). The continuations that are outstanding then follow the other flags.
+	 */
 	CONTD_POLL_ONLY = 1,
 	/* No continuation runs inside the call that registers it. If also CONTD_ASYNC_SIGNAL_SAFE and the registering
 	 * thread is attached, a tick that comes soon runs it, whatever the agent is. */

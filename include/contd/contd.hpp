@@ -66,7 +66,7 @@ inline constexpr nothrow_t nothrow{};
 struct unit {
 };
 
-/* What an operation came to. value is there (an MPI_Status, say) also where error is set. */
+/* The outcome of an operation. value (an MPI_Status, for example) is there even if error is set. */
 template <class T> struct outcome {
 	std::error_code error;
 	T value;
@@ -164,7 +164,7 @@ inline void need_daemon() noexcept
 
 /*
  * One user of the process's dispatcher: contd_init() and contd_fini(). While there is one, operations that name no
- * group are outstanding in a group of their own, common_group(). With MPI it is made after MPI_Init and ends before
+ * group are outstanding in one common group, common_group(). With MPI it is made after MPI_Init and ends before
  * MPI_Finalize.
  */
 class dispatcher
@@ -436,7 +436,7 @@ private:
 namespace detail
 {
 
-/* What begins and ends on one thread. */
+/* Objects that begin and end on one thread. */
 template <class Calls> class span
 {
 public:
@@ -500,7 +500,7 @@ class [[nodiscard]] guard : public detail::span<detail::guard_calls>
 // ---------------------------------------------------------------------------------------------------------- operations
 
 /*
- * What goes on after a completion: a function and its argument. Every operation, and contd::task, has
+ * The function that goes on after a completion, and its argument. Every operation, and contd::task, has
  *
  *   bool start(next_fn *next, void *data)   false: it is complete already. true: next(data) will be called, once,
  *                                           anywhere, perhaps before this returns on another thread, but never inside
@@ -566,7 +566,7 @@ protected:
 	{
 		return state_.fetch_or(complete, std::memory_order_acq_rel) & armed;
 	}
-	/* The starter is through. What state_ was. */
+	/* The starter is through. The former value of state_. */
 	unsigned arm() noexcept
 	{
 		unsigned before = state_.load(std::memory_order_acquire);
@@ -755,7 +755,9 @@ private:
 		}
 	};
 
-	/* By whoever requests the stop. *this lasts until this returns, or until it has gone on itself. */
+	/*
+	 * Called by the thread that requests the stop. *this lasts until this returns, or until it has gone on itself.
+	 */
 	void withdraw() noexcept
 	{
 		unsigned before = state_.fetch_or(stopping, std::memory_order_acq_rel);
@@ -1124,8 +1126,8 @@ public:
 } // namespace detail
 
 /*
- * A coroutine that begins when it is awaited (or given to sync_wait(), when_all() or a scope), once, and whose end goes
- * on with who awaited it. Its frame is freed with the task object, which must last until it has ended.
+ * A coroutine that begins when it is awaited (or given to sync_wait(), when_all() or a scope), once, and whose end
+ * resumes the coroutine that awaits it. Its frame is freed with the task object, which must last until it has ended.
  */
 template <class T = void> class [[nodiscard]] task
 {
@@ -1296,7 +1298,7 @@ private:
 /*
  * All of them at a time, from whatever sources: auto [a, b] = co_await when_all(mpi(...), event_done(e), work()). The
  * results in a tuple (unit for none) when the last is complete; the first exception then, if any. In the same
- * expression as its co_await, for the operations are only referred to.
+ * expression as its co_await, because it only refers to the operations.
  */
 template <class... Ops>
 	requires(startable<std::remove_reference_t<Ops>> && ...)
@@ -1309,8 +1311,8 @@ namespace detail
 {
 
 /*
- * What sleeps until something has gone on. Needs a dispatcher. Made before that is started: where contd refuses to
- * register with it nothing is left behind.
+ * An object that sleeps until a function has gone on. Needs a dispatcher. Made before that is started: where contd
+ * refuses to register with it nothing is left behind.
  */
 class sleeper
 {
@@ -1324,7 +1326,7 @@ public:
 	sleeper(const sleeper &) = delete;
 	~sleeper()
 	{
-		/* What has ended at once, or could not start, has woken nobody. */
+		/* An operation that has ended at once, or could not start, has not woken it. */
 		contd_event_complete(event_.get(), 0);
 		contd_group_wait(group_.get(), -1);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * An executor on oneTBB: continuations become tasks of a task_arena, the program's or one of its own. C++11, header
+ * An executor on oneTBB: continuations become tasks of a task_arena, the program's or the executor's. C++11, header
  * only; compile with pkg-config --cflags --libs contd tbb. The tags of contexts are those of contd/contd.h.
  *
  * Inside an arena TBB knows no priorities. So the work stands in three queues here, and for each piece a task is
@@ -30,7 +30,7 @@ class tbb_executor
 {
       public:
 	/*
-	 * An arena of its own, of so many threads at most, none of which is the caller's.
+	 * A new arena of at most so many threads, none of which is the caller's.
 	 * Context: any thread; may block. Throws std::system_error where contd_executor_create() fails, and what TBB
 	 * does.
 	 */

@@ -5,8 +5,8 @@
  *	contd::fabric_result r = co_await contd::fabric(queue, fi_recv, endpoint, buffer, size, desc, FI_ADDR_UNSPEC);
  *
  * Any function whose last parameter is the operation's context: the arguments are given without it. It returns 0 or a
- * negative FI_E*, as libfabric's do; anything else becomes FI_EOTHER. Where the provider says -FI_EAGAIN the call is
- * made again, by whoever looks at contd next, until it says something else. Link with contd-fabric.
+ * negative FI_E*, as libfabric's do; anything else becomes FI_EOTHER. If the provider returns -FI_EAGAIN, the next
+ * thread that looks at contd makes the call again, until it returns something else. Link with contd-fabric.
  */
 #ifndef CONTD_FABRIC_HPP
 #define CONTD_FABRIC_HPP
@@ -288,7 +288,7 @@ private:
 template <class F, class... Args>
 concept fabric_invocable = std::is_invocable_v<std::decay_t<F> &, std::decay_t<Args> &..., void *>;
 
-/* What contd::fabric() makes. Options are named before it is awaited. */
+/* The type that contd::fabric() returns. Options are named before it is awaited. */
 template <class Mode, class F, class... Args>
 class [[nodiscard]] fabric_operation : public detail::fabric_base,
 				       public detail::awaitable<fabric_operation<Mode, F, Args...>>

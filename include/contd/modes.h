@@ -25,7 +25,7 @@ enum contd_mode {
 	CONTD_MODE_SUSPEND,
 	/* done() becomes a task of the completions executor, which there must be. */
 	CONTD_MODE_NEW_TASK,
-	/* done() is called by whoever finds the completion; transferred: as a task of the completions executor. */
+	/* The thread that finds the completion calls done(); transferred: as a task of the completions executor. */
 	CONTD_MODE_CONTINUATION,
 	/* As CONTD_MODE_CONTINUATION, but by MPIX_Continueall(), with `cont_req` or without: its flags and failure
 	 * rules hold. */
@@ -41,7 +41,7 @@ struct contd_mode_attr {
 	struct contd_executor *completions; /* done() is called by this one; NULL: inline */
 	/*
 	 * CONTD_MODE_YIELD_WHILE: let other tasks run. NULL: on a thread that is lent to an executor, some of its work,
-	 * else sched_yield(2); and where requests are transferred and nobody else makes progress, the thread does so
+	 * else sched_yield(2); if requests are transferred and no other thread makes progress, the thread does so
 	 * itself. CONTD_MODE_SUSPEND: for user-level tasks; NULL: the thread sleeps (futex(2)), or, where nobody else
 	 * makes progress or it is lent to an executor, does so itself and takes some of its work. suspend() is called
 	 * by the task and returns when resume() has been called with the same task: once, by whoever finds the

@@ -155,7 +155,7 @@ protected:
 		       rc_	  ? std::error_code(rc_, mpi_category()) :
 				    std::error_code();
 	}
-	/* What the function threw where another thread called it; where errors are returned, too. */
+	/* The exception of the function, if another thread called it, or if errors are returned. */
 	[[gnu::noinline]] void rethrow() const
 	{
 		if (thrown_)
@@ -229,7 +229,7 @@ private:
 			return starter_goes_on();
 		if (stoppable_)
 			return drive();
-		/* What is complete needs no continuation; sends often are. */
+		/* A complete operation needs no continuation; sends are often complete. */
 		rc_ = MPI_Test(&request_, &flag, &status_);
 		if (flag || rc_) {
 			status_.MPI_ERROR = rc_;
@@ -383,7 +383,7 @@ concept mpi_invocable =
 	std::is_invocable_v<std::decay_t<F> &, std::decay_t<Args> &..., MPI_Request *> &&
 	detail::mpi_result<std::invoke_result_t<std::decay_t<F> &, std::decay_t<Args> &..., MPI_Request *>>;
 
-/* What contd::mpi() makes. Options are named before it is awaited. */
+/* The type that contd::mpi() returns. Options are named before it is awaited. */
 template <class Mode, class F, class... Args>
 class [[nodiscard]] mpi_operation : public detail::mpi_base, public detail::awaitable<mpi_operation<Mode, F, Args...>>
 {
@@ -416,9 +416,9 @@ public:
 		return *this;
 	}
 	/*
-	 * When a stop is requested (on any thread) MPI_Cancel is called, by whoever makes progress: for what MPI can
-	 * cancel, receives above all. Such an operation is tested by each look at MPI, while others cost nothing until
-	 * they complete.
+	 * When a stop is requested (on any thread) a thread that makes progress calls MPI_Cancel. MPI can cancel some
+	 * operations only, mainly receives. Such an operation is tested by each look at MPI, while others cost nothing
+	 * until they complete.
 	 */
 	mpi_operation &stop(std::stop_token token) noexcept
 	{
@@ -793,7 +793,7 @@ struct erase_closure {
 
 } // namespace detail
 
-/* What transform_mpi() makes. */
+/* The type that transform_mpi() returns. */
 template <class Sender, class F> class [[nodiscard]] transform_sender
 {
 public:
@@ -1229,8 +1229,8 @@ template <class F> auto then(F &&f)
 
 /*
  * Start a sender, and wait for its end: makes progress meanwhile, as sync_wait() of an operation does, at any thread
- * level and without a daemon. What it sends, as a tuple; nullopt: it was stopped. Throws what it ended with. Needs a
- * dispatcher.
+ * level and without a daemon. The values that it sends, as a tuple; nullopt: it was stopped. Throws what it ended with.
+ * Needs a dispatcher.
  */
 template <class Sender>
 	requires(sender<Sender> && !startable<std::remove_reference_t<Sender>>)

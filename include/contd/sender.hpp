@@ -49,7 +49,7 @@ template <class Values> struct only_values<Values> {
 template <class... Sets> using only_values_t = typename only_values<Sets...>::type;
 template <class... Values> using decayed_tuple = std::tuple<std::decay_t<Values>...>;
 
-/* What a sender sends, as a tuple of values: it must send in one way. */
+/* The values that a sender sends, as a tuple: it must send in one way. */
 template <class Sender, class Env>
 using sent_by = stdexec::value_types_of_t<std::decay_t<Sender>, Env, decayed_tuple, only_values_t>;
 } // namespace detail
@@ -113,7 +113,7 @@ struct never_stop_token {
 	}
 };
 struct get_env_t {
-	/* What it gives may be a reference. */
+	/* Its result may be a reference. */
 	template <class T> decltype(auto) operator()(const T &of) const noexcept
 	{
 		if constexpr (requires { of.get_env(); })
@@ -165,7 +165,7 @@ template <class Signatures> struct sent_in;
 template <class... Signatures> struct sent_in<ex::completion_signatures<Signatures...>> : sent<Signatures...> {
 };
 
-/* What a sender sends, as a tuple of values: it must send in one way. */
+/* The values that a sender sends, as a tuple: it must send in one way. */
 template <class Sender, class Env>
 using sent_by = typename sent_in<typename std::decay_t<Sender>::completion_signatures>::type;
 } // namespace detail
