@@ -146,8 +146,7 @@ static const struct {
 	{"executor_stopped", "test_executor.c"}, {"look_begun", "test_checkpoint.c"},
 	{"calibration_tick", "test_who_runs.c"}, {"daemon_ends", "test_daemon_life.c"},
 	{"watchdog_ends", "test_watchdog.c"},    {"live_checked", "test_configure.c"},
-	{"bell_stray", "test_bell.c"},
-	{"bell_disarms", "test_bell.c"},
+	{"bell_stray", "test_bell.c"},           {"bell_disarms", "test_bell.c"},
 };
 #define ELSEWHERE (sizeof(elsewhere) / sizeof(elsewhere[0]))
 
