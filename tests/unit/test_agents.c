@@ -352,7 +352,8 @@ Test(agents, block_looks_again_where_something_is_there_already)
 	await(daemon_is() == DAEMON_POLLS);
 	asked = contd__load(&source_a.asked);
 	cr_assert_geq(asked, 6);
-	cr_assert_geq(looks_at(&source_a, WHERE_DAEMON), 6);
+	/* Once after each such answer. It may have asked first: the source begins while the daemon is at work. */
+	cr_assert_geq(looks_at(&source_a, WHERE_DAEMON), 5);
 	sleeps_for(200000000, WHERE_DAEMON);
 	cr_assert_eq(contd__load(&source_a.asked), asked);
 	source_finish(&source_a);
