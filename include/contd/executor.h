@@ -80,7 +80,7 @@ enum contd_executor_flags {
 	CONTD_EXECUTOR_PROGRESS = 1,
 	/*
 	 * With CONTD_EXECUTOR_PROGRESS, and one thread at a time: that thread is the one that calls MPI. Below
-	 * MPI_THREAD_MULTIPLE contd calls MPI on one thread only, unless the program's own call comes to it. That is
+	 * MPI_THREAD_MULTIPLE contd enters MPI on one thread only, except inside the program's own MPI calls. That is
 	 * the thread of MPI_Init_thread(), or, if an executor with this flag exists, the one in contd_executor_run().
 	 * MPI_THREAD_SERIALIZED is needed, or MPI_THREAD_FUNNELED where the main thread is lent.
 	 */

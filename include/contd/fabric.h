@@ -211,8 +211,8 @@ static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callba
 
 /*
  * A multi-receive buffer (FI_MULTI_RECV, fi_msg(3)): one operation with many completions. The last one has
- * FI_MULTI_RECV in its flags, or an error other than -FI_ETRUNC as its status. They wait here, at most `room`; while
- * that is full contd leaves the queue alone. If the queue is stopped or closed or has failed, or the buffer is
+ * FI_MULTI_RECV in its flags, or an error other than -FI_ETRUNC as its status. Completions wait here, at most `room`;
+ * while that is full contd leaves the queue alone. If the queue is stopped or closed or has failed, or the buffer is
  * withdrawn, the last entry has FI_MULTI_RECV and the status of that, even if there is no room. Messages that had no
  * room by then are lost. Prepared by contd_fabric_many_begin(); `op` is the context argument. In place, like an
  * operation, until the last has been taken in a continuation of contd_fabric_many_continue(), or

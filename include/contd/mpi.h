@@ -140,7 +140,7 @@ CONTD_API int PMPI_Request_get_status_some(int incount, const MPI_Request reques
  * contd_event_continue(), waits for MPI operations and others (events of the program's, fabric operations). *event is
  * made pending here; *request is treated as by MPI_Continue, and *status (MPI_STATUS_IGNORE is allowed) is set before
  * the event completes. A generalized request's free_fn is called after that, in no fixed order with the event's
- * continuation: do not use memory that free_fn frees in that continuation. Context: as MPI_Continue. Errors: as
+ * continuation: that continuation must not use memory that free_fn frees. Context: as MPI_Continue. Errors: as
  * MPI_Continue. After an error *event may be pending, and no operation completes it: complete it, or initialize it
  * again, before it is used.
  */

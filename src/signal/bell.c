@@ -71,10 +71,11 @@ void contd__bell_disarm_sig(const struct contd__attached *me)
 {
 	/* Where a thread ends it has been counted before this: Dekker with record_retire (attach.c). */
 	uint32_t mine = (uint32_t)contd__load_seq(&me->tid), armed;
-	struct contd__page *page = contd__page;
+	struct contd__page *page;
 
 	if (!mine)
 		return;
+	page = contd__load_seq(&contd__page);
 	CONTD_TESTPOINT("bell_disarms");
 	armed = contd__load_seq(&page->armed.by.thread);
 	if ((armed & ~BELL_WATCHED) == mine)

@@ -175,26 +175,40 @@ static void let_side_attach_and_ask(void)
 	side_do(attach_and_ask);
 }
 
-static void not_told_by_others(const char *point)
+/* Testall has taken the CR, and gives it back; at the point meanwhile another thread acts. */
+static MPI_Request taken_and_given_back(struct operation *op, const char *point, void (*act)(void))
 {
-	struct operation op;
 	MPI_Request requests[2];
 	int flag;
 
-	begin(point);
 	CHECK_OK(MPI_Start(&cr));
 	requests[0] = cr;
-	requests[1] = operation_start(&op);
-	point_at(point, let_side_attach_and_ask);
+	requests[1] = operation_start(op);
+	point_at(point, act);
 	CHECK_OK(MPI_Testall(2, requests, &flag, MPI_STATUSES_IGNORE));
 	point_off();
 	CHECK(!flag);
+	return requests[1];
+}
+
+static void taken_ends(struct operation *op, MPI_Request request)
+{
+	CHECK_OK(MPI_Grequest_complete(op->handle));
+	CHECK_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+	end_inactive();
+}
+
+static void not_told_by_others(const char *point)
+{
+	struct operation op;
+	MPI_Request request;
+
+	begin(point);
+	request = taken_and_given_back(&op, point, let_side_attach_and_ask);
 	CHECK_OK(MPI_Grequest_complete(attached.handle));
 	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
 	CHECK_EQ(attached.runs, 1);
-	CHECK_OK(MPI_Grequest_complete(op.handle));
-	CHECK_OK(MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
-	end_inactive();
+	taken_ends(&op, request);
 }
 
 /* Without a CR of its own: it runs here, and what it has waited for is inactive then. */
@@ -211,25 +225,14 @@ static void let_side_continue(void)
 	side_do(continue_with_it);
 }
 
-/* Testall has taken the CR, and gives it back; meanwhile a continuation has waited for it. */
+/* A continuation has waited for it meanwhile. */
 static void awaited(const char *point)
 {
 	struct operation op;
-	MPI_Request requests[2];
-	int flag;
 
 	begin("awaited");
 	memset(&attached, 0, sizeof(attached));
-	CHECK_OK(MPI_Start(&cr));
-	requests[0] = cr;
-	requests[1] = operation_start(&op);
-	point_at(point, let_side_continue);
-	CHECK_OK(MPI_Testall(2, requests, &flag, MPI_STATUSES_IGNORE));
-	point_off();
-	CHECK(!flag);
-	CHECK_OK(MPI_Grequest_complete(op.handle));
-	CHECK_OK(MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
-	end_inactive();
+	taken_ends(&op, taken_and_given_back(&op, point, let_side_continue));
 }
 
 static void named_twice(void)
