@@ -3,13 +3,16 @@
  * An executor on OpenMP: continuations become explicit tasks of a parallel region. Header only; compile with -fopenmp.
  * The tags of contexts are those of contd/contd.h.
  *
- * OpenMP has no queue that other threads could fill: tasks are made by threads of the team. So this is a pull executor:
- * one thread of the region makes a task of each piece of work that becomes ready, and sleeps meanwhile
- * (contd_executor_omp_generate()); or threads do now and then (contd_executor_omp_spawn()); or threads that wait in a
- * task run pieces (contd_executor_omp_yield()).
+ * OpenMP has no queue that other threads could fill: only threads of the team make tasks. So this is a pull executor.
+ * There are three ways to take its work:
+ *
+ *   contd_executor_omp_generate()   one thread of the region makes a task of each piece of work that becomes ready, and
+ *                                   sleeps in between
+ *   contd_executor_omp_spawn()      a thread calls this now and then, and makes tasks of the pieces that are ready
+ *   contd_executor_omp_yield()      a thread that waits in a task runs one piece
  *
  * Work is taken highest priority first, and its tasks have a priority clause: 2, 1 and 0 for high, normal and low.
- * OpenMP obeys it where the variable OMP_MAX_TASK_PRIORITY is 2 or more when the program starts; it is 0 unless set.
+ * OpenMP obeys it if the variable OMP_MAX_TASK_PRIORITY is 2 or more when the program starts. Its default is 0.
  */
 #ifndef CONTD_EXECUTOR_OPENMP_H
 #define CONTD_EXECUTOR_OPENMP_H
@@ -31,9 +34,9 @@ extern "C" {
 
 enum contd_executor_omp_flags {
 	/*
-	 * Who generates does not sleep: it looks at memory words and sources (MPI, fabric) and runs what is ready of
-	 * groups without executor, as contd_poll(), again and again. Without this flag somebody else makes progress:
-	 * contd's daemon, or another thread.
+	 * The thread in contd_executor_omp_generate() does not sleep. It calls contd_poll() again and again, which
+	 * looks at memory words and sources (MPI, fabric), and runs the ready continuations of groups without executor.
+	 * Without this flag another thread must make progress, such as contd's daemon.
 	 */
 	CONTD_EXECUTOR_OMP_POLL = 1
 };
@@ -44,8 +47,8 @@ struct contd_executor_omp {
 	sem_t told;
 	int flags;
 	int stopped;
-	int stopping; /* threads in contd_executor_omp_stop() that touch this yet */
-	int threads;  /* of the team that generates; 0: none does */
+	int stopping; /* threads in contd_executor_omp_stop() that still use this struct */
+	int threads;  /* of the team whose thread generates; 0: none does */
 };
 
 static inline void contd__omp_notify(void *omp)
@@ -60,7 +63,12 @@ static inline int contd__omp_describe(void *data, char *text, size_t bytes)
 	return snprintf(text, bytes, "OpenMP tasks, %d threads", __atomic_load_n(&omp->threads, __ATOMIC_RELAXED));
 }
 
-/* Context: any thread; may block. Errors: -EINVAL (NULL, flags), and contd_executor_create()'s. */
+/*
+ * Make the executor. flags: enum contd_executor_omp_flags. The memory of *omp is the program's: see struct
+ * contd_executor_omp.
+ * Context: any thread; may block. Errors: -EINVAL (NULL, flags), -errno of sem_init(3), and those of
+ * contd_executor_create().
+ */
 static inline int contd_executor_omp_init(struct contd_executor_omp *omp, int flags)
 {
 	struct contd_executor_ops ops = {sizeof(ops), NULL, contd__omp_notify, NULL, contd__omp_describe};
@@ -81,7 +89,11 @@ static inline int contd_executor_omp_init(struct contd_executor_omp *omp, int fl
 	return r;
 }
 
-/* Context: as contd_executor_destroy(); nobody generates. Errors: -EINVAL (NULL), and contd_executor_destroy()'s. */
+/*
+ * Destroy the executor. No thread may be in contd_executor_omp_generate().
+ * Context: as contd_executor_destroy(). Errors: -EINVAL (NULL), and those of contd_executor_destroy(). After an error
+ * nothing has changed.
+ */
 static inline int contd_executor_omp_fini(struct contd_executor_omp *omp)
 {
 	int r = omp ? contd_executor_destroy(omp->executor) : -EINVAL;
@@ -92,9 +104,9 @@ static inline int contd_executor_omp_fini(struct contd_executor_omp *omp)
 }
 
 /*
- * Make a task of each piece that is ready; the team's threads run them when they come to a scheduling point. For a
- * thread that goes there itself afterwards (a barrier, a taskwait), or whose team has others that do. Returns how many.
- * Context: any thread, in a callback.
+ * Make a task of each piece that is ready. The team's threads run the tasks when they come to a task scheduling point
+ * (a barrier, a taskwait). So call this if the calling thread, or another one of its team, will come to such a point.
+ * Returns the number of tasks. Context: any thread, in a callback.
  */
 static inline int contd_executor_omp_spawn(struct contd_executor_omp *omp)
 {
@@ -110,10 +122,10 @@ static inline int contd_executor_omp_spawn(struct contd_executor_omp *omp)
 }
 
 /*
- * Make tasks of all that becomes ready, until contd_executor_omp_stop(). To be called by one thread of a team while the
- * others are at a barrier, such as that which ends `#pragma omp single`: there they run the tasks. In a team of one
- * thread the tasks run in this call. Context: a thread in a parallel region, or outside (then tasks run here, as OpenMP
- * has it); blocks.
+ * Make a task of each piece of work that becomes ready, until contd_executor_omp_stop(). One thread of a team calls
+ * this while the others are at a barrier, such as the one at the end of `#pragma omp single`. There they run the tasks.
+ * In a team of one thread, and outside a parallel region, the tasks run in this call.
+ * Context: a thread in a parallel region, or outside; blocks.
  */
 static inline void contd_executor_omp_generate(struct contd_executor_omp *omp)
 {
@@ -121,12 +133,12 @@ static inline void contd_executor_omp_generate(struct contd_executor_omp *omp)
 
 	__atomic_store_n(&omp->threads, omp_get_num_threads(), __ATOMIC_RELAXED);
 	for (;;) {
-		/* Looked at first: what was ready when the program said stop is still seen to. Partner:
+		/* Read first: work that was ready before the stop still becomes a task. Partner:
 		 * contd_executor_omp_stop(). */
 		int stopped = __atomic_load_n(&omp->stopped, __ATOMIC_ACQUIRE);
 
 		n = contd_executor_omp_spawn(omp);
-		if (n && omp_get_num_threads() == 1) { /* nobody else is there to run them */
+		if (n && omp_get_num_threads() == 1) { /* no other thread could run them */
 #pragma omp taskwait
 		} else if (n == 0) {
 			if (stopped)
@@ -139,13 +151,14 @@ static inline void contd_executor_omp_generate(struct contd_executor_omp *omp)
 		}
 	}
 	__atomic_store_n(&omp->threads, 0, __ATOMIC_RELAXED);
-	/* The memory may go now: partner contd_executor_omp_stop(). */
+	/* After this the program may free the memory. Partner: contd_executor_omp_stop(). */
 	while (__atomic_load_n(&omp->stopping, __ATOMIC_ACQUIRE))
 		sched_yield();
 }
 
 /*
- * contd_executor_omp_generate() returns as soon as nothing is ready; stopped = 0: no more.
+ * Make contd_executor_omp_generate() return as soon as nothing is ready, now and in later calls. stopped = 0 ends this:
+ * later calls generate again.
  * Context: any thread, handler, in a callback.
  */
 static inline void contd_executor_omp_stop(struct contd_executor_omp *omp, int stopped)
@@ -159,9 +172,10 @@ static inline void contd_executor_omp_stop(struct contd_executor_omp *omp, int s
 }
 
 /*
- * For a thread that waits in a task: runs one piece of what is ready, and yields. It runs it itself, not as a task,
- * because a taskyield may do nothing (gcc's does not), and then threads that all wait would never come to run it.
- * Returns how many it has run. Context: any thread, in a callback.
+ * Run one ready piece of work, and yield. Call this on a thread that waits in a task. The thread runs the piece itself,
+ * not as a task, because a taskyield may do nothing (gcc's does nothing). Then, if all threads waited, none would run
+ * the task. Returns the number of pieces it has run, or a negative error of contd_executor_run().
+ * Context: any thread, in a callback.
  */
 static inline int contd_executor_omp_yield(struct contd_executor_omp *omp)
 {
