@@ -3,11 +3,11 @@
  * An executor on a GThreadPool: continuations become tasks of GLib's threads, sorted by priority. Header only; compile
  * with pkg-config --cflags --libs contd glib-2.0. The tags of contexts are those of contd/contd.h.
  *
- * A GThreadPool has one function for all that is pushed, so this pool is contd's. The program's own work goes to it by
- * contd_task_submit(). Threads of pools that are not exclusive are shared with GLib's other such pools.
+ * A GThreadPool has one function for all its items, so this pool is for contd only. The program gives it work by
+ * contd_task_submit(). If the pool is not exclusive, it shares its threads with GLib's other such pools.
  *
- * GLib inserts into a sorted queue from its end: work of the lowest priority that is queued costs nothing more for
- * being sorted, work of higher priority is walked past all of lower priority that waits.
+ * GLib inserts into a sorted queue from its end. So queued work of the lowest priority costs nothing more than without
+ * sorting, and work of higher priority is compared with all work of lower priority that waits.
  *
  * GLib 2.70 or newer.
  */
@@ -25,14 +25,14 @@ extern "C" {
 /* The memory is the program's, from contd_executor_glib_init() until contd_executor_glib_fini() has returned 0. */
 struct contd_executor_glib {
 	struct contd_executor *executor; /* for contd_group_set_executor() and contd_task_init() */
-	GThreadPool *pool; /* to change its size and such; nothing may be pushed into it, and it may not be freed */
-	gint stuck;        /* not to be touched: something is queued, and there is no thread */
+	GThreadPool *pool; /* the program may change its size; it must not push into the pool, nor free it */
+	gint stuck;        /* contd's: something is queued, and there is no thread */
 };
 
-/* What is pushed. Pusher and pool hold a reference each, for the pusher looks at it again where no thread could be
- * made. */
+/* An item of the pool. The pushing thread and the pool hold a reference each, because the pushing thread reads the item
+ * again if no thread could be created. */
 struct contd__glib_item {
-	struct contd_work *work; /* NULL: taken. Atomic: whoever takes it has it */
+	struct contd_work *work; /* NULL: taken. Exchanged atomically, so that one thread takes it */
 	gint priority;
 	gint references;
 };
@@ -62,7 +62,7 @@ static inline void contd__glib_run(gpointer data, gpointer user_data)
 		contd_work_run(work);
 }
 
-/* What is smaller runs earlier. Equal ones stay in the order in which they came. */
+/* Smaller items run earlier. Equal ones keep the order in which they came. */
 static inline gint contd__glib_compare(gconstpointer a, gconstpointer b, gpointer user_data)
 {
 	(void)user_data;
@@ -76,7 +76,7 @@ static inline int contd__glib_submit(void *data, struct contd_work *work, int pr
 	struct contd__glib_item *item;
 	int r = 0;
 
-	/* Tries to make a thread for what is queued. Pushing more instead would leave an empty item for each try. */
+	/* Try to create a thread for the queued item. Pushing another item would leave an empty one for each try. */
 	if (g_atomic_int_get(&glib->stuck)) {
 		if (!g_thread_pool_set_max_threads(pool, g_thread_pool_get_max_threads(pool), NULL) &&
 		    g_thread_pool_get_num_threads(pool) == 0)
@@ -90,8 +90,8 @@ static inline int contd__glib_submit(void *data, struct contd_work *work, int pr
 	item->references = 2;
 	__atomic_store_n(&item->work, work, __ATOMIC_RELEASE);
 	/*
-	 * FALSE means that a thread was wanted and could not be made; the item is queued nevertheless. Unless there are
-	 * other threads, the work is taken back out of it.
+	 * FALSE means that GLib could not create a thread; it has queued the item nevertheless. If the pool has no
+	 * other thread, take the work back out of the item.
 	 */
 	if (!g_thread_pool_push(pool, item, NULL) && g_thread_pool_get_num_threads(pool) == 0) {
 		g_atomic_int_set(&glib->stuck, 1);
@@ -111,10 +111,11 @@ static inline int contd__glib_describe(void *data, char *text, size_t bytes)
 }
 
 /*
- * Make a pool as g_thread_pool_new() does: max_threads at most (-1: no limit, not with exclusive); exclusive: they are
- * made here, and the pool's own.
- * Context: any thread; may block. Errors: -EINVAL (NULL, max_threads), -EAGAIN (exclusive: a thread could not be made),
- * and contd_executor_create()'s.
+ * Make a pool of at most max_threads threads, as g_thread_pool_new() does, and its executor. max_threads: -1 means no
+ * limit, which is not allowed with exclusive. exclusive: this call creates the threads, and no other pool shares them.
+ * The memory of *glib is the program's: see struct contd_executor_glib.
+ * Context: any thread; may block. Errors: -EINVAL (NULL, max_threads), -EAGAIN (exclusive: a thread could not be
+ * created), and those of contd_executor_create().
  */
 static inline int contd_executor_glib_init(struct contd_executor_glib *glib, gint max_threads, gboolean exclusive)
 {
@@ -141,16 +142,16 @@ static inline int contd_executor_glib_init(struct contd_executor_glib *glib, gin
 }
 
 /*
- * End the executor, and then the pool: what was submitted has run, and its threads have been told to end, or to go back
- * to GLib. Context: as contd_executor_destroy(), and not on a thread of the pool. Errors: -EINVAL (NULL), and
- * contd_executor_destroy()'s: then all is as before.
+ * Destroy the executor, and then the pool. All submitted work has run before. The pool's threads are told to end, or to
+ * go back to GLib. Context: as contd_executor_destroy(), and not on a thread of the pool. Errors: -EINVAL (NULL), and
+ * those of contd_executor_destroy(). After an error nothing has changed.
  */
 static inline int contd_executor_glib_fini(struct contd_executor_glib *glib)
 {
 	int r = glib ? contd_executor_destroy(glib->executor) : -EINVAL;
 
 	if (!r)
-		g_thread_pool_free(glib->pool, TRUE, TRUE); /* at once: what may still be queued is empty */
+		g_thread_pool_free(glib->pool, TRUE, TRUE); /* at once: items that are still queued are empty */
 	return r;
 }
 
