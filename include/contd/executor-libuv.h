@@ -4,13 +4,13 @@
  * with pkg-config --cflags --libs contd libuv. The tags of contexts are those of contd/contd.h; "loop" means the loop's
  * thread.
  *
- * uv_queue_work() is for the loop's thread alone, uv_async_send() for any thread and for signal handlers. So this is a
- * pull executor: the loop is told that there is work, and queues it, as much as libuv has threads; a thread that has
- * run a piece goes on for a while with what else is ready, highest priority first, and then lets other users of libuv's
- * threads (files, names) have their turn. Work of higher priority thus waits for no more than what runs already.
+ * Only the loop's thread may call uv_queue_work(). Any thread and signal handlers may call uv_async_send(). So this is
+ * a pull executor. contd tells the loop that there is work, and the loop queues as many pieces as libuv has threads. A
+ * thread that has run a piece goes on for a while with other ready work, highest priority first. Then other users of
+ * libuv's threads (files, names) have their turn. So work of higher priority waits only for work that already runs.
  *
- * The loop must turn for work to get to the threads: contd_group_wait() on its thread waits for ever for a group of
- * this executor; let the last continuation tell the loop instead.
+ * Work reaches the threads only while the loop runs. contd_group_wait() for a group of this executor never returns on
+ * the loop's thread. Let the last continuation tell the loop instead.
  */
 #ifndef CONTD_EXECUTOR_LIBUV_H
 #define CONTD_EXECUTOR_LIBUV_H
@@ -30,18 +30,18 @@ enum contd_executor_uv_flags {
 	CONTD_EXECUTOR_UV_LOOP =
 		1, /* run on the loop's thread, CONTD_EXECUTOR_UV_TURN at a time, instead of libuv's threads */
 	CONTD_EXECUTOR_UV_KEEP =
-		2 /* the open executor keeps the loop alive; else only what is at work on libuv's threads does */
+		2 /* the open executor keeps the loop alive; without this flag only work on libuv's threads does */
 };
 
-/* How many pieces one turn of the loop, or one uv_work_t, runs before others have theirs. */
+/* So many pieces run in one turn of the loop, or in one uv_work_t. Then other users of libuv have their turn. */
 #define CONTD_EXECUTOR_UV_TURN 32
 
-/* So long, in ns, closing waits for threads that may just be coming out of the last continuation's completion. */
+/* Nanoseconds that closing waits for threads that may still be returning from the last continuation's completion. */
 #define CONTD_EXECUTOR_UV_PATIENCE 100000000
 
 struct contd_executor_uv;
 
-/* status: 0, or contd_executor_destroy()'s error: then the executor is open as before. */
+/* status: 0, or the error of contd_executor_destroy(). After an error the executor is open as before. */
 typedef void contd_executor_uv_closed(struct contd_executor_uv *uv, int status);
 
 struct contd__uv_piece {
@@ -56,13 +56,13 @@ struct contd__uv_piece {
 struct contd_executor_uv {
 	struct contd_executor *executor; /* for contd_group_set_executor() and contd_task_init() */
 	void *data;                      /* the program's */
-	uv_async_t async;                /* this and what follows is not to be touched */
+	uv_async_t async;                /* contd's, from here on */
 	int flags;
-	int threads; /* pieces that are queued with libuv at most */
-	int queued;  /* pieces that are */
+	int threads; /* most pieces that may be queued with libuv */
+	int queued;  /* pieces that are queued now */
 	uv_thread_t loop_thread;
 	struct contd__uv_piece *unused;
-	contd_executor_uv_closed *closed; /* not NULL: is to be closed */
+	contd_executor_uv_closed *closed; /* not NULL: the executor is closing */
 	uint64_t since;
 };
 
@@ -73,7 +73,7 @@ static inline void contd__uv_notify(void *uv)
 	uv_async_send(&((struct contd_executor_uv *)uv)->async);
 }
 
-/* One by one, so that each time the highest priority is asked after. Returns 0 if that was all. */
+/* Runs pieces one by one, so that each time the highest priority comes first. Returns 0 if nothing is left. */
 static inline int contd__uv_run(struct contd_executor_uv *uv, int most)
 {
 	while (most && contd_executor_run(uv->executor, 1, 0) == 1)
@@ -95,7 +95,7 @@ static inline void contd__uv_after_work(uv_work_t *request, int status)
 	struct contd__uv_piece *piece = (struct contd__uv_piece *)request->data;
 	struct contd_executor_uv *uv = piece->uv;
 
-	(void)status; /* nobody calls uv_cancel() */
+	(void)status; /* this header never calls uv_cancel() */
 	piece->next = uv->unused;
 	uv->unused = piece;
 	uv->queued--;
@@ -109,7 +109,7 @@ static inline void contd__uv_closed(uv_handle_t *handle)
 	uv->closed(uv, 0);
 }
 
-/* On the loop's thread, with all pieces back: libuv's threads don't touch the executor any more. */
+/* On the loop's thread, when all pieces have come back: libuv's threads do not touch the executor any more. */
 static inline void contd__uv_close(struct contd_executor_uv *uv)
 {
 	contd_executor_uv_closed *closed = uv->closed;
@@ -118,14 +118,14 @@ static inline void contd__uv_close(struct contd_executor_uv *uv)
 
 	if (r == -EBUSY && uv_hrtime() - uv->since < CONTD_EXECUTOR_UV_PATIENCE) {
 		sched_yield();
-		uv_async_send(&uv->async); /* once more in the loop's next turn */
+		uv_async_send(&uv->async); /* try again in the loop's next turn */
 		return;
 	}
 	if (r) {
 		uv->closed = NULL;
 		if (!(uv->flags & CONTD_EXECUTOR_UV_KEEP))
 			uv_unref((uv_handle_t *)&uv->async);
-		uv_async_send(&uv->async); /* what has come meanwhile */
+		uv_async_send(&uv->async); /* for work that came in between */
 		closed(uv, r);
 		return;
 	}
@@ -157,7 +157,7 @@ static inline void contd__uv_turn(struct contd_executor_uv *uv)
 			uv->unused = piece->next;
 		else
 			piece = (struct contd__uv_piece *)malloc(sizeof(*piece));
-		if (!piece) { /* late is better than never */
+		if (!piece) { /* run it here, late, because there is no memory */
 			contd_work_run(work);
 			continue;
 		}
@@ -174,8 +174,8 @@ static inline void contd__uv_told(uv_async_t *async)
 	contd__uv_turn((struct contd_executor_uv *)async->data);
 }
 
-/* Whoever drains waits while the loop turns; only on the loop's thread, where it can't, what is ready runs in the
- * call. */
+/* A thread that drains waits while the loop runs. On the loop's thread the loop cannot run, so the ready work runs in
+ * this call. */
 static inline void contd__uv_drain(void *data)
 {
 	struct contd_executor_uv *uv = (struct contd_executor_uv *)data;
@@ -197,9 +197,11 @@ static inline int contd__uv_describe(void *data, char *text, size_t bytes)
 }
 
 /*
- * threads: how many of libuv's threads it may use at a time; 0: all (UV_THREADPOOL_SIZE, else 4).
- * Context: loop; may block. Errors: -EINVAL (NULL, threads below 0, flags), what uv_async_init() says, and
- * contd_executor_create()'s; in the last case the loop must turn once more before the memory of *uv is free.
+ * Make an executor on the loop. threads: how many of libuv's threads it may use at a time; 0: all (UV_THREADPOOL_SIZE,
+ * or 4 if that is not set). flags: enum contd_executor_uv_flags. The memory of *uv is the program's: see struct
+ * contd_executor_uv.
+ * Context: loop; may block. Errors: -EINVAL (NULL, threads below 0, flags), those of uv_async_init(), and those of
+ * contd_executor_create(). After the last kind the loop must turn once more before the memory of *uv may be freed.
  */
 static inline int contd_executor_uv_init(struct contd_executor_uv *uv, uv_loop_t *loop, int threads, int flags)
 {
@@ -231,9 +233,9 @@ static inline int contd_executor_uv_init(struct contd_executor_uv *uv, uv_loop_t
 }
 
 /*
- * End the executor when the pieces that are queued with libuv are back, and then the handle; closed(), which must not
- * be NULL, is called by the loop, which goes on until then. Before, nothing is taken any more: groups must be complete,
- * and given back, or closed() is told -EBUSY after a tenth of a second.
+ * Close the executor. From now on it takes no work. When the pieces that are queued with libuv have come back, the loop
+ * destroys the executor, closes the handle and calls closed(), which must not be NULL. The loop stays alive until then.
+ * The executor's groups must be complete and destroyed. Otherwise closed() gets -EBUSY after a tenth of a second.
  * Context: loop, in a callback.
  */
 static inline void contd_executor_uv_fini(struct contd_executor_uv *uv, contd_executor_uv_closed *closed)
