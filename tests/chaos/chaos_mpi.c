@@ -9,7 +9,8 @@
  *
  *   1. operations    each thread makes so many calls. Both ranks draw alike which messages there are (message_of()), so
  *                    every receive has its send. What becomes of the requests, and what else is called, each thread
- *                    draws for itself. No call waits before its thread has posted all of its messages
+ *                    draws for itself. Before its thread has posted all of its messages a call waits for a message to
+ *                    the thread itself only
  *   2. quiet         the threads park, on all ranks. All operations are posted
  *   3. one entitled  one way of progress (tests, polls, other MPI calls, a region, the daemon) alone must run, within a
  *                    bound, all that it is entitled to run
@@ -48,6 +49,7 @@
 #define NONE UINT32_MAX
 #define CLOSED 0x80000000u
 #define LARGE 90000
+#define BUFFERED_MOST 1000
 
 enum class {
 	C_DRAFT,
@@ -63,6 +65,9 @@ enum class {
 	C_STATUS,
 	C_WAIT,
 	C_BLOCKING,
+	C_BUFFERED,
+	C_READY,
+	C_PROBE,
 	C_GENERAL,
 	C_TEMPLATE,
 	C_FAIL,
@@ -98,7 +103,10 @@ static struct chaos_class classes[C_END] = {
 	[C_ARRAYS] = {"arrays", "tests and waits for arrays", 0},
 	[C_STATUS] = {"status", "status queries", 0},
 	[C_WAIT] = {"wait", "threads wait for CRs at their end", 0},
-	[C_BLOCKING] = {"blocking", "blocking receives of all threads, for the same messages", 0},
+	[C_BLOCKING] = {"blocking", "blocking sends and receives", 0},
+	[C_BUFFERED] = {"buffered", "buffered sends", 0},
+	[C_READY] = {"ready", "ready sends", 0},
+	[C_PROBE] = {"probe", "probes, and receives of what they have found", 0},
 	[C_TEMPLATE] = {"template", "templates of generalized requests", 0},
 	[C_FAIL] = {"fail", "operations and callbacks that fail", 0},
 	[C_CANCEL] = {"cancel", "MPI_Cancel of receives", 0},
@@ -253,9 +261,13 @@ static void unlock(uint32_t *lock)
 
 /* ---------------------------------------------------------------------------------------------- messages --- */
 
+/* READY, BLOCKING, BLOCKING_SYNC: only where the receive is posted. */
+enum sends { STANDARD, SYNC, BUFFERED, READY, BLOCKING, BLOCKING_SYNC };
+
 struct message {
 	int from, to, bytes, tag;
-	bool ssend, partitioned, persistent_send, persistent_receive;
+	enum sends send;
+	bool partitioned, persistent_send, persistent_receive;
 	uint32_t pattern;
 };
 
@@ -271,7 +283,9 @@ static struct message message_of(uint32_t thread, uint32_t k)
 		m.from = (int)(r >> 4 & 1) % ranks;
 		m.to = (int)(r >> 5 & 1) % ranks;
 	}
-	m.ssend = r >> 6 & 1;
+	m.send = r >> 6 & 1 ? SYNC : STANDARD;
+	if (on(C_BUFFERED) && m.bytes <= BUFFERED_MOST && (r >> 14 & 3) == 0)
+		m.send = BUFFERED;
 	m.persistent_send = (r >> 7 & 3) == 0 && on(C_PERSISTENT);
 	m.persistent_receive = (r >> 9 & 3) == 0 && on(C_PERSISTENT);
 #if MPI_VERSION >= 4
@@ -308,17 +322,41 @@ static void hold(struct self *me, MPI_Request request, uint32_t op)
 	me->held_op[me->held_count++] = op;
 }
 
+static unsigned char *message_data(const struct message *m)
+{
+	unsigned char *data = malloc((size_t)m->bytes + 1);
+
+	for (int k = 0; k < m->bytes; k++)
+		data[k] = pattern_at(m->pattern, k);
+	return data;
+}
+
+/* A call that returns when the message is through. Its receive is posted. */
+static void send_blocking(const struct message *m)
+{
+	unsigned char *data = message_data(m);
+
+	chaos_note("blocking send", (uint64_t)m->send, (uint64_t)m->tag);
+	if (m->send == BLOCKING)
+		OK(MPI_Send(data, m->bytes, MPI_BYTE, m->to, m->tag, world));
+	else
+		OK(MPI_Ssend(data, m->bytes, MPI_BYTE, m->to, m->tag, world));
+	free(data);
+}
+
 static void post_send(struct self *me, const struct message *m)
 {
+	static int (*const init[])(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) = {
+		MPI_Send_init, MPI_Ssend_init, MPI_Bsend_init, MPI_Rsend_init};
+	static int (*const immediate[])(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) = {
+		MPI_Isend, MPI_Issend, MPI_Ibsend, MPI_Irsend};
 	uint32_t i = op_new(SEND);
 	struct op *o = &ops[i];
 	MPI_Request r;
 
 	o->bytes = m->bytes;
-	o->data = malloc((size_t)m->bytes + 1);
+	o->data = message_data(m);
 	o->persistent = m->persistent_send;
-	for (int k = 0; k < m->bytes; k++)
-		o->data[k] = pattern_at(m->pattern, k);
 	chaos_note("send", i, (uint64_t)m->tag);
 #if MPI_VERSION >= 4
 	if (m->partitioned) {
@@ -330,34 +368,44 @@ static void post_send(struct self *me, const struct message *m)
 	} else
 #endif
 		if (m->persistent_send) {
-		if (m->ssend)
-			OK(MPI_Ssend_init(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
-		else
-			OK(MPI_Send_init(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
+		OK(init[m->send](o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
 		OK(MPI_Start(&r));
 		o->request = r;
-	} else if (m->ssend) {
-		OK(MPI_Issend(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
 	} else {
-		OK(MPI_Isend(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
+		OK(immediate[m->send](o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
 	}
 	hold(me, r, i);
 }
 
-static void post_receive(struct self *me, const struct message *m)
+static uint32_t receive_new(const struct message *m)
 {
 	uint32_t i = op_new(RECV);
 	struct op *o = &ops[i];
-	MPI_Request r;
 
 	o->bytes = m->bytes;
 	o->data = malloc((size_t)m->bytes + 1);
 	o->source = m->from;
 	o->tag = m->tag;
 	o->pattern = m->pattern;
-	o->persistent = m->persistent_receive;
 	memset(o->data, 0x5a, (size_t)m->bytes + 1);
 	chaos_note("receive", i, (uint64_t)m->tag);
+	return i;
+}
+
+static void check_data(const unsigned char *data, const struct message *m, const char *by)
+{
+	for (int k = 0; k < m->bytes; k++)
+		if (data[k] != pattern_at(m->pattern, k))
+			chaos_wrong("%s with tag %x has another message", by, (unsigned)m->tag);
+}
+
+static void post_receive(struct self *me, const struct message *m)
+{
+	uint32_t i = receive_new(m);
+	struct op *o = &ops[i];
+	MPI_Request r;
+
+	o->persistent = m->persistent_receive;
 #if MPI_VERSION >= 4
 	if (m->partitioned) {
 		OK(MPI_Precv_init(o->data, 2, m->bytes / 2, MPI_BYTE, m->from, m->tag, world, MPI_INFO_NULL, &r));
@@ -377,6 +425,110 @@ static void post_receive(struct self *me, const struct message *m)
 		OK(MPI_Irecv(o->data, m->bytes, MPI_BYTE, chaos_draw(2) ? m->from : MPI_ANY_SOURCE, m->tag, world, &r));
 	}
 	hold(me, r, i);
+}
+
+/* A message that is under way, found by a probe, and then received by that or by its tag. */
+static void probe_and_receive(struct self *me, const struct message *m, uint64_t r)
+{
+	int source = r & 1 ? m->from : MPI_ANY_SOURCE, count = -1, flag = 0;
+	unsigned char *data;
+	MPI_Message found;
+	MPI_Request request;
+	MPI_Status s;
+	uint32_t i;
+
+	chaos_note("probe", r >> 1 & 3, (uint64_t)m->tag);
+	switch (r >> 1 & 3) {
+	case 0:
+		OK(MPI_Probe(source, m->tag, world, &s));
+		break;
+	case 1:
+		while (!flag)
+			OK(MPI_Iprobe(source, m->tag, world, &flag, &s));
+		break;
+	case 2:
+		OK(MPI_Mprobe(source, m->tag, world, &found, &s));
+		break;
+	default:
+		while (!flag)
+			OK(MPI_Improbe(source, m->tag, world, &flag, &found, &s));
+	}
+	MPI_Get_count(&s, MPI_BYTE, &count);
+	if (s.MPI_SOURCE != m->from || s.MPI_TAG != m->tag || count != m->bytes)
+		chaos_wrong("a probe for tag %x from %d, %d bytes, finds tag %x from %d, %d bytes", (unsigned)m->tag,
+			    m->from, m->bytes, (unsigned)s.MPI_TAG, s.MPI_SOURCE, count);
+	if (!(r >> 2 & 1) && r >> 3 & 1) {
+		data = malloc((size_t)m->bytes + 1);
+		OK(MPI_Recv(data, m->bytes, MPI_BYTE, source, m->tag, world, &s));
+		check_data(data, m, "MPI_Recv");
+		free(data);
+		return;
+	}
+	i = receive_new(m);
+	if (r >> 2 & 1)
+		OK(MPI_Imrecv(ops[i].data, m->bytes, MPI_BYTE, &found, &request));
+	else
+		OK(MPI_Irecv(ops[i].data, m->bytes, MPI_BYTE, source, m->tag, world, &request));
+	hold(me, request, i);
+}
+
+/*
+ * By thread `number` of each rank, which comes to it on all ranks: a message to the next rank, and one of the rank
+ * before. All messages else are posted.
+ */
+static void exchange(struct self *me, uint32_t k)
+{
+	struct message out = message_of(me->number, 0xf00 + k), in;
+	uint64_t r = chaos_mix(out.pattern, k);
+	unsigned char *sent, *got;
+	MPI_Status s;
+
+	out.partitioned = false;
+	in = out;
+	out.from = in.to = rank;
+	out.to = (rank + 1) % ranks;
+	in.from = (rank + ranks - 1) % ranks;
+	in.persistent_receive = r >> 8 & 1 && on(C_PERSISTENT);
+	chaos_note("exchange", r % 6, (uint64_t)out.tag);
+	switch (r % 6) {
+	case 0:
+	case 1:
+		sent = message_data(&out);
+		got = malloc((size_t)in.bytes + 1);
+		if (r % 6 == 0)
+			OK(MPI_Sendrecv(sent, out.bytes, MPI_BYTE, out.to, out.tag, got, in.bytes, MPI_BYTE, in.from,
+					in.tag, world, &s));
+		else
+			OK(MPI_Sendrecv_replace(sent, out.bytes, MPI_BYTE, out.to, out.tag, in.from, in.tag, world,
+						&s));
+		check_data(r % 6 == 0 ? got : sent, &in, "Sendrecv");
+		if (s.MPI_SOURCE != in.from || s.MPI_TAG != in.tag)
+			chaos_wrong("a Sendrecv has a message with tag %x from %d", (unsigned)s.MPI_TAG, s.MPI_SOURCE);
+		free(sent);
+		free(got);
+		break;
+	case 2:
+	case 3:
+		post_receive(me, &in);
+		out.send = r % 6 == 2 ? BLOCKING : BLOCKING_SYNC;
+		send_blocking(&out);
+		break;
+	case 4:
+		post_send(me, &out);
+		if (on(C_PROBE))
+			probe_and_receive(me, &in, chaos_draw(0));
+		else
+			post_receive(me, &in);
+		break;
+	default:
+		post_receive(me, &in);
+		/* Each says so to the rank before: then a ready send to the next one is right. */
+		OK(MPI_Sendrecv(NULL, 0, MPI_BYTE, in.from, out.tag | 0x80, NULL, 0, MPI_BYTE, out.to, out.tag | 0x80,
+				world, MPI_STATUS_IGNORE));
+		if (on(C_READY))
+			out.send = READY;
+		post_send(me, &out);
+	}
 }
 
 static int query(void *state, MPI_Status *status)
@@ -1459,27 +1611,52 @@ static void act(struct self *me, uint32_t cr)
 	}
 }
 
+static void to_itself(struct self *me, struct message *m)
+{
+	uint64_t r = chaos_draw(0);
+
+	if (r & 1) {
+		post_receive(me, m);
+		if (on(C_READY) && !m->partitioned && (r >> 1 & 3) == 0)
+			m->send = READY;
+		if (on(C_BLOCKING) && !m->persistent_send && (r >> 3 & 3) == 0) {
+			m->send = r >> 5 & 1 ? BLOCKING : BLOCKING_SYNC;
+			send_blocking(m);
+		} else {
+			post_send(me, m);
+		}
+		return;
+	}
+	post_send(me, m);
+	if (on(C_PROBE) && !m->partitioned && (r >> 1 & 3) == 0)
+		probe_and_receive(me, m, r >> 3);
+	else
+		post_receive(me, m);
+}
+
 /* All operations of one thread that calls MPI, in an epoch. */
 static void communicate(struct self *me)
 {
 	for (uint32_t k = 0; k < chaos.operations; k++) {
 		struct message m = message_of(me->number, k);
+		uint32_t posted;
 
 		me->chaos->steps++;
 		contd__add(&chaos_progress, 1);
 		while (me->held_count > HELD - 4)
 			attach_some(me, chaos_draw(0) | 1);
-		if (m.from == rank && m.to == rank && chaos_draw(2)) {
-			post_receive(me, &m);
-			post_send(me, &m);
+		posted = me->held_count;
+		if (m.from == rank && m.to == rank) {
+			to_itself(me, &m);
 		} else {
 			if (m.from == rank)
 				post_send(me, &m);
 			if (m.to == rank)
 				post_receive(me, &m);
 		}
+		posted = me->held_count - posted;
 		/* MPICH (4.0) answers MPI_ERR_IN_STATUS to an MPI_Testall of a partitioned send. */
-		for (uint32_t n = m.partitioned ? (m.from == rank) + (m.to == rank) : 0; n; n--) {
+		for (uint32_t n = m.partitioned ? posted : 0; n; n--) {
 			uint32_t i = cr_enter(chaos_draw(0));
 
 			attach(me, me->held_count - 1, 1, i, chaos_draw(0));
@@ -1493,6 +1670,12 @@ static void communicate(struct self *me)
 	/* Nothing that others may wait for is missing any more when this thread waits. */
 	while (complete_some(chaos_draw_at(0), true, true))
 		;
+	for (uint32_t k = 0; on(C_BLOCKING) && k < 4; k++) {
+		while (me->held_count > HELD - 4)
+			attach_some(me, chaos_draw(0) | 1);
+		exchange(me, k);
+		mpi_step(me, chaos_draw(0));
+	}
 	/* The sends first: who waits for a message of another thread's gets one. */
 	if (on(C_BLOCKING))
 		for (int k = 0, value = 4711; k < 2; k++) {
@@ -1981,6 +2164,7 @@ int main(int argc, char **argv)
 	pthread_t watcher_thread;
 	cpu_set_t all;
 	uint64_t until;
+	size_t buffered;
 	int provided;
 
 	chaos.threads = 3;
@@ -2030,6 +2214,8 @@ int main(int argc, char **argv)
 	for (uint32_t i = 1; i <= worker_count; i++)
 		if (pthread_create(&selves[i].thread, NULL, worker, &selves[i]))
 			abort();
+	buffered = (worker_count + 1) * (chaos.operations + 8) * 2 * (BUFFERED_MOST + MPI_BSEND_OVERHEAD);
+	OK(MPI_Buffer_attach(malloc(buffered), (int)buffered));
 	OK(MPIX_Gr_init(template_start, template_push, template_complete, NULL, &template));
 	if (pthread_create(&watcher_thread, NULL, watcher, NULL))
 		abort();
