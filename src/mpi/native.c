@@ -439,6 +439,21 @@ static void cr_sync(struct contd__native_cr *cr)
 	}
 }
 
+static void stale_sync(void)
+{
+	struct cds_lfs_head *head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &stale});
+
+	for (struct cds_lfs_node *node = head ? &head->node : NULL, *next; node; node = next) {
+		struct contd__native_cr *cr = caa_container_of(node, struct contd__native_cr, stale_node);
+
+		next = node->next;
+		contd__store_seq(&cr->stale, 0); /* before the look: what comes later comes again */
+		CONTD_TESTPOINT("stale_cleared");
+		cr_sync(cr);
+		contd__group_unpin_sig(cr->cr.group);
+	}
+}
+
 /*
  * The count has reached 0; any context. Nobody but MPI_Request_get_status reads `complete`, and it makes progress
  * before it says no: so that a CR is complete is put down only there (in_progress), and nothing is done in the calls
@@ -454,21 +469,9 @@ static void cr_idle(struct contd_group *group)
 		return;
 	contd__group_pin_sig(group); /* until it is taken off the list */
 	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &stale}, &cr->stale_node);
-}
-
-static void stale_sync(void)
-{
-	struct cds_lfs_head *head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &stale});
-
-	for (struct cds_lfs_node *node = head ? &head->node : NULL, *next; node; node = next) {
-		struct contd__native_cr *cr = caa_container_of(node, struct contd__native_cr, stale_node);
-
-		next = node->next;
-		contd__store_seq(&cr->stale, 0); /* before the look: what comes later comes again */
-		CONTD_TESTPOINT("stale_cleared");
-		cr_sync(cr);
-		contd__group_unpin_sig(cr->cr.group);
-	}
+	/* Dekker with cr_free(): of the push and `closed`. The call after which it would be done may never come. */
+	if (contd__load_seq(&cr->cr.closed))
+		stale_sync();
 }
 
 static void cr_changed(struct contd__cr *cr)
@@ -507,6 +510,9 @@ static int cr_free(MPI_Request *request)
 	}
 	contd__sub(&contd__cr_live, 1);
 	contd__cr_close(&cr->cr);
+	/* Its group is held by the list: an executor of it could not be destroyed. Partner: cr_idle(). */
+	if (contd__load_seq(&stale.head))
+		stale_sync();
 	contd_group_destroy(cr->cr.group);
 	return MPI_SUCCESS;
 }

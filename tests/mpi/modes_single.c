@@ -1701,6 +1701,34 @@ static void group_of_executor(void)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
+/* When the program has given back all that names it: no other call of MPI comes in between. */
+static void executor_of_freed_crs(void)
+{
+	check_begin("an executor that ends after its CRs");
+	for (int n = 0; n < 2; n++) {
+		MPI_Request cr = check_plain_cr();
+		struct contd_executor *own;
+
+		CHECK_EQ(contd_executor_create(NULL, &own), 0);
+		CHECK_EQ(contd_group_set_executor(contd_mpi_group(cr), own), 0);
+		begin_several(cr);
+		send_several();
+		if (n)
+			CHECK_OK(MPI_Request_free(&cr));
+		while (several_done() < SEVERAL) {
+			contd_poll(0);
+			CHECK(contd_executor_run(own, 1, 0) >= 0);
+		}
+		if (!n) {
+			CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+			CHECK_OK(MPI_Request_free(&cr));
+		}
+		CHECK_EQ(contd_executor_drain(own), 0);
+		CHECK_EQ(contd_executor_destroy(own), 0);
+		end_several();
+	}
+}
+
 static void executors_chains(void)
 {
 	struct link l;
@@ -1897,6 +1925,7 @@ int main(int argc, char **argv)
 	executors_refuse();
 	executors_order();
 	group_of_executor();
+	executor_of_freed_crs();
 	executors_chains();
 	check_begin("executors end");
 	CHECK_EQ(contd_executor_drain(pull), 0);
