@@ -686,7 +686,8 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 	if (how->mode == CONTD_MODE_SUSPEND) {
 		if (resumes(how) ? test_waking(op, &rc) : test(op, &rc))
 			return finish(op, rc);
-		if (op->status != MPI_SUCCESS) {
+		/* Below MPI_THREAD_MULTIPLE contd itself drives MPI on one thread: another one tests. */
+		if (op->status != MPI_SUCCESS || (!resumes(how) && !contd__mpi_thread_may())) {
 			while (!test(op, &rc))
 				yield(op);
 			return finish(op, rc);
