@@ -2374,8 +2374,17 @@ static int descriptors_before = -1;
 
 static void round_end(void)
 {
+	uint64_t until = chaos_patience() + chaos_bound_ns(5000);
 	int n;
 
+	for (uint32_t i = 0; i < LIVE; i++)
+		while (live[i] != NONE && chaos_slots_used(crs[live[i]].group)) {
+			OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, control, &n, MPI_STATUS_IGNORE));
+			contd_poll(0);
+			if (chaos_patience() > until)
+				chaos_wrong("%u slots of CR %u are left over", chaos_slots_used(crs[live[i]].group),
+					    live[i]);
+		}
 	for (uint32_t i = 0; i < LIVE; i++)
 		if (live[i] != NONE && !cr_free(i))
 			chaos_wrong("somebody uses a CR, and nobody is there");
