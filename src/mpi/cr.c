@@ -88,7 +88,11 @@ static void release_held(struct contd__cr *cr, uint32_t held)
 	contd__group_unpin_sig(cr->group);
 }
 
-/* Call it after each change of the state. A thread that changes the state after the last look here calls it later. */
+/*
+ * Call it after each change of the state. A thread that changes the state after the last look here calls it later.
+ * A caller that knows what the state will be says so before the change (cr_active_soon), and then nothing is left to do
+ * here but to look.
+ */
 static void say_active(struct contd__cr *cr)
 {
 	bool active;
@@ -105,11 +109,15 @@ int contd__cr_start(struct contd__cr *cr)
 {
 	uint32_t held = contd__load_seq(&cr->state);
 
-	if (!cr->revised)
+	if (!cr->revised || held & (CR_ACTIVE | CR_TAKEN))
 		return MPI_ERR_REQUEST;
+	if (contd__mpi->cr_active_soon)
+		contd__mpi->cr_active_soon(cr, true);
 	do {
-		if (held & (CR_ACTIVE | CR_TAKEN))
+		if (held & (CR_ACTIVE | CR_TAKEN)) {
+			say_active(cr);
 			return MPI_ERR_REQUEST;
+		}
 		/* Acquire, by the exchange: the links of what is held. */
 	} while (!contd__cas(&cr->state, &held, CR_ACTIVE));
 	contd__store(&cr->started, true);
@@ -150,8 +158,8 @@ void contd__cr_taken(struct contd__cr *cr)
 	if (!cr->revised)
 		return;
 	/* Also before the change: another thread may start the CR as soon as it is inactive. */
-	if (contd__mpi->cr_active)
-		contd__mpi->cr_active(cr, false);
+	if (contd__mpi->cr_active_soon)
+		contd__mpi->cr_active_soon(cr, false);
 	contd__and(&cr->state, ~(CR_TAKEN | CR_AWAITED));
 	say_active(cr);
 }
