@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Continuation requests of the revised interface: contd__cr_hold, contd__cr_start, contd__cr_take, contd__cr_taken,
- * contd__cr_give_back (src/mpi/cr.c), with contd__attach (src/mpi/continue.c), a thread that starts and tests
+ * contd__cr_give_back (src/mpi/cr.c), with contd__attach and run_now (src/mpi/continue.c), a thread that starts and tests
  * (src/mpi/calls.c: cr_test), and one that tests, also beside other requests (mixed_all).
  *
  * check: safety
@@ -15,6 +15,8 @@
  * mutant: REPORT_KEEPS ltl ends a report that finds something outstanding leaves the CR inactive
  * mutant: REPORT_FORGETS ltl ends such a report makes the CR active again, and leaves what is held meanwhile
  * mutant: TAKEN_INACTIVE safety a CR that another call has taken looks inactive
+ * mutant: NOW_BLIND safety what is complete runs in the attaching call, active or not
+ * mutant: NOW_FIRST safety the attaching call looks whether the CR is active and counts afterwards
  * mutant: TAKE_BLIND safety a call takes a CR that another one has taken
  *
  * Continuation 0 waits for an operation that another thread completes, 1 for one that is complete. Continuation 0,
@@ -95,6 +97,34 @@ inline attach(c, complete)
 	count(c, counts)
 }
 
+/* run_now: the operation is complete, and no slot is needed. If the CR is not active, as above. */
+inline run_now(c)
+{
+#ifdef MUTANT_NOW_FIRST
+	is = active_word;
+#endif
+	outstanding++;
+#ifndef MUTANT_NOW_FIRST
+	is = active_word;
+#endif
+#ifdef MUTANT_NOW_BLIND
+	is = true;
+#endif
+	if
+	:: is ->
+		d_step {
+			assert(open);
+			ran[c]++;
+			attached++;
+			is = false
+		}
+		outstanding--
+	:: !is ->
+		outstanding--;
+		attach(c, 1)
+	fi
+}
+
 active proctype Attacher0()
 {
 	byte counts;
@@ -108,7 +138,7 @@ active proctype Attacher1()
 	byte counts;
 	bool is, last;
 
-	attach(1, 1)
+	run_now(1)
 }
 
 /* Inside the callback of 0, wherever that runs. */

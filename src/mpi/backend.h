@@ -131,7 +131,8 @@ struct contd__mpi_backend {
 
 	/* MPI error class: may a continuation of the group be attached to them? */
 	int (*look)(const struct contd__mpi_attach *a, const struct contd_group *group, struct contd__look *look);
-	/* Are all of them complete, and no CRs? Then finish them as Test would. May be NULL, and may say no. */
+	/* Are all of them complete, and no CRs? Then finish them as Test would. May be NULL, and may say no. For the
+	 * revised interface it says no if one has failed. */
 	bool (*finish_at_once)(const struct contd__mpi_attach *a);
 	/* After look() succeeded, nothing is attached after all. */
 	void (*unlook)(const struct contd__look *look);

@@ -12,6 +12,7 @@
 #include "dispatch/slot.h"
 #include "dispatch/thread.h"
 #include "mpi/backend.h"
+#include "mpi/set.h"
 #include "rcu/table.h"
 
 int contd__attach_check(const struct contd__mpi_attach *a)
@@ -27,30 +28,41 @@ __thread struct contd_group *contd__attach_runs __attribute__((tls_model("initia
 
 /*
  * All complete, and the continuation may run here: no slot is needed. It counts as outstanding: other threads may ask
- * whether the CR is complete, and the callback may free it, or have another continuation wait for it.
+ * whether the CR is complete, and the callback may free it, or have another continuation wait for it. False: another
+ * thread has reported a revised CR complete meanwhile, so the continuation waits for the next MPI_Start.
  */
-static int run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
+static bool run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
-	MPI_Continue_cb_function *cb = (MPI_Continue_cb_function *)a->cb;
 	struct contd__frame frame;
+	int rc = MPI_SUCCESS;
 
 	if (cr) {
 		contd__add(&group->life, 1);
+		/* Counted, then looked: see CR_ACTIVE. */
+		if (cr->revised && __builtin_expect(!(contd__load_seq(&cr->state) & CR_ACTIVE), 0)) {
+			contd__group_count_down_own_sig(group, 1);
+			return false;
+		}
 		contd__attach_runs = group;
 		contd__cr_registered(cr);
 	}
 	CONTD_COUNT(registered, 1);
 	CONTD_COUNT(run_inline, 1);
 	contd__wake_untold_sig();
-	contd__frame_enter_sig(&frame, group, (const void *)(uintptr_t)cb);
-	cb(a->statuses, a->data);
+	contd__frame_enter_sig(&frame, group, (const void *)(uintptr_t)a->cb);
+	if (a->revised)
+		rc = ((MPIX_Continue_cb_function *)a->cb)(MPI_SUCCESS, a->data);
+	else
+		((MPI_Continue_cb_function *)a->cb)(a->statuses, a->data);
 	contd__frame_leave_sig(&frame, 1);
 	if (cr) {
+		if (__builtin_expect(rc != MPI_SUCCESS, 0))
+			contd__set_spare_fail(cr, rc, a->failed_data);
 		contd__attach_runs = NULL;
 		contd__group_count_down_own_sig(group, 1);
 	}
 	contd__pickup();
-	return MPI_SUCCESS;
+	return true;
 }
 
 /*
@@ -134,17 +146,25 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	struct contd__slot *s;
 	struct contd__set *set = NULL;
 	int rc;
-	bool now = !a->revised && !startable && contd__may_run_inline(group);
+	bool now = may_run_here(a, cr, group) && (!a->revised || !cr || contd__set_spare_ready());
+	struct contd__mpi_attach finished;
 
 	contd__low_latency_here(group);
-	if (now && contd__mpi->finish_at_once && contd__mpi->finish_at_once(a))
-		return run_now(a, cr, group);
+	if (now && contd__mpi->finish_at_once && contd__mpi->finish_at_once(a)) {
+		CONTD_TESTPOINT("operations_finished");
+		if (run_now(a, cr, group))
+			return MPI_SUCCESS;
+		finished = *a;
+		finished.count = 0;
+		a = &finished;
+	}
 	rc = contd__mpi->look(a, group, &look);
 	if (rc)
 		return rc;
-	if (now && look.pending + look.crs_pending == 0) {
+	if (now && !a->revised && !startable && look.pending + look.crs_pending == 0) {
 		contd__mpi->finish(a);
-		return run_now(a, cr, group);
+		run_now(a, cr, group);
+		return MPI_SUCCESS;
 	}
 	contd__put_off_drain();
 	s = contd__slot_get(group, &rc);

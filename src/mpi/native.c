@@ -761,6 +761,8 @@ static bool finish_at_once(const struct contd__mpi_attach *a)
 
 		if (!r || r->free == cr_free || !complete_already(r))
 			return false;
+		if (a->revised && r->state != OMPI_INACTIVE && r->status.MPI_ERROR != MPI_SUCCESS)
+			return false;
 	}
 	if (a->count > 1 && named_twice(a))
 		return false;

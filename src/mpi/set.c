@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/atomic.h"
@@ -39,12 +40,53 @@ struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool revise
 	return set;
 }
 
+/* --------------------------------------------------------------------------------------------------- spare sets --- */
+
+__thread struct contd__set *contd__set_spare __attribute__((tls_model("initial-exec")));
+static pthread_key_t spare_key; /* frees the spare set of a thread that ends */
+static bool spare_works;
+
+/* Destructors of other keys may still call MPIX_Continue: then there is a new one, and this runs again. */
+static void spare_free(void *set)
+{
+	contd__set_spare = NULL;
+	free(set);
+}
+
+bool contd__set_spare_make(void)
+{
+	struct contd__set *set = spare_works ? contd__set_new(0, 0, true) : NULL;
+
+	if (!set || pthread_setspecific(spare_key, set)) {
+		free(set);
+		return false;
+	}
+	contd__set_spare = set;
+	return true;
+}
+
+void contd__set_spare_fail(struct contd__cr *cr, int class, void *failed_data)
+{
+	struct contd__set *set = contd__set_spare;
+
+	contd__set_spare = NULL;
+	pthread_setspecific(spare_key, NULL); /* takes memory only where a value is set for the first time */
+	set->group = cr->group;
+	set->life = SET_REFERENCE;
+	set->rc = class;
+	set->failure = (struct contd__failure){.data = failed_data, .set = set, .class = class};
+	contd__group_pin_sig(set->group);
+	contd__cr_fail_sig(cr, &set->failure, false);
+}
+
 /* ---------------------------------------------------------------------------------------------------- releasing --- */
 
 void contd__put_off_start(void)
 {
 	__cds_lfs_init(&put_off);
 	__cds_lfs_init(&contd__sets_left);
+	if (!spare_works)
+		spare_works = pthread_key_create(&spare_key, spare_free) == 0;
 }
 
 static void set_put_off(struct contd__set *set)

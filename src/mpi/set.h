@@ -98,6 +98,19 @@ static inline struct contd__set *contd__set_of(const struct contd__slot *s)
 /* Room for so many operations and CRs; NULL without memory. */
 struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool revised);
 
+/*
+ * Revised interface: a continuation that runs inside the attaching call has no set. If its callback fails, the failure
+ * needs one, and must not fail for want of memory. So each thread keeps a spare set, which is made before the
+ * callback. contd__set_spare_ready: there is one, or false without memory. contd__set_spare_fail: uses it up.
+ */
+extern __thread struct contd__set *contd__set_spare __attribute__((tls_model("initial-exec")));
+bool contd__set_spare_make(void);
+static inline bool contd__set_spare_ready(void)
+{
+	return __builtin_expect(contd__set_spare != NULL, 1) || contd__set_spare_make();
+}
+void contd__set_spare_fail(struct contd__cr *cr, int class, void *failed_data);
+
 /* A CR among the requests: it is reported before the callback; if that runs in a handler, by a thread afterwards. */
 void contd__set_await(struct contd__set *set, struct contd__cr *cr);
 
