@@ -29,8 +29,8 @@ int contd_cancel(struct contd_handle handle)
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_cancel: not in a signal handler");
 	contd__thread_ensure();
-	/* A group that it waits for is outstanding until the withdrawal; after it, it may complete and be given back,
-	 * and must still be there to be asked. */
+	/* If the continuation waits for a group, that group is outstanding until the withdrawal. Afterwards it may
+	 * complete and be freed. The read-side critical section keeps its memory for contd__group_await_end(). */
 	reader = contd__enter_sig();
 	rc = contd__slot_withdraw_sig(s, (uint32_t)handle.generation);
 	if (rc < 0) {
@@ -48,7 +48,9 @@ int contd_cancel(struct contd_handle handle)
 	if (kind == KIND_GROUP)
 		taken = contd__group_await_end((struct contd_group *)(s->source & ~(uintptr_t)3), s);
 	contd__leave_sig(reader);
-	/* The others are the program's own, or wait for somebody who looks, and who may wait for a grace period. */
+	/* The other kinds need no read-side critical section: events are the program's memory. And words must be
+	 * outside one: contd__word_remove() waits for the end of a look, and the looking thread may wait for a grace
+	 * period. */
 	if (kind == KIND_EVENT)
 		taken = contd__events_detach_sig(s, (uint32_t)handle.generation);
 	else if (kind == KIND_WORD)

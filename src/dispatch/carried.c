@@ -48,13 +48,13 @@ void contd__carried_forget(struct contd_carried *c)
 
 	CONTD_COUNT(registered, -1);
 	c->event.next = NULL;
-	/* Release: what happened before is visible to who completes it. */
+	/* Release: pairs with the acquire in end_event() (event.c). The completer sees all that happened before. */
 	contd__store_release(&c->event.word, 0);
 	c->group = NULL;
 	contd__group_count_down_own_sig(g, 1);
 }
 
-/* Its callback may use it anew, and so may who sees that it is complete. */
+/* After this the event is not touched again: its callback may reuse it, and so may a thread that sees it complete. */
 static void carried_over(struct contd_carried *c)
 {
 	contd__store_release(&c->event.word, contd__event_done_word(c->status));
@@ -67,14 +67,15 @@ static struct contd__slot *slot_for(struct contd_group *g)
 	struct contd__table *t = &g->table;
 	struct contd__slot *s;
 
-	/* What threads have in hand, and not registered yet, is in nobody's count. */
+	/* contd__carried_room() made room for the outstanding continuations. Slots that threads have allocated and not
+	 * registered yet are in no count, so the table may have to grow. */
 	while (!(s = contd__slot_alloc_sig(t)))
 		if (contd__in_handler() || contd__ordinary->grow(t, contd__load(&t->limit)))
 			break;
 	return s;
 }
 
-/* Where nothing else can be done with it, until somebody looks again. */
+/* There is no memory for a slot: the operation waits on the stack until the next look. */
 static void put_off_rcu(struct contd_carried *c)
 {
 	struct contd_group *g = c->group;
@@ -88,7 +89,7 @@ static void put_off_rcu(struct contd_carried *c)
 static void slot_ready_rcu(struct contd__slot *s, struct contd__marks *m)
 {
 	contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
-	/* Release: what the slot holds is visible to who claims it. */
+	/* Release: pairs with the acquire in run_claimed() (scan.c). The claiming thread sees what the slot holds. */
 	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
 	contd__marks_add_rcu(m, s);
 }
@@ -136,7 +137,7 @@ void contd__carried_retry_all_sig(void)
 	contd__leave_sig(reader);
 }
 
-/* What it has not run yet. The slot's handle can be cancelled again. */
+/* Make ready all that has been taken and has not run yet. The slot's handle can be cancelled again. */
 static void release(struct contd__taking *t)
 {
 	struct contd__marks m = CONTD__MARKS_INIT;
@@ -144,7 +145,7 @@ static void release(struct contd__taking *t)
 	uint32_t next = t->next, count = t->count;
 	bool reader = contd__enter_sig();
 
-	/* Before anything is told: on an attached thread continuations may run there and then, and come here. */
+	/* Before the announcement: on an attached thread it may run continuations at once, and these may come here. */
 	t->slot = NULL;
 	t->count = next;
 	if (s)
@@ -170,7 +171,7 @@ void contd__carried_release_all_sig(void)
 
 /* ----------------------------------------------------------------------------------------------- without a slot --- */
 
-/* At once the whole of it: or what comes later would run before what came first. */
+/* All of them or none: otherwise later ones could run before earlier ones. */
 static bool take(struct contd_carried *const c[], uint32_t n)
 {
 	struct contd__taking *t = contd__self.carried.take;
@@ -225,7 +226,7 @@ void contd__carried_at_once(struct contd_carried *c)
 		contd__pickup();
 		return;
 	}
-	/* So many: then others, and sources, have their turn. */
+	/* At most TAKEN_MOST in a row: then other continuations, and sources, get their turn. */
 	if (contd__may_take_sig(t, 1) && t->next > 0 && t->chained < TAKEN_MOST && contd__may_be_taken_sig(c->group) &&
 	    !(c->group->flags & CONTD_ENQUEUE_COMPLETE)) {
 		t->carried[--t->next] = c;
@@ -238,7 +239,8 @@ void contd__carried_at_once(struct contd_carried *c)
 	}
 }
 
-/* The next ones of one group; a frame for all of them, where the watchdog does not tell them apart. */
+/* Run the next ones of one group in one frame. With the watchdog on, each has a separate frame, so that the watchdog
+ * can tell them apart. */
 static uint32_t run_some(struct contd__taking *t, uint32_t most)
 {
 	struct contd_carried *c = t->carried[t->next];
@@ -247,8 +249,8 @@ static uint32_t run_some(struct contd__taking *t, uint32_t most)
 	struct contd__frame f;
 	uint32_t ran = 0;
 
-	/* They keep it: each is counted until all have run, or another one has its place
-	 * (contd__carried_begin_in_turn). */
+	/* They keep the group: each stays counted as outstanding until all have run, or until another one takes over
+	 * its count (contd__carried_begin_in_turn). */
 	t->group = g;
 	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)c->cb);
 	do {
@@ -287,7 +289,7 @@ void contd__carried_forked(void)
 		drop(c->take);
 	if (c->waking)
 		drop(c->waking);
-	c->take = c->waking = NULL; /* the source that was driven goes on here */
+	c->take = c->waking = NULL; /* the source that was being driven goes on in the child */
 	for (struct contd__taking *t = c->running; t; t = t->outer)
 		drop(t);
 }
@@ -304,7 +306,7 @@ uint32_t contd__taken_run(struct contd__taking *t, uint32_t most)
 		struct contd__slot *s = t->slot;
 
 		t->slot = NULL;
-		/* A place for the next one, if there is any. */
+		/* If `left` has room for one more, the next slot may be taken. */
 		t->slot_may = t->left > t->count - t->next;
 		t->left -= t->slot_may;
 		contd__slot_run_taken(s);

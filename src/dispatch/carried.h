@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Continuations without a slot: the operation that one waits for carries it (struct contd_carried, contd.h), and counts
- * as outstanding. When the operation is complete the thread that found out runs it as soon as sources have been driven;
- * where that may not be (in regions' handlers, on the daemon, with groups whose tests are limited, with something else
- * ready), it gets a slot, READY, and is like any other.
+ * Continuations without a slot. The operation carries its continuation (struct contd_carried, contd.h), which counts as
+ * outstanding. When the operation is complete, the thread that found out runs the continuation as soon as it has driven
+ * the sources. In some places it must not: in regions' handlers, on the daemon, in groups with limited tests, and while
+ * something else is ready. Then the continuation gets a slot, READY, and is like any other.
  *
- * What was taken nobody else can run until its turn comes. So callbacks that are carried wait for each other only in
- * calls of contd's, which look for continuations: and give these slots first. The same where a source, while it is
- * driven, calls a function of the program's that makes such a call.
+ * No other thread can run a continuation that has been taken. So a carried callback can wait for another one only in
+ * calls of contd. These look for continuations, and first give slots to those that the thread has taken. The same holds
+ * if a source, while it is driven, calls a function of the program that makes such a call.
  *
- *  operation                  thread  region's handler  progress
- *  contd__carried_begin         yes         yes         wait-free, but where the table must grow (blocks)
- *  contd__carried_done_sig      yes         yes         as above
- *  contd__carried_retry_sig     yes         yes         as above
- *  contd__carried_release_sig   yes         no          as above
+ *     operation                  thread  region's handler  progress
+ *     contd__carried_begin         yes         yes         wait-free, unless the table must grow (blocks)
+ *     contd__carried_done_sig      yes         yes         as above
+ *     contd__carried_retry_sig     yes         yes         as above
+ *     contd__carried_release_sig   yes         no          as above
  */
 #ifndef CONTD_DISPATCH_CARRIED_H
 #define CONTD_DISPATCH_CARRIED_H
@@ -27,17 +27,18 @@
 #include "rcu/table.h"
 
 /*
- * What the sources that a thread drives have completed, and it runs afterwards, in order, but for what was complete
- * when a callback began it: that comes right behind the callback, whose memory is warm still. On the thread's stack.
+ * The continuations that a thread has taken while it drove the sources. It runs them afterwards, in order, with one
+ * exception: if an operation is complete when a callback begins it, its continuation runs right after that callback,
+ * while its memory is still in the cache. On the thread's stack.
  */
 #define TAKEN_MOST 256u
 struct contd__taking {
-	struct contd__slot *slot; /* this one alone, RUNNING, */
-	bool slot_may;            /* one may be taken: there is a place for it, which `left` does not count, */
-	uint32_t next, count;     /* and those from `next` on */
-	uint32_t left;            /* how many may run, these included */
-	uint32_t chained;         /* that were complete when callbacks began them */
-	uint32_t spare;           /* callbacks that have returned, of `group`, and still count as outstanding */
+	struct contd__slot *slot; /* at most one with a slot, RUNNING */
+	bool slot_may;            /* `slot` may be filled: `left` does not include the run that is set aside for it */
+	uint32_t next, count;     /* taken and not run yet: carried[next] to carried[count - 1] */
+	uint32_t left;            /* how many may still run, those that are taken included */
+	uint32_t chained;         /* how many were complete when callbacks began them */
+	uint32_t spare;           /* callbacks of `group` that have returned, and still count as outstanding */
 	struct contd_group *group;
 	struct contd__taking *outer;
 	struct contd_carried *carried[TAKEN_MOST];
@@ -51,21 +52,22 @@ static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
 	t->slot_may = true;
 }
 
-/* In the child of a fork: what this thread has taken does not run there. */
+/* In the child of a fork: drop what this thread has taken, so that it does not run there. */
 void contd__carried_forked(void);
 
-/* Not many more than `most`; returns how many ran. */
+/* Run what has been taken, at most `most` of it (which is 1 at least); returns how many ran. */
 CONTD_INTERNAL_API uint32_t contd__taken_run(struct contd__taking *t, uint32_t most);
 
 /*
- * So many and the reserve must find slots when they are complete: then nobody can be told that memory is short. 0,
- * -ENOMEM, -ENOSPC, -EAGAIN (in a handler outside regions).
+ * Make sure that the table has slots for so many continuations, and the reserve. They need slots only when they are
+ * complete, and then no call can report that memory is short. Returns 0, -ENOMEM, -ENOSPC, or -EAGAIN (in a handler
+ * outside regions).
  */
 CONTD_INTERNAL_API int contd__carried_room(struct contd_group *g, uint32_t outstanding);
 
 /*
- * The same in a callback of g's that was carried: in place of one that ran before it, and need not be counted down
- * then. false: there is none.
+ * The same as contd__carried_begin() below, in a carried callback of g: c takes over the count of a callback that has
+ * returned, which then need not be counted down. false: there is none.
  */
 static inline bool contd__carried_begin_in_turn(struct contd_carried *c, contd_callback *cb, void *data,
 						struct contd_group *g)
@@ -83,7 +85,7 @@ static inline bool contd__carried_begin_in_turn(struct contd_carried *c, contd_c
 	return true;
 }
 
-/* c waits, with this continuation: counted as outstanding. Errors: as above. */
+/* c carries this continuation from now on, and counts as outstanding. Errors: as contd__carried_room(). */
 static inline int contd__carried_begin(struct contd_carried *c, contd_callback *cb, void *data, struct contd_group *g)
 {
 	uint32_t outstanding = LIFE_OUTSTANDING(contd__load(&g->life)) + 1;
@@ -102,26 +104,28 @@ static inline int contd__carried_begin(struct contd_carried *c, contd_callback *
 	return 0;
 }
 
-/* It does not, after all. */
+/* Undo contd__carried_begin(). */
 CONTD_INTERNAL_API void contd__carried_forget(struct contd_carried *c);
 
 /*
- * c is complete, with its status, in the call that began it: it runs before this one returns, where nothing else runs
- * on the thread, else after what runs. Ordinary threads, regions' handlers.
+ * c is complete, with its status, in the call that began it. Its continuation runs before this returns, if it may run
+ * here. Otherwise it runs after the one that runs now, or gets a slot. Ordinary threads, regions' handlers.
  */
 CONTD_INTERNAL_API void contd__carried_at_once(struct contd_carried *c);
 
 /*
- * The same with one event of one that sources which are driven on this thread have completed alone, while nothing else
- * is ready: contd__drive() runs it when they are through, without a bit being set and found again. At most one, for
- * what is taken nobody else can run, and callbacks may wait for each other. false: nothing was counted.
+ * Count an event that a source, driven on this thread, has completed. If nothing else is ready, take the continuation
+ * instead of making it ready: contd__drive() runs it after the sources, and no bit need be set and found again. One at
+ * most is taken, because no other thread can run a continuation that has been taken, and callbacks may wait for each
+ * other. false: nothing was counted.
  */
 bool contd__word_take_rcu(uint64_t word);
 
-/* These are complete, each with its status. */
+/* These operations are complete, each with its status. */
 CONTD_INTERNAL_API void contd__carried_done_sig(struct contd_carried *const c[], uint32_t n);
 
-/* May others be taken on this thread, and run here after what is being run, or when sources have been driven? */
+/* May n more be taken on this thread, and run here after the one that runs now, or when the sources have been
+ * driven? */
 static inline bool contd__may_take_sig(const struct contd__taking *t, uint32_t n)
 {
 	return t && n <= TAKEN_MOST - t->count && n <= t->left - (t->count - t->next) &&
@@ -143,12 +147,12 @@ static inline void contd__carried_done_one_sig(struct contd_carried *c)
 		contd__carried_done_sig(&c, 1);
 }
 
-/* For which there was no memory: a stack, linked by `next`. */
+/* Complete operations for which there was no memory: a stack, linked by `next`. */
 CONTD_INTERNAL_API extern struct contd_event *contd__put_off_carried;
 
 /*
- * A callback, or what a source calls of the program's, looks for others: all that this thread has taken and not run yet
- * becomes ready.
+ * A callback, or a function of the program that a source calls, looks for continuations: all that this thread has taken
+ * and not run yet becomes ready.
  */
 CONTD_INTERNAL_API void contd__carried_release_all_sig(void);
 static inline void contd__carried_release_sig(void)
@@ -161,7 +165,7 @@ static inline void contd__carried_release_sig(void)
 		contd__carried_release_all_sig();
 }
 
-/* Those that found no memory for a slot before. */
+/* Try again for the operations that found no memory for a slot. */
 void contd__carried_retry_all_sig(void);
 static inline void contd__carried_retry_sig(void)
 {

@@ -17,7 +17,7 @@
 
 static pthread_mutex_t chain_lock = PTHREAD_MUTEX_INITIALIZER; /* group-waits-for-group edges, against cycles */
 
-/* Would g, waiting for `awaited`, close a cycle? Follow who waits for g. */
+/* Would a cycle close if g waited for `awaited`? Follow the groups that wait for g. */
 static bool closes_cycle_locked(const struct contd_group *awaited, const struct contd_group *g)
 {
 	bool cycle = false;
@@ -44,7 +44,7 @@ int contd__group_await(struct contd_group *awaited, struct contd__slot *s)
 		rc = contd__fail(-EBUSY, "the group has a continuation already: one at a time");
 	pthread_mutex_unlock(&chain_lock);
 	CONTD_TESTPOINT("chain_waiting");
-	/* Complete already, or since: then nobody else may come to fire it. */
+	/* If it is complete by now, no other thread may come to fire the continuation: take it back. */
 	if (!rc && contd__group_outstanding_sig(awaited) == 0 && contd__cas(&awaited->waiter, &me, 0))
 		rc = 1;
 	return rc;
@@ -83,7 +83,8 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 	rc = contd__group_await(awaited, s);
 	if (rc < 0) {
 		CONTD_COUNT(registered, -1);
-		/* Its group and this call, and one for withdrawing, where nobody has cancelled it meanwhile. */
+		/* Two events (the group and this call), and one for the withdrawal, unless another thread has cancelled
+		 * it meanwhile. */
 		contd__slot_event_done_sig(s, generation, 2 + (contd__slot_withdraw_sig(s, generation) > 0));
 		return rc;
 	}

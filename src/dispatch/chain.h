@@ -10,8 +10,9 @@
 #include "rcu/table.h"
 
 /*
- * Count one event at s, which is published, when awaited is complete. 1: it is already, and the caller counts it; 0;
- * -ELOOP; -EBUSY. Ordinary threads. The end of it, before that: 1 if it had not been counted.
+ * contd__group_await: one event of s, which is published, is counted when `awaited` is complete. Returns 1 if it is
+ * complete already (then the caller counts the event), 0, -ELOOP or -EBUSY. contd__group_await_end takes this back: 1
+ * if the event had not been counted. Ordinary threads.
  */
 CONTD_INTERNAL_API int contd__group_await(struct contd_group *awaited, struct contd__slot *s);
 CONTD_INTERNAL_API uint32_t contd__group_await_end(struct contd_group *awaited, struct contd__slot *s);

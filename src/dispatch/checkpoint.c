@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * contd_checkpoint(): the inline part counts calls off; this is what it calls when the count is over, when something is
- * ready, or when a peer has rung. Ordinary threads, no handler.
+ * contd_checkpoint(): its inline part counts calls, and calls this when the count is used up, when something is ready,
+ * or when a peer has rung. Ordinary threads, no handler.
  */
 #include <errno.h>
 #include <sys/syscall.h>
@@ -23,12 +23,12 @@
 
 #define CHECKPOINT_IDLE_NS 1000000u /* between two looks of a thread's checkpoints while nothing is pending */
 #define CHECKPOINT_CALLS_MAX 65536u
-#define CHECKPOINT_RUNG_DOUBLINGS 3u /* looks are so much rarer where peers ring */
-#define CHECKPOINT_CALLS_AWAY 64u    /* until it asks again, where it may not look */
+#define CHECKPOINT_RUNG_DOUBLINGS 3u /* how much rarer looks are if peers ring */
+#define CHECKPOINT_CALLS_AWAY 64u    /* until it asks again, if it may not look now */
 
 /*
- * Have this thread's checkpoints watch the process's bell, where no other thread needs it: a peer that rings then only
- * clears the word. true: it was armed, and the caller looks again.
+ * Let this thread's checkpoints watch the process's bell, unless another thread needs it. A peer that rings then only
+ * clears the word. true: the bell has been armed, and the caller looks again.
  */
 static bool watch(struct contd_tls *tls)
 {
@@ -48,7 +48,7 @@ static bool watch(struct contd_tls *tls)
 	if (armed == mine)
 		return false;
 	if (armed && (armed & ~BELL_WATCHED) != contd__self.tid && ops->computing((int32_t)(armed & ~BELL_WATCHED))) {
-		tls->watch = &contd__never_rung; /* that one is rung, and does the same */
+		tls->watch = &contd__never_rung; /* that thread is rung, and does the same */
 		return false;
 	}
 	/* Store, then look. Partner: contd_bell_ring(). */
@@ -64,7 +64,7 @@ static void checkpoint_count(struct contd_tls *tls, struct contd__self *self, ui
 	tls->checkpoint = self->checkpoint.calls;
 }
 
-/* How many calls it will be until a look is due, if they go on coming as they have. */
+/* How many calls there will be until a look is due, if they come as often as before. */
 static uint64_t checkpoint_calls_left(const struct contd_tls *tls, const struct contd__self *self, uint64_t now)
 {
 	uint64_t calls = self->checkpoint.calls - tls->checkpoint; /* one has gone below 0 */
@@ -88,7 +88,8 @@ static bool look_is_due(const struct contd__self *self, uint64_t now)
 	return now >= self->checkpoint.due || (double)(self->checkpoint.due - now) > (most > idle ? most : idle);
 }
 
-/* What ticks alone may cost decides, as with timers, but for the longest tick. */
+/* Clock ticks until the next look. While something is pending it depends on what ticks alone may cost, as with timers;
+ * it is never more than the longest tick. */
 static uint64_t checkpoint_wait(const struct contd__self *self, bool region)
 {
 	double ticks = CHECKPOINT_IDLE_NS * contd__clock.ticks_per_ns,
@@ -111,7 +112,7 @@ void contd__checkpoint(void)
 	enum contd__looking how = LOOK;
 	int saved = errno;
 
-	/* Called because the count is over, or for something ready: that counts nothing. */
+	/* It must not look here. A call for something ready, not for the count, leaves the count as it is. */
 	if (dead || tls->guard || self->frame || self->context != CONTEXT_THREAD) {
 		if (dead || over)
 			checkpoint_count(tls, self, now, CHECKPOINT_CALLS_AWAY);

@@ -9,8 +9,8 @@
 #include "rcu/table.h"
 
 /*
- * Groups that are not poll-only, by who may run them (bit 0: also the daemon, bit 1: also a handler anywhere) and by
- * priority: four classes of low, normal, high.
+ * The classes of groups that are not poll-only. Bit 0: the daemon, too, may run the group. Bit 1: a handler, too, may
+ * run it, anywhere. There are four such classes for each priority: low, normal, high.
  */
 #define CLASS_ANY 1u
 #define CLASS_SIGNAL 2u
@@ -23,7 +23,7 @@
 #define CLASSES_PLAIN 0x111u  /* neither: threads of the application, in regions too */
 #define CLASSES_THREAD 0x444u /* bit 1 alone: a handler anywhere, but no daemon */
 
-/* Has a class of the mask anything marked? A hint that is never wrong about "no" for what was marked before. */
+/* Is anything marked in a class of the mask? A hint: "no" is never wrong about what was marked before. */
 static inline bool contd__marked_sig(uint32_t classes)
 {
 	return (contd__load_seq(&contd__ready) & classes) != 0;

@@ -17,7 +17,7 @@ void contd__tell_executor_rcu(const struct contd_group *g, uint32_t n)
 {
 	struct contd__outlet *o = contd__load(&g->outlet);
 
-	if (o) /* or else somebody has run it, and the group has been given to nobody since */
+	if (o) /* NULL: it has been run since, and the group has no executor any more */
 		o->ops->tell(o, n);
 }
 
@@ -36,9 +36,9 @@ void contd__announce_rcu(const struct contd_group *g)
 /* ----------------------------------------------------------------------------------------------------- counting --- */
 
 /*
- * When it became ready. The caller has made it READY and not set its bit yet: until then the slot is the caller's.
- * Before the exchange it is not: another thread may make that one, and by now the slot may be free, and its link name
- * the next free one.
+ * Note when it became ready. The caller has made it READY and not set its bit yet: until then the slot is the caller's.
+ * Before the exchange it is not: another thread may make that exchange, and by now the slot may be free, and its link
+ * name the next free one.
  */
 static void became_ready(struct contd__slot *s)
 {
@@ -46,9 +46,9 @@ static void became_ready(struct contd__slot *s)
 }
 
 /*
- * Count n events; the last ones take the slot from PENDING to `last`: then 1. A cancelled slot stays nobody else's
- * until all of its events are counted, so that no completer ever meets another continuation in it; the last one frees
- * it.
+ * Count n events. Returns 1 if they are the last ones, and took the slot from PENDING to `last`. A cancelled slot is
+ * not reused until all of its events are counted, so that no completer ever meets another continuation in it. The
+ * completer that counts the last one frees it.
  */
 static int count_events(struct contd__slot *s, uint32_t generation, uint32_t n, enum contd__slot_state last)
 {
@@ -74,22 +74,23 @@ static int count_events(struct contd__slot *s, uint32_t generation, uint32_t n, 
 }
 
 /*
- * s was READY and is CANCELLED: whoever clears its bit frees it. Left to a scan, it would be outstanding until somebody
- * comes who may run the group's continuations. So the canceller tries to clear the bit. If there is none, either a scan
- * was faster and frees the slot, or the bit is not set yet: then whoever sets it calls this. Dekker: the state is
- * CANCELLED, then the bit is cleared; the bit is set, then the state is looked at.
+ * s was READY and is CANCELLED: the thread that clears its bit frees it. If that were left to a scan, s would be
+ * outstanding until a thread comes that may run the group's continuations. So the canceller tries to clear the bit. If
+ * the bit is not set, either a scan was faster and frees the slot, or the bit has yet to be set: then the thread that
+ * sets it calls this. Dekker: the canceller makes the state CANCELLED, then clears the bit; the completer sets the bit,
+ * then loads the state.
  */
 void contd__slot_withdrawn_rcu(struct contd_group *g, struct contd__slot *s)
 {
 	while (contd__table_unmark_sig(&g->table, s->index)) {
 		CONTD_TESTPOINT("cancel_unmarked");
-		/* Nobody else can take it, or free it, while its bit is here. */
+		/* This thread has the bit, so no other thread can take or free the slot. */
 		if (SLOT_STATE(contd__load_seq(&s->state)) == SLOT_CANCELLED) {
 			contd__slot_finish_sig(g, s);
 			return;
 		}
-		/* A scan was faster, and the bit is that of the slot's next continuation, which may be cancelled by
-		 * now, too. */
+		/* A scan was faster, and this is the bit of the slot's next continuation. Put it back. That one may be
+		 * cancelled by now, too. */
 		contd__table_mark_sig(&g->table, s->index);
 		contd__announce_rcu(g);
 		if (SLOT_STATE(contd__load_seq(&s->state)) != SLOT_CANCELLED)
@@ -221,26 +222,26 @@ void contd__words_done_rcu(const uint64_t word[], uint32_t n)
 
 /* ------------------------------------------------------------------------------------------------------ the end --- */
 
-/* Whoever reacts looks at the count again: by now it may have gone up. */
+/* By now the count may have gone up again. All that react to this check it themselves. */
 void contd__group_idle_sig(struct contd_group *g)
 {
 	uint64_t waiter;
 
 	if (g->idle)
 		g->idle(g);
-	/* Who waits is read before the count: one that has been registered since, with the count up again, waits for
-	 * the next time that it comes to 0. */
+	/* Load the waiter before the count. A continuation that was registered in between, with the count up again,
+	 * waits for the next time that it comes to 0. */
 	waiter = contd__load_seq(&g->waiter);
 	if (waiter && contd__group_outstanding_sig(g) == 0 && contd__cas(&g->waiter, &waiter, 0)) {
 		struct contd__slot *s = contd__word_slot(waiter);
 		struct contd_group *waiting = s->group;
 
-		/* Its continuation is outstanding until this completes it. */
+		/* The waiting continuation is outstanding until this completes it, so its group exists. */
 		contd__group_pin_sig(waiting);
 		contd__slot_event_done_sig(s, contd__word_generation(waiter), 1);
 		contd__group_unpin_sig(waiting);
 	}
-	contd__wake_sleepers_sig(); /* whoever waits for the group; the descriptor tells of what is to be run */
+	contd__wake_sleepers_sig(); /* threads that wait for the group; the descriptor only tells of what can be run */
 }
 
 void contd__group_count_down_sig(struct contd_group *g, uint32_t n)

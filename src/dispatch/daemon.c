@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon thread: looks while something is pending that must be looked at, sleeps otherwise. Between two looks it
- * naps as long as the overhead budget says (tick), sleeps in poll(2) on descriptors of sources (block), or goes on
- * (spin). Peers' bells, and whatever becomes ready for it, end a nap.
+ * The daemon thread. It looks while something is pending that must be looked at, and sleeps otherwise. Between two
+ * looks it naps for as long as the overhead budget requires (agent tick), sleeps in poll(2) on descriptors of sources
+ * (block), or goes on at once (spin). A peer's bell ends a nap, and so does anything that becomes ready for the daemon.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -41,7 +41,7 @@
 #include "dispatch/word.h"
 
 #define LOOK_NS 1000000
-#define KERNEL_ASSUMED_NS 10000 /* what a wake-up costs where no thread has attached, which would have measured it */
+#define KERNEL_ASSUMED_NS 10000 /* what a wake-up costs, until an attached thread has measured it */
 #define FDS_MAX 256
 #define MEASURED 16u /* looks, at a time */
 
@@ -57,8 +57,8 @@ static struct {
 	uint32_t changes; /* futex word: goes up when the thread is to look at its settings, or to stop */
 	uint64_t tick_ns; /* as its users want it; 0: by the budget */
 
-	/* The thread's own. */
-	uint32_t seen; /* changes that it knows of: it does not sleep while there are others */
+	/* Only the daemon thread uses these. */
+	uint32_t seen; /* changes that it knows of: it does not sleep while there are more */
 	uint64_t cost; /* of a look, in clock ticks, sleeping and waking included */
 	uint64_t cpu_before, work_before, looks;
 	uint32_t quiet; /* looks in a row that found nothing */
@@ -69,21 +69,21 @@ static struct {
 
 /* ------------------------------------------------------------------------------------------------------ looking --- */
 
-/* Something that only looking can find, or that the daemon may run itself, or must tell a thread of. */
+/* Is there something that only a look can find, that waits for memory, or that the daemon may run itself? */
 static bool something_to_do(void)
 {
 	return contd__load_seq(&contd__words.pending) || contd__load_seq(&contd__put_off_carried) ||
 	       contd__sources_pending_sig(WHERE_DAEMON) || contd__marked_sig(CLASSES_DAEMON);
 }
 
-/* A thread in a compute region is to be rung when a descriptor says that there is something to look at. */
+/* Must the daemon ring a thread in a compute region when a descriptor says that there is something to look at? */
 static bool watches_for_regions(void)
 {
 	return contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK &&
 	       contd__load_seq(&contd__page->armed.by.thread) && contd__sources_pending_sig(WHERE_REGION);
 }
 
-/* Returns whether there was anything. last: it sleeps otherwise. */
+/* Returns whether there was anything. last: if not, the daemon sleeps. */
 static bool look(bool last)
 {
 	/* Back to the sources after a while, however much there is to run. */
@@ -105,7 +105,7 @@ static bool look(bool last)
 	/* The classes that only threads of the application may run: interrupt one of them. */
 	if (ops && contd__marked_sig(CLASSES_THREAD))
 		found |= ops->notify() != 0;
-	/* What only a thread of the application may run: one that computes in a region can. */
+	/* The classes that neither daemon nor handler may run: interrupt a thread that computes in a region. */
 	if (ops && contd__marked_sig(CLASSES_PLAIN))
 		found |= ops->notify_region() != 0;
 	return found;
@@ -118,12 +118,12 @@ static uint64_t kernel_ticks(void)
 	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
 	uint64_t ns = ops ? ops->tick_cost_ns() : 0;
 
-	/* Being woken costs whoever runs on that processor about what a timer signal does: the interrupt and two
-	 * switches, which this thread's own time does not show. */
+	/* A wake-up costs the thread that runs on that processor about what a timer signal does: the interrupt and two
+	 * switches. The daemon's own processor time does not include that. */
 	return (uint64_t)((double)(ns ? ns : KERNEL_ASSUMED_NS) * contd__clock.ticks_per_ns);
 }
 
-/* What looking costs decides, with the overhead budget, how often it is done. */
+/* The interval follows from the overhead budget and from what a look costs. */
 static uint64_t interval_ns(void)
 {
 	double ns = (double)(S.cost + kernel_ticks()) * (1 << 20) / (double)contd__load(&contd__limits.tick_rate) /
@@ -137,7 +137,7 @@ static uint64_t interval_ns(void)
 	return contd__quiet_interval(contd__sources_steady_sig(WHERE_DAEMON) ? 0 : S.quiet, base, most);
 }
 
-/* This thread's processor time a look, sleeping and waking included; callbacks are work, and not looking. */
+/* The thread's processor time per look, sleeping and waking included. Callbacks are work, not looking. */
 static void measure(void)
 {
 	struct timespec cpu;
@@ -156,7 +156,7 @@ static void measure(void)
 	S.work_before = contd__self.work;
 }
 
-/* It is about to sleep, in this way, and may be woken. */
+/* The daemon is about to sleep in this way, and may be woken. */
 static void arm(uint32_t how)
 {
 	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
@@ -167,8 +167,8 @@ static void arm(uint32_t how)
 	contd__store_seq(&contd__page->armed.by.daemon, how);
 }
 
-/* It does not sleep any more. Returns whether somebody has woken it; where nobody of this process has, it was a
- * peer. */
+/* The daemon does not sleep any more. Returns whether a thread has woken it: if none of this process has, a peer
+ * has. */
 static bool disarm(void)
 {
 	if (contd__xchg(&contd__page->armed.by.daemon, DAEMON_AWAKE) != DAEMON_AWAKE)
@@ -211,8 +211,8 @@ static struct timespec timespec_of(uint64_t ns)
 	return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 }
 
-/* So long, but not longer than until bells and descriptors may wake it again; and only a change of the settings ends
- * it. */
+/* Sleep for one interval, but no longer than until bells and descriptors may wake the daemon again. Only a change of
+ * the settings ends this early. */
 static void rest(void)
 {
 	uint64_t ns = interval_ns(), most = UINT64_MAX;
@@ -245,7 +245,7 @@ static void nap(void)
 	disarm();
 }
 
-/* Nothing is pending: until something is. */
+/* Nothing is pending: sleep until something is. */
 static void sleep_on(void)
 {
 	/* Arm, look again, sleep. */
@@ -259,9 +259,13 @@ static void sleep_on(void)
 /* ------------------------------------------------------------------------------------------------ agent "block" --- */
 
 /*
- * Descriptors of the sources that have something pending which the daemon, or a thread that is armed in a region, may
- * look at, and in *ns for how long to wait for them. -1: one has none, and must be looked at in turns; -EAGAIN: look
- * first; -EBUSY: the thread in a region is to look first; 0: nothing is pending any more.
+ * Descriptors of the sources that have something pending, if the daemon, or a thread that is armed in a region, may
+ * look at them; in *ns how long to wait for them. Returns their number, or
+ *
+ *     -1       a source has none, and must be looked at in turns; or memory words are watched
+ *     -EAGAIN  look first
+ *     -EBUSY   the thread in a region must look first
+ *     0        nothing is pending any more
  */
 static int descriptors(int *fds, uint64_t *ns)
 {
@@ -301,8 +305,8 @@ static void ring_region(void)
 }
 
 /*
- * Sleep until a descriptor is readable, a peer or a thread of this process rings, or a tick at its longest is over (for
- * what comes by no descriptor). false: it can't be done this way.
+ * Sleep until a descriptor is readable, a peer or a thread of this process rings, or the longest tick is over (for
+ * events that no descriptor reports). false: the daemon cannot sleep this way.
  */
 static bool block(bool looks)
 {
@@ -311,7 +315,7 @@ static bool block(bool looks)
 	uint64_t ns = contd__load(&contd__limits.tick_max);
 	struct timespec ts;
 
-	/* Before asking for descriptors: what becomes pending, or is armed, after that ends the sleep. */
+	/* Arm before asking for descriptors: what becomes pending, or is armed, after that ends the sleep. */
 	arm(DAEMON_POLLS);
 	n = descriptors(fds, &ns);
 	if (n <= 0) {
@@ -352,7 +356,7 @@ static void pause_between(bool found, bool looks)
 	}
 	measure();
 	if (mode == CONTD_AGENT_BLOCK && block(looks)) {
-		/* A busy stream is not worth a sleep each, and must not cost more than the budget. */
+		/* In a busy stream one sleep per event is not worth it, and would cost more than the budget. */
 		if (!may_be_woken())
 			rest();
 		return;
@@ -371,7 +375,8 @@ static void *daemon_main(void *arg)
 	S.cpu_before = S.looks = 0;
 	S.quiet = S.rung = 0;
 	contd__purse_open(&S.purse, contd__ticks());
-	/* Changes first, then what they are of (stop, mode): who changes something does it in the other order. */
+	/* First `changes`, then the values that change (stop, mode). A thread that changes one goes the other way
+	 * round. */
 	while ((S.seen = contd__load_seq(&S.changes)), !contd__load_seq(&S.stop)) {
 		bool found, looks = something_to_do();
 
@@ -390,13 +395,13 @@ static void *daemon_main(void *arg)
 
 /* ------------------------------------------------------------------------------------------------- its settings --- */
 
-/* As many as any Linux has: the kernel refuses to write to a set in which its processors have no room. */
+/* Enough for any Linux: the kernel does not write to a set that has no room for all of its processors. */
 struct cpus {
 	cpu_set_t set[8];
 };
 #define CPUS_MOST (8 * CPU_SETSIZE)
 
-/* "0,2-3": -EINVAL where it is not such a list. */
+/* Reads a list such as "0,2-3"; -EINVAL if it is none. */
 static int read_cpus(const char *text, struct cpus *cpus)
 {
 	CPU_ZERO_S(sizeof(*cpus), cpus->set);
@@ -472,8 +477,8 @@ int contd__daemon_check(const struct contd_config *c)
 }
 
 /*
- * All of it or nothing. A higher nice value is never refused, and without privilege never taken back: so it comes last,
- * and a lower one first.
+ * All of it or nothing. The kernel never refuses a higher nice value, but takes it back only with privilege. So raising
+ * the value comes last, and lowering it comes first.
  */
 static int apply_sched_locked(const char *text)
 {
@@ -496,8 +501,8 @@ static int apply_sched_locked(const char *text)
 }
 
 /*
- * Name, processors and scheduling, as the settings say, of the thread that runs. What may be refused for want of
- * privilege comes last, so that where it is the rest can be put back.
+ * Give the thread its name, processors and scheduling from the settings. Scheduling comes last: it may be refused for
+ * lack of privilege, and then the rest can be put back.
  */
 static int apply_locked(void)
 {
@@ -528,7 +533,7 @@ static int apply_locked(void)
 
 /* ----------------------------------------------------------------------------------------------------- its life --- */
 
-/* The thread is to look at what has changed, whatever it is doing. */
+/* Make the thread look at what has changed, whatever it is doing. */
 static void rouse(void)
 {
 	contd__add(&S.changes, 1);
@@ -562,7 +567,7 @@ void (*contd__daemon_changed)(void);
  */
 void contd__daemon_hand_over(void)
 {
-	const char *text = contd__error_text; /* the caller's; what runs may fail for itself */
+	const char *text = contd__error_text; /* the caller's error; continuations that run here may set another */
 	void (*tell)(void);
 
 	if (!contd__load_seq(&contd__wake.daemon_mode)) {
@@ -574,13 +579,13 @@ void contd__daemon_hand_over(void)
 	contd__error_text = text;
 }
 
-/* How it waits: the settings' choice, or ticks where they know of no daemon. */
+/* How the daemon waits: by the settings' agent, or by ticks if that agent has no daemon. */
 static uint32_t mode(void)
 {
 	return contd__config.agent >= CONTD_AGENT_TICK ? (uint32_t)contd__config.agent : CONTD_AGENT_TICK;
 }
 
-/* For agent "block". */
+/* Sets the mode. Agent "block" needs a descriptor, too. */
 static int set_mode_locked(void)
 {
 	if (mode() == CONTD_AGENT_BLOCK && contd__wake.daemon_fd < 0) {
@@ -702,7 +707,7 @@ int contd_daemon_stop(void)
 	}
 	pthread_mutex_unlock(&S.lock);
 	if (!rc) {
-		contd__pending_sig(); /* who sleeps in a wait for the daemon to look may have to look now */
+		contd__pending_sig(); /* threads that sleep because the daemon looks for them may have to look now */
 		contd__daemon_hand_over();
 	}
 	return rc;

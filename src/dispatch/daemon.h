@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon: a thread of contd's that looks while nobody else does. Ordinary threads; may block. */
+/* The daemon: a thread of contd that looks while no other thread does. Ordinary threads; may block. */
 #ifndef CONTD_DISPATCH_DAEMON_H
 #define CONTD_DISPATCH_DAEMON_H
 
@@ -7,21 +7,22 @@
 
 #include "base/api.h"
 
-/* Stops the daemon, whoever started it. */
+/* Stops the daemon, even if the program has started it. */
 void contd__daemon_end(void);
 
-/* The agent of the settings takes over: starts, switches or stops the daemon; its other settings take effect. */
+/* Put the settings into force: their agent starts, switches or stops the daemon, and the daemon's other settings
+ * apply. */
 int contd__daemon_configure(const struct contd_config *before);
 
 /*
- * It may have ended: what completers have left to it is for threads that compute in regions now. It may run there and
- * then: without locks.
+ * Called when the daemon may have ended: threads that compute in regions must now run what completers left to it. Some
+ * of it may run in this call, so the caller holds no lock.
  */
 void contd__daemon_hand_over(void);
 
 /*
- * If it is not NULL, it is called when the daemon has ended. Threads may sleep on futex words because the daemon
- * looked for them. It only wakes. Ordinary threads and regions' handlers; no lock is held.
+ * If not NULL, called when the daemon has ended. It only wakes threads that sleep on futex words because the daemon
+ * looked for them. Ordinary threads and regions' handlers; no lock is held.
  */
 CONTD_INTERNAL_API extern void (*contd__daemon_changed)(void);
 

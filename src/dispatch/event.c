@@ -3,12 +3,14 @@
  * Reached from the signal handler: async-signal-safe code only. Events that the program completes itself.
  *
  * An event's word:
- *   0                                        pending, no continuation
- *   slot | 2 | 20 bits of its generation     pending, a continuation attached
- *   4                                        pending, of an operation that carries its continuation (carried.c)
- *   status << 32 | 1                         complete
- * Completing is one exchange on that word, after which the event is not touched again: the continuation may use it
- * anew. Until it has counted it at the slot, the slot stays this continuation's, cancelled or not.
+ *
+ *     0                                        pending, no continuation
+ *     slot | 2 | 20 bits of its generation     pending, a continuation attached
+ *     4                                        pending, of an operation that carries its continuation (carried.c)
+ *     status << 32 | 1                         complete
+ *
+ * Completing is one exchange on that word. After it the event is not touched again: the continuation may reuse it.
+ * Until the completer has counted the event at the slot, the slot stays this continuation's, cancelled or not.
  */
 #include <errno.h>
 
@@ -37,7 +39,7 @@ void contd_event_init(struct contd_event *event)
 	if (!event)
 		return;
 	event->next = NULL;
-	/* Release: what happened before is visible to who completes it. */
+	/* Release: pairs with the acquire in end_event(). The completer sees all that happened before. */
 	contd__store_release(&event->word, 0);
 }
 
@@ -55,7 +57,7 @@ static void keep_status(struct contd__slot *s, int32_t status)
 		contd__cas(&s->out.status, &none, status);
 }
 
-/* In a slot's source: it waits for this event alone, whose `next` is not its. */
+/* In a slot's source: the slot waits for this event alone, and the event's `next` means nothing. */
 #define SOURCE_ALONE ((uintptr_t)4)
 _Static_assert(_Alignof(struct contd_event) >= 8, "an event's address has 3 bits free");
 
@@ -91,7 +93,7 @@ static int attach(struct contd_event *e, struct contd__slot *s, uint32_t generat
 	return 1;
 }
 
-/* Nobody but completers knows of the slot yet. `never` of its n events and holds were not attached to anything. */
+/* Only completers know of the slot yet. `never`: how many of its n events and holds were not attached to anything. */
 static int back_out(struct contd__slot *s, uint32_t generation, uint32_t never)
 {
 	CONTD_COUNT(registered, -1);
@@ -101,8 +103,8 @@ static int back_out(struct contd__slot *s, uint32_t generation, uint32_t never)
 }
 
 /*
- * One event, and no handle to be given: no hold is needed while others are attached, and once the event knows of the
- * slot, 0, that is out of this call's hands. 1: it was complete already. -EBUSY.
+ * Attach to the only event, without a handle to give. This call needs no hold: there is nothing else to attach. Returns
+ * 0 if it is attached (then the slot is no longer this call's), 1 if it was complete already, or -EBUSY.
  */
 static int attach_alone(struct contd_event *e, struct contd__slot *s, uint32_t *generationp)
 {
@@ -120,8 +122,8 @@ static int attach_alone(struct contd_event *e, struct contd__slot *s, uint32_t *
 	return 1;
 }
 
-/* All of them, and this call's own hold, so that it becomes ready at the end of it at the earliest. How many are to be
- * counted then: the hold, and those that were complete already; or -EBUSY. */
+/* Attach to all of them. This call has a hold, too, so that the continuation becomes ready at its end at the earliest.
+ * Returns how many to count then, the hold and the events that were complete already; or -EBUSY. */
 static int attach_all(size_t n, struct contd_event *const events[], struct contd__slot *s, uint32_t *generationp)
 {
 	uint32_t done = 1;
@@ -179,8 +181,8 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 	return 0;
 }
 
-/* 1: *wp is what waited for it, whose event is to be counted; 0: nothing; -EALREADY; -EBUSY. Between enter and
- * leave. */
+/* Complete the event. Returns 1 if a continuation waited: *wp is its word, and the caller counts the event there. Or 0,
+ * -EALREADY, -EBUSY. Between enter and leave. */
 static int end_event(struct contd_event *event, int status, uint64_t *wp)
 {
 	uint64_t w = contd__load_acquire(&event->word);

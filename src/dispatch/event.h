@@ -8,11 +8,11 @@
 #include "base/api.h"
 #include "rcu/table.h"
 
-/* Complete so many events with 0, those that are not complete already. Any context. */
+/* Complete n events, EVENTS_TOGETHER at most, with status 0, except those that are complete already. Any context. */
 #define EVENTS_TOGETHER 16u
 CONTD_INTERNAL_API void contd__events_complete_sig(struct contd_event *const event[], uint32_t n);
 
-/* Take the slot's events back; how many had not completed. */
+/* Detach the slot from its events; returns how many had not completed. */
 uint32_t contd__events_detach_sig(struct contd__slot *s, uint32_t generation);
 
 #endif

@@ -10,8 +10,8 @@ struct contd__groups contd__groups = {.lock = PTHREAD_MUTEX_INITIALIZER};
 void contd__group_unpin_sig(struct contd_group *g)
 {
 	if (contd__sub(&g->life, LIFE_REFERENCE) == LIFE_REFERENCE) {
-		/* The last reference, and nothing outstanding: an ordinary thread frees it (contd__reap). */
-		/* Counted first: who takes it off the stack counts it down, and never below 0. */
+		/* The last reference, and nothing is outstanding: an ordinary thread frees it (contd__reap). Count
+		 * first: the thread that takes it off the stack counts down, never below 0. */
 		contd__add(&contd__groups.dead_count, 1);
 		cds_lfs_push((cds_lfs_stack_ptr_t){._s = &contd__groups.dead}, &g->dead);
 	}

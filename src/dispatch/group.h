@@ -2,21 +2,21 @@
 /*
  * Groups, and the life of a continuation:
  *
- *   register   contd__slot_get, fill it, contd__slot_publish_sig (PENDING)
- *   complete   contd__slot_event_done_sig, once an event; the last makes it READY and sets its bit
- *   claim      contd__table_claim_sig clears the bit, then READY becomes RUNNING
- *   run        invoke; then contd__slot_finish_sig frees the slot and counts down
- *   cancel     PENDING or READY becomes CANCELLED
+ *     register   contd__slot_get, fill it, contd__slot_publish_sig (PENDING)
+ *     complete   contd__slot_event_done_sig, once an event; the last makes it READY and sets its bit
+ *     claim      contd__table_claim_sig clears the bit, then READY becomes RUNNING
+ *     run        invoke; then contd__slot_finish_sig frees the slot and counts down
+ *     cancel     PENDING or READY becomes CANCELLED
  *
- *  operation                     thread  handler  in a callback  progress
- *  contd__slot_get                 yes     yes*       yes        lock-free; on a thread it may grow the table (blocks)
- *  contd__slot_publish_sig         yes     yes        yes        wait-free
- *  contd__slot_event_done_sig      yes     yes        yes        lock-free
- *  contd__slot_finish_sig          yes     yes        yes        lock-free
- *  contd__scan_sig                 yes     yes        yes        lock-free, but for what the callbacks do
- *  contd__group_pin/unpin_sig      yes     yes        yes        wait-free
- *  contd_group_create              yes     no         yes        blocking
- *   * -EAGAIN there when the reserve is used up
+ *     operation                     thread  handler  in a callback  progress
+ *     contd__slot_get                 yes     yes*       yes        lock-free; a thread may grow the table (blocks)
+ *     contd__slot_publish_sig         yes     yes        yes        wait-free
+ *     contd__slot_event_done_sig      yes     yes        yes        lock-free
+ *     contd__slot_finish_sig          yes     yes        yes        lock-free
+ *     contd__scan_sig                 yes     yes        yes        lock-free, but for what the callbacks do
+ *     contd__group_pin/unpin_sig      yes     yes        yes        wait-free
+ *     contd_group_create              yes     no         yes        blocking
+ *     * -EAGAIN there when the reserve is used up
  */
 #ifndef CONTD_DISPATCH_GROUP_H
 #define CONTD_DISPATCH_GROUP_H
@@ -47,7 +47,7 @@ struct contd_group {
 	int32_t max_poll; /* -1: no limit */
 	int32_t priority;
 	struct contd__outlet *outlet; /* of the executor that runs its continuations, or NULL */
-	uint64_t waiter; /* contd__slot_word of who (of another group) runs when this one is complete, or 0 */
+	uint64_t waiter; /* contd__slot_word of the continuation (of another group) that waits for this group, or 0 */
 	void (*idle)(struct contd_group *group); /* outstanding reached 0; any context; or NULL */
 	void (*freed)(void *owner);              /* the group is gone; an ordinary thread; or NULL */
 	void *owner;                             /* of idle and freed */
@@ -57,8 +57,9 @@ struct contd_group {
 };
 
 /*
- * With an executor. PUSH: whoever finds a continuation hands it over, the daemon too, so that it has CONTD_THREAD_ANY;
- * ONLY_PROGRAM: which the program has not given. PULL: it is in the executor's own root, where nobody else finds it.
+ * Groups with an executor. PUSH: the thread that finds a continuation hands it over. The daemon does, too, so the group
+ * has CONTD_THREAD_ANY. ONLY_PROGRAM: the program has not given CONTD_THREAD_ANY itself. PULL: the group is in the
+ * executor's own root, where only the executor's threads find it.
  */
 #define GROUP_PUSH 0x80000000u
 #define GROUP_PULL 0x40000000u
@@ -80,7 +81,8 @@ static inline void contd__group_pin_sig(struct contd_group *g)
 	contd__add(&g->life, LIFE_REFERENCE);
 }
 
-/* The same of a group that may be dead already: then false. Something keeps its memory meanwhile (RCU, a lock). */
+/* The same for a group that may be dead already: then false. Something else (RCU, a lock) keeps its memory
+ * meanwhile. */
 static inline bool contd__group_try_pin_sig(struct contd_group *g)
 {
 	uint64_t life = contd__load(&g->life);
@@ -99,8 +101,8 @@ static inline uint32_t contd__group_outstanding_sig(const struct contd_group *g)
 }
 
 /*
- * Between these no group is freed: a read-side critical section, or, on a thread that RCU does not know, a count that
- * contd__reap looks at. Any context; nests.
+ * Between these no group is freed. They are a read-side critical section, or, on a thread that RCU does not know, a
+ * count that contd__reap looks at. Any context; they nest.
  */
 bool contd__enter_sig(void);
 void contd__leave_sig(bool reader);

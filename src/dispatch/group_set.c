@@ -102,7 +102,7 @@ int contd_group_create(const struct contd_group_attr *given, struct contd_group 
 	if (!g)
 		return contd__fail(-ENOMEM, "contd_group_create: out of memory");
 	*g = (struct contd_group){.life = LIFE_REFERENCE,
-				  /* No interruption may run any of it then, and none is made. */
+				  /* With max_poll 0 no interruption may run any of it, so none is made. */
 				  .flags = attr.max_poll == 0 ? attr.flags & ~(uint32_t)CONTD_ASYNC_SIGNAL_SAFE
 							      : attr.flags,
 				  .priority = attr.priority,
@@ -127,8 +127,9 @@ int contd_group_create(const struct contd_group_attr *given, struct contd_group 
 }
 
 /*
- * Nobody can test a poll-only group whose handle has been given back: what is outstanding runs as if it were not. Marks
- * made before the root was set are made up for here: Dekker with mark_up.
+ * When the handle of a poll-only group has been given back, no thread can test the group any more. So its outstanding
+ * continuations run as if the group were not poll-only. Marks that were made before the root was set are passed on
+ * here: Dekker with mark_up.
  */
 static int poll_only_end(struct contd_group *g)
 {
@@ -144,7 +145,7 @@ static int poll_only_end(struct contd_group *g)
 	}
 	pthread_mutex_unlock(&contd__groups.lock);
 	if (!rc)
-		contd__announce_rcu(g); /* what is poll-only has no executor */
+		contd__announce_rcu(g); /* a poll-only group has no executor */
 	return rc;
 }
 
@@ -167,7 +168,8 @@ int contd_group_destroy(struct contd_group *group)
 				rc, "contd_group_destroy: 4096 groups exist that are not poll-only; wait for this one "
 				    "first");
 	}
-	/* Continuations of it that have called this no longer stand for it: its memory may become another group's. */
+	/* Frames of its continuations on this thread's stack no longer name it: its memory may become another
+	 * group's. */
 	for (struct contd__frame *f = contd__self.frame; f; f = f->outer)
 		if (f->group == group)
 			f->group = NULL;
@@ -188,11 +190,11 @@ static void group_unlist_locked(struct contd_group *g)
 	cds_list_del(&g->node);
 }
 
-/* Under contd__groups.lock: executors that there are, and groups that are kept for them. */
+/* Under contd__groups.lock: how many executors there are, and the groups that are kept for them. */
 static uint32_t outlets;
 static CDS_LIST_HEAD(kept);
 
-/* It is the program's no more, nor the executor's. */
+/* From now on neither the program nor the executor uses the group. */
 static void group_let_go(struct contd_group *g)
 {
 	if (g->freed)
@@ -216,8 +218,8 @@ static void group_free(struct contd_group *g)
 void contd__grace_over(void)
 {
 	contd__grace_period();
-	/* Completers that RCU does not know are few and short (signal handlers of the program's, on strange
-	 * threads). */
+	/* Completers that RCU does not know are few and short: signal handlers of the program, on threads that contd
+	 * does not know. */
 	while (contd__load_seq(&contd__groups.strangers))
 		sched_yield();
 }
@@ -279,7 +281,7 @@ void contd__groups_outlet_made(void)
 	pthread_mutex_unlock(&contd__groups.lock);
 }
 
-/* An executor has nothing in hand when it goes. So nobody has when the last one goes. */
+/* An executor that goes has no work left. So when the last one goes, no pool has a continuation of a kept group. */
 void contd__groups_outlet_gone(void)
 {
 	struct contd_group *g, *next;
@@ -295,8 +297,8 @@ void contd__groups_outlet_gone(void)
 
 /* ---------------------------------------------------------------------------------------------------- executors --- */
 
-/* Where it is found, and by whom, is another matter from now on; nothing of it is outstanding. What was in force stays
- * where there is no place for it: -EAGAIN. */
+/* From now on other threads find the group, in another place. Nothing of it is outstanding. If there is no place for
+ * it, nothing changes: -EAGAIN. */
 static int switch_locked(struct contd_group *g, struct contd__outlet *outlet)
 {
 	struct contd__outlet *before = g->outlet;
@@ -314,7 +316,7 @@ static int switch_locked(struct contd_group *g, struct contd__outlet *outlet)
 	if (root_enter_locked(g)) {
 		contd__store(&g->outlet, before);
 		contd__store_seq(&g->flags, flags_before);
-		root_enter_locked(g); /* where it was: there is a place, and others enter under the lock too */
+		root_enter_locked(g); /* back to where it was: there is a place, others enter under the lock, too */
 		return -EAGAIN;
 	}
 	if (outlet)
@@ -335,7 +337,7 @@ int contd__group_set_outlet(struct contd_group *group, struct contd__outlet *out
 		rc = switch_locked(group, outlet);
 		pthread_mutex_unlock(&contd__groups.lock);
 	}
-	if (!rc && before) /* completers may be about to tell it: destroying it takes a grace period */
+	if (!rc && before) /* completers may be about to tell the old one: destroying it takes a grace period */
 		contd__sub(&before->groups, 1);
 	return rc;
 }

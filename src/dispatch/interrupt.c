@@ -16,14 +16,14 @@ uint32_t contd__whom_sig(uint32_t flags)
 		return 0;
 	if (flags & CONTD_ASYNC_SIGNAL_SAFE)
 		return KICK_SIGNAL;
-	/* The bit was set before. Partner: contd__daemon_hand_over(). */
+	/* Dekker: the bit was set, then this is loaded. Partner: contd__daemon_hand_over(). */
 	return flags & CONTD_THREAD_ANY && contd__load_seq(&contd__wake.daemon_mode) ? 0 : KICK_REGION;
 }
 
 /*
- * In a look of this thread's (react.c): it may have been past the group already, as where a signal handler of the
- * program's completes this. It looks again for the note. What a callback completes it finds without: it goes through a
- * class once more when one has run.
+ * This thread is in a look (react.c), which may be past the group already, for example if a signal handler of the
+ * program completes this. The note makes it look again. Events that a callback completes need no note: after a callback
+ * the look scans its classes once more.
  */
 static void noted_by_look(void)
 {
@@ -32,8 +32,9 @@ static void noted_by_look(void)
 }
 
 /*
- * A thread that computes in a region runs it here and now, or at the end of what keeps it. Else another one is
- * interrupted. If there is none, whoever begins a region next looks (contd__region_rearm()).
+ * If this thread computes in a region, it runs the continuation here and now, or at the end of what prevents that. If
+ * not, another thread is interrupted. If there is none, the thread that begins a region next looks
+ * (contd__region_rearm()).
  */
 static void kick_region(void)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Interrupting threads that are busy elsewhere, for something ready or pending. The signal room (src/signal) does
- * it. */
+/* Interrupting threads that are busy elsewhere because something is ready or pending. src/signal implements it. */
 #ifndef CONTD_DISPATCH_INTERRUPT_H
 #define CONTD_DISPATCH_INTERRUPT_H
 
@@ -12,18 +11,18 @@
 #include "base/api.h"
 #include "base/atomic.h"
 
-/* What the signal room gives to this floor. */
+/* The functions that src/signal gives to this floor. */
 struct contd__signal_ops {
 	void (*arm)(void);              /* something that ticks can serve became pending; any context */
 	int (*notify)(void);            /* interrupt one attached thread; any context; 1 if one will look */
 	bool (*listens)(void);          /* can peers ring this process */
-	void (*drain)(void);            /* of peers that have asked who listens, now and then; any context */
+	void (*drain)(void);            /* take peers' connections out of the queue, if there are many; any context */
 	bool (*computing)(int32_t tid); /* does that thread compute in a region */
-	/* The same for one that computes in a region; 1 if there is one. If not, whoever begins a region next looks;
-	 * any context. */
+	/* The same for a thread that computes in a region; 1 if there is one. If not, the thread that begins a region
+	 * next looks. Any context. */
 	int (*notify_region)(void);
 	void (*ring)(int32_t tid); /* interrupt that one, on the sources' behalf */
-	void (*again)(bool ran);   /* after a scan by interruption that left something; ran: not everything */
+	void (*again)(bool ran);   /* after a scan by interruption that left something; ran: it got somewhere */
 	/* Interrupt this thread soon, but not now (if it is not attached, another one); any context. */
 	void (*later)(void);
 	void (*stop)(void);           /* fini */
@@ -36,29 +35,30 @@ struct contd__signal_ops {
 };
 
 struct contd__interrupt {
-	const struct contd__signal_ops *ops; /* NULL while the signal room is not there */
+	const struct contd__signal_ops *ops; /* NULL until src/signal has started */
 	/* A thread may compute in a region, or begin one without looking: contd__notify_region_sig(). */
 	uint32_t regions;
 };
 CONTD_INTERNAL_API extern struct contd__interrupt contd__interrupt;
 
 /*
- * Who is interrupted for something ready. Of async-signal-safe groups: an attached thread, wherever it is. Of others:
- * one that computes in a region; with CONTD_THREAD_ANY the daemon does it where there is one. Nobody for a poll-only
- * group, or one whose executor's threads take it themselves.
+ * Which threads are interrupted for something ready. For an async-signal-safe group: an attached thread, wherever it
+ * is. For others: one that computes in a region; but none if the group has CONTD_THREAD_ANY and there is a daemon,
+ * which runs it. None for a poll-only group, or if a pull executor's threads take it themselves.
  */
 #define KICK_SIGNAL 1u
 #define KICK_REGION 2u
 
 uint32_t contd__whom_sig(uint32_t flags);
 
-/* Have them look: these bits. On the calling thread itself it may run continuations there and then. Any context. */
+/* Interrupt the threads that these bits name. On the calling thread itself continuations may run in this call. Any
+ * context. */
 void contd__kick_sig(uint32_t kicks);
 
 /*
- * Around what a call does that registers with a group of these flags. An async-signal-safe continuation that is ready
- * already, and must not run inside the call (CONTD_ENQUEUE_COMPLETE), is not picked up by this thread in between: a
- * tick comes soon after it. Any context.
+ * These go around the part of a call that registers with a group of these flags. An async-signal-safe continuation that
+ * is ready already must not run inside the call if the group has CONTD_ENQUEUE_COMPLETE. So this thread does not pick
+ * it up in between: a tick comes soon after the call. Any context.
  */
 static inline bool contd__defer_begin_sig(uint32_t flags)
 {

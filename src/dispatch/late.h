@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What took too long: noted where it ends, in any context, and reported by the watchdog's thread (watchdog.c). Nothing
- * is measured unless a bound is set.
+ * Callbacks, handlers and sources that took too long. They are noted when they end, in any context, and reported by the
+ * watchdog's thread (watchdog.c). Nothing is measured unless a bound is set.
  *
- *  operation            thread  handler  progress
- *  contd__late_note_sig   yes     yes    wait-free
+ *     operation            thread  handler  progress
+ *     contd__late_note_sig   yes     yes    wait-free
  */
 #ifndef CONTD_DISPATCH_LATE_H
 #define CONTD_DISPATCH_LATE_H
@@ -19,7 +19,7 @@
 
 enum contd__late_what { LATE_CONTINUATION, LATE_HANDLER, LATE_SOURCE };
 
-/* One a site. `site` is claimed first; the rest is there once `ticks` is not 0. */
+/* One per site. `site` is claimed first; the rest is there once `ticks` is not 0. */
 struct contd__late_site {
 	const void *site;
 	uint8_t what, where; /* enum contd__late_what, enum contd__context */
@@ -35,7 +35,7 @@ static inline bool contd__late_watched_sig(void)
 	return __builtin_expect(contd__load(&contd__limits.late_ticks) != 0, 0);
 }
 
-/* It took so long; noted where it is over the bound. true: it was. */
+/* The site took so long: note it if that is over the bound. true: it was. */
 CONTD_INTERNAL_API bool contd__late_note_sig(const void *site, enum contd__late_what what, uint64_t ticks);
 
 #endif

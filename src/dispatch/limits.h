@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The settings in force, and what follows from them as handlers read it, which contd_configure() stores one by one
- * (life/life.c). */
+/* The settings in force, and the values that handlers need and that follow from them. contd_configure() stores these
+ * one by one (life/life.c). */
 #ifndef CONTD_DISPATCH_LIMITS_H
 #define CONTD_DISPATCH_LIMITS_H
 
@@ -16,7 +16,7 @@ struct contd__limits {
 	uint32_t scan_count;
 	uint64_t tick_min, tick_max; /* ns */
 	uint64_t tick_rate;          /* share of a thread's time that ticks alone may take, times 2^20 */
-	uint64_t purse_rate;         /* what flows into a purse a clock tick, times 2^20 */
+	uint64_t purse_rate;         /* what flows into a purse per clock tick, times 2^20 */
 	uint64_t purse_most;
 	uint64_t late_ticks; /* the watchdog's bound, 0: none */
 };

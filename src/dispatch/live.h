@@ -16,7 +16,7 @@ struct contd__live {
 };
 CONTD_INTERNAL_API extern struct contd__live contd__live;
 
-/* 0, or the error (with its text) that every call gives which needs contd to run. */
+/* 0, or the error (with its text) that each call returns which needs contd to run. */
 CONTD_INTERNAL_API int contd__check_live(void);
 
 static inline bool contd__is_live(void)

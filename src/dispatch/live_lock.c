@@ -10,7 +10,7 @@
 
 static pthread_mutex_t live_lock =
 	PTHREAD_MUTEX_INITIALIZER; /* init, fini and settings; other locks are taken inside */
-static int cancel_before;          /* its holder's; it waits for threads, and closes files */
+static int cancel_before;          /* of its holder, which waits for threads, and closes files */
 
 static void locked(void)
 {

@@ -2,6 +2,6 @@
 /* Reached from the signal handler: async-signal-safe code only. */
 #include "dispatch/page.h"
 
-static struct contd__page private_page; /* while there is no shared one, at the beginning */
+static struct contd__page private_page; /* until there is a shared one */
 
 struct contd__page *contd__page = &private_page;

@@ -3,14 +3,19 @@
  * The page by which this process may be rung: by its own threads, and, once it listens (signal/peers.c), by peers,
  * which map it. There is one from the beginning, if only a private one.
  *
- * Protocol, for each of the two words in `armed` alike: who waits stores a word that is not 0, full barrier, and looks
- * again at what it waits for; who has made something visible does a full barrier, loads, and if the word is not 0
- * exchanges it with 0: who gets it wakes the waiter, once. So one of the two sees the other (Dekker), and nobody waits
- * for anybody: a peer that died between its exchange and its signal has lost that one wake-up, which ticks make up for.
+ * Protocol, the same for each of the two words in `armed`:
  *
- *  operation        thread  handler  peer process  progress
- *  arm, disarm        yes     yes        no        wait-free
- *  ring               yes     yes        yes       wait-free, a system call where armed
+ *     The waiter stores a word that is not 0, does a full barrier, and looks again at what it waits for.
+ *     The sender makes something visible, does a full barrier, and loads the word. If it is not 0, the sender exchanges
+ *     it with 0.
+ *     The sender that gets a word that is not 0 wakes the waiter, once.
+ *
+ * So one of the two sees the other (Dekker), and neither waits for the other. If a peer dies between its exchange and
+ * its signal, that one wake-up is lost; ticks make up for it.
+ *
+ *     operation        thread  handler  peer process  progress
+ *     arm, disarm        yes     yes        no        wait-free
+ *     ring               yes     yes        yes       wait-free, a system call where armed
  */
 #ifndef CONTD_DISPATCH_PAGE_H
 #define CONTD_DISPATCH_PAGE_H
@@ -24,7 +29,7 @@
 /* The thread reads the word itself, all the time (contd_checkpoint): clearing it is all that is needed. */
 #define BELL_WATCHED 0x80000000u
 
-/* Values of `daemon`. Where nothing is pending it sleeps elsewhere, and no peer need wake it. */
+/* Values of `daemon`. While nothing is pending the daemon sleeps elsewhere, and no peer needs to wake it. */
 enum {
 	DAEMON_AWAKE, /* it will look before it sleeps */
 	DAEMON_NAPS,  /* until its next look; on the futex word */
@@ -33,17 +38,19 @@ enum {
 
 struct contd__page {
 	union {
-		uint64_t any; /* what a sender looks at: 0 means that nobody waits */
+		uint64_t any; /* what a sender loads: 0 means that no thread waits */
 		struct {
-			/* Whom to signal, its thread id, or 0; with BELL_WATCHED nobody: it looks by itself. */
+			/* Id of the thread to signal, or 0. With BELL_WATCHED no signal is sent: the thread looks by
+			 * itself. */
 			uint32_t thread;
 			uint32_t daemon;
 		} by;
 	} armed __attribute__((aligned(64)));
-	/* By peers, so often: each stands in the socket's queue until it is taken out (signal/bell.c). */
+	/* How often peers have opened it. Each leaves a connection in the socket's queue until that is taken out
+	 * (signal/bell.c). */
 	uint32_t opened;
 
-	/* Written before anybody can find the page, never again. */
+	/* Written before any peer can find the page, never again. */
 	uint64_t magic __attribute__((aligned(64)));
 	uint64_t mark;       /* si_value of rings, an address in this process */
 	uint64_t start_time; /* of the process: field 22 of /proc/pid/stat, proc(5) */

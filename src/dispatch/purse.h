@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a thread may still spend on being interrupted, and the pace of its looks. The overhead budget flows in, nine
- * tenths of it continuously, up to one tenth of a second's worth saved; so over any second no more than the budget is
- * spent, while a burst after a quiet time is paid for. Everything in clock ticks. A purse is its thread's own, and of
- * the handler that interrupts it with the signal blocked; others read `enough_at` only.
+ * The purse: how much a thread may still spend on being interrupted; and the pace of its looks. Nine tenths of the
+ * overhead budget flow in continuously; up to one tenth of a second's worth is saved. So over any second no more than
+ * the budget is spent, and a burst after a quiet time is still paid for. Everything in clock ticks. A purse belongs to
+ * its thread, and to the handler on that thread, which runs with the signal blocked. Others read `enough_at` only.
  */
 #ifndef CONTD_DISPATCH_PURSE_H
 #define CONTD_DISPATCH_PURSE_H
@@ -16,10 +16,10 @@
 #include "dispatch/limits.h"
 
 struct contd__purse {
-	uint64_t at; /* when the balance was right */
+	uint64_t at; /* when the balance was computed */
 	int64_t balance;
 	uint64_t enough_at; /* from then on there is enough for one more; read by any thread */
-	bool spent;         /* by what comes as often as others like */
+	bool spent;         /* by events that come as often as others like */
 };
 
 /* When it can pay for one more, seen from now: within a second, whatever the clock has done since. */
@@ -36,10 +36,10 @@ static inline int64_t contd__purse_most(void)
 }
 
 /*
- * Time that was too short for anything to flow in is counted the next time: or a purse that is looked at often would
- * never fill. A clock that has gone back by a little (another processor's) counts nothing; by more than a second (a
- * virtual machine that was moved or stopped) time begins anew: or the purse would not fill until the clock is where it
- * was.
+ * If too little time has passed for anything to flow in, it is counted the next time: otherwise a purse that is looked
+ * at often would never fill. If the clock has gone back by a little (another processor's), nothing is counted. If it
+ * has gone back by more than a second (a virtual machine that was moved or stopped), counting starts from now:
+ * otherwise the purse would not fill until the clock has caught up.
  */
 static inline void contd__purse_fill_sig(struct contd__purse *p, uint64_t now)
 {
@@ -86,7 +86,7 @@ static inline bool contd__purse_half_full_sig(struct contd__purse *p, uint64_t n
 	return p->balance >= contd__purse_most() / 2;
 }
 
-/* So many clock ticks from now on, if nothing is paid. */
+/* Clock ticks until then, if nothing is paid. */
 static inline uint64_t contd__purse_half_full_in(struct contd__purse *p, uint64_t now)
 {
 	int64_t missing;
@@ -97,8 +97,8 @@ static inline uint64_t contd__purse_half_full_in(struct contd__purse *p, uint64_
 }
 
 /*
- * May something be waited for that comes as often as others like (rings, completions)? Once it has used up the purse,
- * only when a burst can be paid for again: until then what is due comes by ticks, which cost less in a stream.
+ * May the thread wait for something that comes as often as others like (rings, completions)? When such events have used
+ * up the purse, only once a burst can be paid for again. Until then ticks find what is due, and cost less in a stream.
  */
 static inline bool contd__purse_bears_sig(struct contd__purse *p, uint64_t now)
 {
@@ -111,8 +111,8 @@ static inline bool contd__purse_bears_sig(struct contd__purse *p, uint64_t now)
 }
 
 /*
- * The pace of looks: after so many in a row that found nothing they come half as often, and after so many more again.
- * `quiet` counts them.
+ * The pace of looks: after QUIET_LOOKS in a row that found nothing they come half as often, and after as many more half
+ * as often again. `quiet` counts them.
  */
 #define QUIET_LOOKS 64u
 #define QUIET_DOUBLINGS_MAX 16u
@@ -151,8 +151,8 @@ static inline uint64_t contd__look_cost(uint64_t cost, uint64_t spent, uint64_t 
 }
 
 /*
- * Where peers ring, what looks find they would have told: as if so many had found nothing. (The looks that remain are
- * for peers that do not ring.)
+ * If peers ring, they report what looks would find. So looks come as rarely as if so many had found nothing. The looks
+ * that remain are for peers that do not ring.
  */
 #define QUIET_WHERE_RUNG (3u * QUIET_LOOKS)
 

@@ -44,8 +44,8 @@ uint32_t contd__react_sig(enum contd__looking how)
 	}
 	budget.deadline = contd__ticks() + contd__load(&contd__limits.scan_ticks);
 	ran = contd__scan_through_sig(classes, &budget);
-	/* This scan has set a hint again (tell_again). Others who were told before have found nothing: nobody else
-	 * comes for it. Under a guard the end of the guard does this. */
+	/* This scan has set a hint again (tell_again). Threads that were told before have found nothing, so no other
+	 * thread comes for it. Under a guard the end of the guard does this. */
 	while (contd__tls.guard == 0 && !contd__spent_sig(&budget) && contd__marked_sig(classes) &&
 	       contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) {
 		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
@@ -53,8 +53,8 @@ uint32_t contd__react_sig(enum contd__looking how)
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__store(&contd__self.context, before);
-	/* The same, with the budget spent. Where a guard is around this its end acts on the note; in the handler nobody
-	 * else would. */
+	/* The same, with the budget used up. Under a guard the end of the guard acts on the note. In the handler no
+	 * other code would. */
 	if (contd__tls.guard == 0 && contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) {
 		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
 		again = true;
@@ -62,14 +62,14 @@ uint32_t contd__react_sig(enum contd__looking how)
 	ops = contd__load_acquire(&contd__interrupt.ops);
 	if (!ops)
 		return ran;
-	/* Left by the budget or by a max_poll, or made ready behind the scan by a callback of it: no other signal need
-	 * come for that. */
+	/* The budget or a max_poll left something, or a callback made something ready behind the scan. No other signal
+	 * need come for that. */
 	if (budget.left)
 		ops->later();
 	else if (contd__marked_sig(classes))
 		ops->again(ran != 0 || again);
-	/* The thread has left the region for which the signal came; or a guard's end comes after that. Others may
-	 * compute. */
+	/* The thread has left the region for which the signal came, or this is the end of a guard after it. Other
+	 * threads may compute in regions. */
 	if (!region && contd__marked_sig(CLASSES_ALL & ~CLASSES_SIGNAL) && contd__load_seq(&contd__interrupt.regions))
 		ops->notify_region();
 	return ran;
@@ -96,7 +96,7 @@ void contd__guard_pickup(void)
 {
 	int saved = errno; /* contd_event_complete() and contd_guard_end() are allowed in handlers */
 
-	/* In a scan, of a handler's too, and in a read-side section the note stays for the end of that. */
+	/* In a scan (a handler's, too) and in a read-side critical section the note stays until its end. */
 	while (contd__tls.guard == 0 && !contd__self.frame && contd__load(&contd__tls.flags) & CONTD__TLS_MISSED &&
 	       contd__self.context == CONTEXT_THREAD && !contd__reading_sig()) {
 		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);

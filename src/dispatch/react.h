@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an interruption may do where it found a thread, and the end of a guard. */
+/* The work of an interruption, as far as it is allowed where it found a thread; and the end of a guard. */
 #ifndef CONTD_DISPATCH_REACT_H
 #define CONTD_DISPATCH_REACT_H
 
@@ -14,16 +14,16 @@ enum contd__looking {
 	LOOK,
 	LOOK_RUNG, /* a peer has rung, so that something is there: sources are driven until something becomes ready, */
 		   /* or RUNG_DRIVES times (each may bring one fragment of a long message) */
-	LOOK_LAST  /* the bell is armed, and nobody looks again unless it rings */
+	LOOK_LAST  /* the bell is armed: the next look comes only if it rings */
 };
 
 /*
- * What an interruption may do where it found this thread: memory words, sources, scan, within the handler's budget.
- * Returns how many continuations ran.
+ * Do the work of an interruption, as far as it is allowed where it found this thread: look at memory words, drive
+ * sources, scan, within the handler's budget. Returns how many continuations ran.
  */
 uint32_t contd__react_sig(enum contd__looking how);
 
-/* As an interruption here and now would; signals that come meanwhile are kept out by the guard. Ordinary threads. */
+/* Do what an interruption here would do. The guard keeps out signals that come meanwhile. Ordinary threads. */
 uint32_t contd__react_under_guard(enum contd__looking how);
 
 #endif

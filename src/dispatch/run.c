@@ -12,7 +12,6 @@ void contd__invoke_user_sig(struct contd__slot *s)
 	s->cb.user(contd__load(&s->out.status), s->data);
 }
 
-/* A slot that the caller has made RUNNING, and which keeps the group. */
 void contd__slot_run(struct contd_group *g, struct contd__slot *s)
 {
 	struct contd__frame f;

@@ -25,23 +25,23 @@ static inline bool contd__may_run_inline(const struct contd_group *g)
 
 /*
  * The same as contd__slot_event_done_sig with the last n events, but the continuation runs here instead of becoming
- * ready. 1 if it ran. Where others are still missing nothing more happens than that n are counted.
+ * ready. Returns 1 if it ran. If other events are still missing, the n are counted, and that is all.
  */
 CONTD_INTERNAL_API int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t n);
 
 /*
- * The two halves of that, for who finds an event in the midst of something: take it (1: it is the caller's, RUNNING),
- * and run it, soon and on this thread.
+ * The second half of that, for callers that find an event in the middle of other work. They first take the slot
+ * (contd__slot_take_sig), and run it with this, soon and on the same thread.
  */
 CONTD_INTERNAL_API void contd__slot_run_taken(struct contd__slot *s);
 
-/* A slot that the caller has made RUNNING, and which keeps the group. */
+/* Run a slot that the caller has made RUNNING. The slot keeps the group. */
 void contd__slot_run(struct contd_group *g, struct contd__slot *s);
 
-/* The same of one that an executor has been given: here, whatever its group says. */
+/* The same for one that an executor has been given: it runs here, whatever its group says. */
 void contd__slot_run_here(struct contd__slot *s);
 
-/* Around a callback of g's, or `ran` of them where the watchdog is off: frame, guard, count. */
+/* These go around a callback of g, or around `ran` of them if the watchdog is off: frame, guard, count. */
 static inline void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g, const void *site)
 {
 	f->group = g;
@@ -91,17 +91,17 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
 }
 
 /*
- * A signal that comes while a continuation runs, or a completion in it, leaves CONTD__TLS_MISSED. Whoever runs
+ * A signal that comes while a continuation runs, or a completion in it, leaves CONTD__TLS_MISSED. Code that runs
  * continuations on a thread calls this when the last of them has ended, and before the thread sleeps or goes back to
  * the program:
  *
- *   contd__drive (wait.c)             what test, wait and poll run, and a drain
- *   run_work, contd_work_run (executor.c)
- *   contd__slot_run_inline (run.c), contd__carried_at_once (carried.c), run_now (mpi/continue.c): in the call that
- *   registers it test_waking (modes/modes.c)
- *   contd__run_ready, cr_progress, testing_end (mpi/calls.c): before the end of the test that they belong to, whose
- *   max_poll
- *                                     holds for what is picked up, too
+ *     contd__drive (wait.c): for test, wait, poll and drain
+ *     run_work, contd_work_run (executor.c)
+ *     contd__slot_run_inline (run.c), contd__carried_at_once (carried.c), run_now (mpi/continue.c): in the call that
+ *     registers it
+ *     test_waking (modes/modes.c)
+ *     contd__run_ready, cr_progress, testing_end (mpi/calls.c): before the end of the test that they belong to: its
+ *     max_poll holds for what is picked up, too
  *
  * In a handler, and under a guard, it does nothing: contd__react_sig() scans until nothing is left, or has another
  * signal sent.

@@ -16,14 +16,14 @@
 #include "rcu/reader.h"
 #include "rcu/table.h"
 
-/* Whose turn it is, for each kind of scan (kind_of()): how many classes of a priority the next one leaves for later,
- * from the highest; scans in a row that left lower priorities without a turn. */
+/* The turns of each kind of scan (kind_of()): how many classes of a priority the next one leaves for later, from the
+ * highest; and how many scans in a row left lower priorities without a turn. */
 #define SCANS 3u /* kinds: of all, of those with bit 0, of those with bit 1 */
 static uint32_t class_skip[SCANS][PRIORITIES], short_scans[SCANS];
 
 /*
- * A hint that this scan had cleared was set again. Whoever looked in between has found nothing, and was told before
- * that: sleepers, the daemon, and handlers.
+ * A hint that this scan had cleared was set again. Threads that looked in between have found nothing, and they had been
+ * told before. So sleepers, the daemon, and handlers are told again.
  */
 static void tell_again(uint32_t flags, struct contd__outlet *outlet)
 {
@@ -41,7 +41,7 @@ static void tell_again(uint32_t flags, struct contd__outlet *outlet)
 		contd__kick_sig(kicks);
 }
 
-/* The same of a hint in g's own table. The caller holds a pin, which does not keep an executor. */
+/* The same for a hint in g's own table. The caller holds a pin, which does not keep an executor. */
 static void tell_group_again(const struct contd_group *g)
 {
 	uint32_t flags = contd__load_seq(&g->flags);
@@ -56,7 +56,8 @@ static void tell_group_again(const struct contd_group *g)
 	contd__leave_sig(reader);
 }
 
-/* The clocks of two processors may differ: so little before it became ready is no wait (units of 32 clock ticks). */
+/* The clocks of two processors may differ. If the claim seems to be earlier than the slot was ready, by no more than
+ * this, it did not wait (units of 32 clock ticks). */
 #define BEHIND (1u << 24)
 
 static void count_latency(const struct contd__slot *s)
@@ -68,15 +69,15 @@ static void count_latency(const struct contd__slot *s)
 }
 
 /*
- * May a scan of this root (NULL: of the group by its handle) run what it has claimed of g? Since it came to g the group
- * may have been given to another executor. With something claimed it can't be, so this stays as it is.
+ * May a scan of this root (NULL: of the group by its handle) run what it has claimed of g? Since the scan came to g,
+ * the group may have got another executor. It cannot while something of it is claimed, so the answer stays true.
  */
 static bool is_ours(const struct contd_group *g, const struct contd__root *root)
 {
 	return root ? contd__load(&g->table.root) == root : contd__may_scan_sig(g);
 }
 
-/* RUNNING, and another one's to run: READY again, for who may. */
+/* It is RUNNING, but this scan may not run it. Make it READY again for threads that may. */
 static void put_back(struct contd_group *g, struct contd__slot *s)
 {
 	bool reader = contd__enter_sig();
@@ -88,8 +89,8 @@ static void put_back(struct contd_group *g, struct contd__slot *s)
 	contd__leave_sig(reader);
 }
 
-/* A slot whose bit the caller has cleared. Returns 1 if it ran, or an executor has it; 0 if it had been cancelled; -1
- * if it is ready again, for the executor does not want it, or this scan may not run it. */
+/* Run a slot, if it is still READY. The caller has cleared its bit. Returns 1 if it ran, or an executor has it; 0 if it
+ * had been cancelled; -1 if it is ready again, because the executor does not want it, or this scan may not run it. */
 static int run_claimed(struct contd_group *g, const struct contd__root *root, struct contd__slot *s)
 {
 	/* Acquire: pairs with the release in contd__slot_publish_sig, through the completer's exchange. */
@@ -128,15 +129,15 @@ static bool rests(const struct contd_group *g)
 	reader = contd__enter_sig();
 	o = contd__load(&g->outlet);
 	CONTD_TESTPOINT("executor_read");
-	rests = o && o->ops->rests(o); /* or it has been taken from the group since */
+	rests = o && o->ops->rests(o); /* NULL: it has been taken from the group since */
 	contd__leave_sig(reader);
 	return rests;
 }
 
 bool contd__spent_sig(const struct contd__budget *b)
 {
-	/* At least one, however long finding it took: or a slow source would keep everything from running. In a child
-	 * that a callback has forked nothing more runs. */
+	/* At least one runs, however long finding it took: otherwise a slow source would keep everything from running.
+	 * In a child that a callback has forked nothing more runs. */
 	return b->count == 0 || contd__load(&contd__live.forked) ||
 	       (b->deadline && b->ran && contd__ticks() >= b->deadline);
 }
@@ -157,7 +158,7 @@ static uint32_t allowance(const struct contd_group *g, const struct contd__budge
 	if (t && t->left == CONTD__WAITED)
 		t = NULL;
 	if (b->by == SCAN_INTERRUPTION)
-		return t || b->rounds ? 0 : (uint32_t)g->max_poll; /* the interrupted test has a bound of its own */
+		return t || b->rounds ? 0 : (uint32_t)g->max_poll; /* the interrupted test has its own bound */
 	*testingp = t;
 	if (t)
 		return t->left;
@@ -204,7 +205,7 @@ uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *
 			budget->count--;
 			left--;
 		}
-		/* What they ran of it is charged to this test, too. */
+		/* The callback, or a handler, may have run more of the group: that is charged to this test, too. */
 		if (t)
 			left = t->left;
 		if (round)
@@ -218,7 +219,7 @@ uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *
 	return ran;
 }
 
-/* What of its groups' flags matters when something of it is announced. */
+/* The flags that matter when something of this root's groups is announced. */
 static uint32_t class_flags(const struct contd__root *root)
 {
 	uint32_t bit = contd__load(&root->bit);
@@ -228,8 +229,8 @@ static uint32_t class_flags(const struct contd__root *root)
 
 /*
  * Clear the bit of g's place if nothing of its table (NULL: it is dead) is marked. But g may have left the place
- * meanwhile, or leave it now: another group that takes it, and is marked before the bit is cleared, is to be found.
- * Something keeps g's address from becoming that group's.
+ * meanwhile, or leave it now. Another group that takes the place, and is marked before the bit is cleared, must be
+ * found. The caller keeps g's memory, so that its address does not become that group's.
  */
 static void settle_place(struct contd__root *root, uint32_t at, const struct contd_group *g, struct contd__table *t)
 {
@@ -251,8 +252,8 @@ uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *bu
 	bool wrapped;
 
 	if (contd__load_seq(&root->top) == 0) {
-		/* A marker that was overtaken by the scan that ran its continuation has set the class's bit for
-		 * nothing. */
+		/* A marker that was overtaken by the scan that ran its continuation has set the class's bit without
+		 * need. */
 		if (contd__class_settle_sig(root))
 			tell_again(class_flags(root), root->outlet);
 		return 0;
@@ -290,22 +291,22 @@ uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *bu
 	}
 	if (contd__class_settle_sig(root) || (contd__load_seq(&root->again) && contd__xchg(&root->again, 0)))
 		tell_again(class_flags(root), root->outlet);
-	/* With the budget spent inside a group the next scan begins with it again, at the group's own cursor; groups
-	 * take turns because a scan starts one further each time. */
+	/* The next scan begins with the next group, even if the budget was used up inside this one: so groups take
+	 * turns. Within a group a scan begins at the group's own cursor. */
 	contd__store(&root->cursor, pos >= ROOT_GROUPS ? 0 : pos);
 	return ran;
 }
 
-/* Each kind of scan has turns of its own: or another kind, which can't run what waits, would use them up. */
+/* Each kind of scan has separate turns: otherwise another kind, which cannot run what waits, would use them up. */
 static unsigned kind_of(uint32_t classes)
 {
 	return classes == CLASSES_ALL ? 0 : classes == CLASSES_DAEMON ? 1 : 2;
 }
 
 /*
- * The classes of one priority. Async-signal-safe ones first: somebody cares for their latency. But after a scan whose
- * budget ended in one class the next scan begins with the next class, so that a class that never runs dry starves no
- * other one.
+ * Scan the classes of one priority, async-signal-safe ones first, because programs choose them for their latency. But
+ * after a scan whose budget ended in one class the next scan begins with the next class, so that a class that never
+ * runs dry does not starve the others.
  */
 static uint32_t scan_priority(unsigned priority, uint32_t classes, struct contd__budget *budget)
 {
@@ -334,8 +335,8 @@ static uint32_t classes_below(unsigned priority)
 
 uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
 {
-	/* High priority first. But when scans have ended before lower ones had their turn, every fourth begins with
-	 * those: with the lowest every other time. */
+	/* High priority first. But while scans end before the lower ones had their turn, every fourth scan begins with
+	 * a lower one: normal and low, by turns. */
 	static const uint8_t orders[PRIORITIES][PRIORITIES] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
 	uint32_t *turn_at = &short_scans[kind_of(classes)], turn = contd__load(turn_at), ran = 0;
 	unsigned first = turn % 8 == 7 ? 0 : turn % 4 == 3 ? PRIORITIES - 2 : PRIORITIES - 1;

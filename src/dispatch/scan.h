@@ -13,8 +13,8 @@
 #include "dispatch/thread.h"
 #include "rcu/table.h"
 
-/* May this thread run what is ready of a group that it has the handle of? Of a pull executor's group its own threads
- * may. */
+/* May this thread run what is ready of a group, given its handle? Only the executor's own threads may, if it is a pull
+ * executor. */
 static inline bool contd__may_scan_sig(const struct contd_group *g)
 {
 	uint32_t flags = contd__load(&g->flags);
@@ -24,7 +24,7 @@ static inline bool contd__may_scan_sig(const struct contd_group *g)
 	return contd__self.context != CONTEXT_DAEMON || flags & CONTD_THREAD_ANY;
 }
 
-/* What scans: a call of the program's, an interruption, or the daemon. */
+/* Scans are made by a call of the program, by an interruption, or by the daemon. */
 enum contd__scanner { SCAN_CALL, SCAN_INTERRUPTION, SCAN_DAEMON };
 
 struct contd__budget {
@@ -39,8 +39,8 @@ struct contd__budget {
 bool contd__spent_sig(const struct contd__budget *b);
 
 /*
- * Run ready continuations of one group, which this root's scan has found, or (NULL) the caller has the handle of and
- * may scan; the caller holds a pin. Returns how many ran.
+ * Run ready continuations of one group. The scan of `root` has found it, or (NULL) the caller has its handle and may
+ * scan it. The caller holds a pin. Returns how many ran.
  */
 CONTD_INTERNAL_API uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *root,
 						  struct contd__budget *budget);

@@ -256,7 +256,7 @@ int contd__settings_make(const struct contd_config *given, const struct contd_co
 		return contd__fail(-EINVAL, "signal_number must be a number from SIGRTMIN to SIGRTMAX");
 	if (c.tick_max_ns < c.tick_min_ns)
 		return contd__fail(-EINVAL, "tick_max_ns must be from tick_min_ns to 10000000000 nanoseconds");
-	/* Now, not when a daemon starts: it may never. */
+	/* Check it now, not when a daemon starts: it may never start. */
 	if (contd__daemon_check(&c))
 		return -EINVAL;
 	*config = c;

@@ -14,8 +14,8 @@
 #define CONTD_SETTING_TEXT 256 /* bytes of a text, its end included */
 
 /*
- * *config: what `given` (may be NULL) says where it is not zero, else what `base` (NULL: the defaults) says; a variable
- * of the environment, where set, stands before both. 0 or -EINVAL with its text.
+ * *config: the fields of `given` (may be NULL) that are not zero; for the others those of `base` (NULL: the defaults).
+ * A variable of the environment overrides both. 0 or -EINVAL with its text.
  */
 int contd__settings_make(const struct contd_config *given, const struct contd_config *base,
 			 struct contd_config *config);

@@ -32,7 +32,7 @@ struct contd__slot *contd__slot_get(struct contd_group *g, int *errp)
 		used = contd__load(&t->used);
 		if (s && (used > limit || limit - used >= TABLE_RESERVE || limit >= TABLE_SLOTS_MAX))
 			return s;
-		/* Grow with the reserve still there; where memory is short the continuation at hand goes first. */
+		/* Grow while the reserve is still there. If memory is short, this continuation goes first. */
 		rc = contd__ordinary->grow(t, limit);
 		if (rc == 0)
 			CONTD_COUNT(grown, 1);
@@ -52,7 +52,8 @@ uint32_t contd__slot_publish_sig(struct contd__slot *s, uint32_t n)
 	uint32_t generation = SLOT_GENERATION(contd__load(&s->state));
 
 	contd__add(&s->group->life, 1);
-	/* Release: what the slot holds is visible to who completes or claims it. */
+	/* Release: pairs with the acquires in count_events() (complete.c) and run_claimed() (scan.c). Threads that
+	 * complete or claim the slot see what it holds. */
 	contd__store_release(&s->state, SLOT_WORD(generation, n, SLOT_PENDING));
 	CONTD_TESTPOINT("publish_pending");
 	CONTD_COUNT(registered, 1);

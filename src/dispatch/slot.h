@@ -35,8 +35,9 @@ static inline uint32_t contd__word_generation(uint64_t w)
 #define GENERATION_MASK 0xfffffu
 
 /*
- * Withdraw: 1 if it was PENDING (then the caller takes it from its events and counts those it took, and one more for
- * itself, with contd__slot_event_done_sig), 0 if it was READY (then contd__slot_withdrawn_rcu), -EALREADY.
+ * Withdraw: 1 if it was PENDING (then the caller detaches it from its events, and counts those that it has detached,
+ * and one more for itself, with contd__slot_event_done_sig), 0 if it was READY (then contd__slot_withdrawn_rcu),
+ * -EALREADY.
  */
 CONTD_INTERNAL_API int contd__slot_withdraw_sig(struct contd__slot *s, uint32_t generation);
 

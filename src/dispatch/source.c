@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "dispatch/source.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* whoever registers one */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for registering */
 
 int contd__source_register(struct contd__source *source)
 {
@@ -19,7 +19,7 @@ int contd__source_register(struct contd__source *source)
 		rc = contd__fail(-EAGAIN, "too many sources");
 	} else {
 		contd__sources.source[n] = source;
-		/* Release: pairs with the acquires of who walks the sources. */
+		/* Release: pairs with the acquires of the threads that walk the sources (source_drive.c). */
 		contd__store_release(&contd__sources.count, n + 1);
 	}
 	pthread_mutex_unlock(&lock);

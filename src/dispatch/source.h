@@ -26,22 +26,23 @@ enum contd__where { WHERE_THREAD = 1, WHERE_REGION = 2, WHERE_DAEMON = 4 };
 struct contd__source {
 	const char *name;
 	uint32_t where; /* mask of enum contd__where; only there is progress called */
-	/* last: the caller sleeps, or arms a bell, unless something is found: at everything, not at a part in turns. */
+	/* last: the caller sleeps, or arms a bell, unless something is found. So look at everything, not at a part in
+	 * turns. */
 	void (*progress)(bool last);
 	uint32_t (*pending)(void); /* how many of its operations wait: 0 means there is nothing to look at */
 	/* May it be driven on the calling thread, as far as the thread is concerned? Any context. NULL: anywhere. */
 	bool (*here)(void);
 	/*
-	 * The daemon wants to sleep: file descriptors that become readable when there is something to look at, after
-	 * all has been looked at once more, and in *ns after how long they do not say enough any more. Returns how many
-	 * it has put down, 0 where it has none and must be looked at in turns, -EAGAIN where something is there
-	 * already. NULL: none. The daemon thread only.
+	 * The daemon wants to sleep. Look at everything once more; then put down file descriptors that become readable
+	 * when there is something to look at, and in *ns after how long they do not say enough any more. Returns how
+	 * many there are, 0 if there are none and the source must be looked at in turns, or -EAGAIN if something is
+	 * there already. NULL: none. The daemon thread only.
 	 */
 	int (*sleep_on)(int *fds, int room, uint64_t *ns);
-	/* looks are what it advances by: they come at the pace of the budget while it has something pending */
+	/* it advances by looks: they come at the pace of the budget while it has something pending */
 	bool steady;
-	bool tells;        /* the descriptors tell of everything: threads that wait may leave it to the daemon */
-	uint32_t slept_on; /* the daemon has got descriptors, the last time that it asked */
+	bool tells;        /* the descriptors report everything: threads that wait may leave looking to the daemon */
+	uint32_t slept_on; /* the daemon got descriptors when it last asked */
 };
 #define SOURCES_MAX 8u
 
@@ -56,7 +57,8 @@ CONTD_INTERNAL_API int contd__source_register(struct contd__source *source);
 
 CONTD_INTERNAL_API bool contd__source_is_registered(const struct contd__source *source);
 
-/* Something that must be looked at became pending: start what looks. Any context. */
+/* Something that must be looked at became pending: start the ticks, wake the daemon and threads that wait. Any
+ * context. */
 CONTD_INTERNAL_API void contd__pending_sig(void);
 
 /* Has a source that may be looked at in one of these places something pending? Any context. */
@@ -65,10 +67,10 @@ bool contd__sources_pending_sig(uint32_t where);
 /* The same, for sources that may be driven on this thread. */
 bool contd__sources_here_sig(uint32_t where);
 
-/* Has one of those that advance by looks? Then there are no quiet looks. Any context. */
+/* Has a source that advances by looks something pending? Then the pace of looks does not fall. Any context. */
 bool contd__sources_steady_sig(uint32_t where);
 
-/* Let every such source make progress, `but` one (or NULL); `where` is the place this is. */
+/* Drive every source that has something pending and may be driven in this place, except `but` (or NULL). */
 void contd__sources_drive_sig(enum contd__where where, const struct contd__source *but, bool last);
 
 #endif

@@ -16,7 +16,7 @@ void contd__pending_sig(void)
 	if (ops)
 		ops->arm();
 	contd__wake_daemon_sig(false);
-	contd__wake_sleepers_sig(); /* who waits without a limit now has something to look at */
+	contd__wake_sleepers_sig(); /* threads that wait without a limit now have something to look at */
 }
 
 bool contd__sources_pending_sig(uint32_t where)

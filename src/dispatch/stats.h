@@ -6,7 +6,7 @@
 
 #include "base/api.h"
 
-/* What no thread's counters have. */
+/* Counts that are in no thread's counters. */
 struct contd__strays {
 	uint64_t notifications, notify_failed, put_off, rings_sent; /* by threads that are not in the list */
 	uint64_t handler_max;                                       /* the longest handler, in clock ticks */

@@ -54,8 +54,8 @@ void contd__thread_register(void)
 	contd__threads_enter();
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__self.registered = 1; /* a handler may use RCU from here on */
-	/* Without memory for the key's value the thread stays listed after its end: better to say so at once. It cannot
-	 * happen for one of the first 32 keys (they live in the thread's descriptor). */
+	/* Without memory for the key's value the thread would stay listed after its end. That cannot happen for one of
+	 * the first 32 keys: they live in the thread's descriptor. */
 	if (contd__threads_start() == 0)
 		pthread_setspecific(exit_key, &contd__self);
 }

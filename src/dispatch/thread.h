@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the dispatcher keeps of each thread. It is thread-local (initial-exec, so that a handler's access never
- * allocates) and entered in a list, for statistics, when the thread first calls contd outside a handler.
+ * The dispatcher's data of each thread. It is thread-local (initial-exec, so that access in a handler never allocates).
+ * When the thread first calls contd outside a handler, it is entered in a list, for statistics.
  */
 #ifndef CONTD_DISPATCH_THREAD_H
 #define CONTD_DISPATCH_THREAD_H
@@ -30,13 +30,13 @@ struct contd__counters {
 
 enum contd__context { CONTEXT_THREAD, CONTEXT_HANDLER, CONTEXT_REGION, CONTEXT_DAEMON };
 
-/* A continuation that runs on this thread; on the stack of who runs it. */
+/* A continuation that runs on this thread; on the thread's stack. */
 struct contd__frame {
 	const struct contd_group *group;
 	struct contd__frame *outer;
-	const void *site; /* the outer one's, and when that began, where the watchdog is on */
+	const void *site; /* if the watchdog is on: the outer one's, and when that began */
 	uint64_t since;
-	uint32_t guard; /* how many there were around it */
+	uint32_t guard; /* how many guards were around it */
 };
 
 /*
@@ -55,7 +55,7 @@ struct contd__slot;
 struct contd__table;
 struct contd__outlet;
 
-/* Calls counted off until a look (checkpoint.c); times in clock ticks. */
+/* Counting calls until the next look (checkpoint.c); times in clock ticks. */
 struct contd__checkpoint {
 	uint8_t rung;   /* peers ring */
 	uint32_t calls; /* until it asks whether a look is due, */
@@ -66,9 +66,9 @@ struct contd__checkpoint {
 
 /* Continuations without a slot (carried.h). */
 struct contd__carrying {
-	struct contd__taking *take; /* what sources that this thread drives have completed, and it runs afterwards; */
-	struct contd__taking *running; /* what it runs of that; */
-	/* Tasks whose operations it finds complete in MPI_Test, to be woken when that is over. */
+	struct contd__taking *take;    /* completed by sources that this thread drives; run afterwards */
+	struct contd__taking *running; /* those that it runs now */
+	/* Tasks whose operations it finds complete in MPI_Test. They are woken at its end. */
 	struct contd__taking *waking;
 };
 
@@ -79,23 +79,23 @@ struct contd__at_work {
 	struct contd__at_work *outer;
 };
 
-/* What it does for executors (executor.h). */
+/* The thread's work for executors (executor.h). */
 struct contd__lent {
 	struct contd__at_work *at_work; /* innermost */
 	struct contd__outlet *executor; /* to which it is lent, innermost, or NULL */
-	/* Whose threads are to be woken as soon as this one is through with what it is at, and how many. */
+	/* The executor to wake as soon as this thread has done what it is doing, and how many threads. */
 	struct contd__outlet *untold;
 	uint32_t untold_threads;
-	bool telling;     /* it is about to change these two; what a signal interrupts there it must leave alone */
-	bool tells_later; /* it runs tasks that hand over other tasks, and are brief */
+	bool telling;                 /* it is changing these two: a handler that interrupts it must leave them alone */
+	bool tells_later;             /* it runs tasks that hand over other tasks, and are brief */
 	struct contd__slot **collect; /* what an executor's scan finds goes here, and is not run; or NULL */
-	uint32_t owns_mpi;            /* lent so often to an executor with CONTD_EXECUTOR_MPI */
+	uint32_t owns_mpi;            /* how often it is lent to an executor with CONTD_EXECUTOR_MPI */
 };
 
-/* Executors with CONTD_EXECUTOR_MPI: where there is one, only a thread that owns MPI may call it. */
+/* Number of executors with CONTD_EXECUTOR_MPI: if there is one, only a thread that owns MPI may call it. */
 CONTD_INTERNAL_API extern uint32_t contd__mpi_owners;
 
-/* The continuation that runs, where the watchdog is on (late.h). */
+/* The continuation that runs, if the watchdog is on (late.h). */
 struct contd__watched {
 	const void *site; /* NULL: none */
 	uint64_t since;   /* when it began, in clock ticks */
@@ -121,18 +121,19 @@ struct contd__self {
 	struct contd__watched watched;
 	struct contd__passing passing;
 	struct contd__checkpoint checkpoint;
-	uint64_t work; /* what looks on this thread have spent on others' work, and not on looking; in clock ticks */
+	uint64_t work; /* what looks on this thread have spent on work, and not on looking; in clock ticks */
 	struct contd__counters counters;
-	struct cds_list_head node; /* all threads (stats.c) */
+	struct cds_list_head node; /* all threads (thread_list.c) */
 };
 
-extern const uint32_t contd__never_rung; /* what checkpoints watch where there is no bell */
+extern const uint32_t contd__never_rung; /* what checkpoints watch if there is no bell */
 
 CONTD_INTERNAL_API extern __thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
 
 /*
- * What code that handlers reach too calls when, and only when, it finds itself on an ordinary thread. Pointers, so that
- * the check of imported symbols (scripts/check-async-signal-safe) holds for that code without exceptions.
+ * Functions for ordinary threads that are called by code that handlers reach, too, when it finds itself on an ordinary
+ * thread. They are pointers, so that the check of imported symbols (scripts/check-async-signal-safe) holds for that
+ * code without exceptions.
  */
 struct contd__ordinary {
 	void (*thread_register)(void);
@@ -154,10 +155,10 @@ static inline bool contd__in_handler(void)
 	return contd__self.context == CONTEXT_HANDLER;
 }
 
-/* contd_init(): what threads need that is one a process. 0, -EAGAIN. */
+/* contd_init(): make what threads need once per process. 0, -EAGAIN. */
 int contd__threads_start(void);
 
-/* Registers the thread where it is not; ordinary threads only. */
+/* Registers the calling thread, which is not registered yet; ordinary threads only. */
 CONTD_INTERNAL_API void contd__thread_register(void);
 
 static inline void contd__thread_ensure(void)
@@ -169,15 +170,14 @@ static inline void contd__thread_ensure(void)
 /* Threads that are registered. */
 extern uint32_t contd__threads_count;
 
-/* What else ends with a thread: the signal room's part of it, or NULL. */
+/* Called when a thread ends, for src/signal; or NULL. */
 extern void (*contd__thread_end)(void);
 
 /* The calling thread's counters join the sum; at its end they are kept in it. Ordinary threads; may block. */
 void contd__threads_enter(void);
 void contd__threads_leave(void);
 
-/* Continuations that run now, where the watchdog is on; at most `room`. Returns how many. Ordinary threads; may
- * block. */
+/* Continuations that run now, if the watchdog is on; at most `room`. Returns how many. Ordinary threads; may block. */
 struct contd__running {
 	const void *site;
 	uint64_t since; /* in clock ticks */
@@ -192,7 +192,7 @@ void contd__threads_unwatch(void);
 void contd__threads_sum(struct contd__counters *sum);
 void contd__threads_zero(void);
 
-/* Threads that were to be woken later: now. Also before a callback that runs in the call which registers it. */
+/* Wake the threads that were to be woken later. Also before a callback that runs in the call that registers it. */
 CONTD_INTERNAL_API void contd__wake_all_untold_sig(void);
 static inline void contd__wake_untold_sig(void)
 {

@@ -58,7 +58,7 @@ unsigned contd__threads_running(struct contd__running *running, unsigned room)
 	pthread_mutex_lock(&list_lock);
 	cds_list_for_each_entry (self, &threads, node) {
 		const void *site = contd__load_acquire(&self->watched.site);
-		/* Acquire: before the look whether it is still the same one's. */
+		/* Acquire: before the load below, which checks that the site is still the same. */
 		uint64_t since = contd__load_acquire(&self->watched.since);
 
 		if (n < room && site && contd__load(&self->watched.site) == site)

@@ -31,7 +31,7 @@
 #define NAP_MAX_NS 1000000
 #define SPIN_NS 20000 /* looking at sources without giving the processor away, when nothing is found */
 
-/* What a call may run on this thread: a continuation on the daemon may call test, wait and poll, too. */
+/* The classes that a call may run on this thread: a continuation on the daemon may call test, wait and poll, too. */
 static uint32_t classes_here(void)
 {
 	return contd__self.context == CONTEXT_DAEMON ? CLASSES_DAEMON : CLASSES_ALL;
@@ -42,7 +42,7 @@ static enum contd__where where_here(void)
 	return contd__self.context == CONTEXT_DAEMON ? WHERE_DAEMON : WHERE_THREAD;
 }
 
-/* What runs in between, and how often. */
+/* Continuations between two passes over the sources, and the number of such passes. */
 #define FEW 32u
 #define TIMES 8
 
@@ -106,7 +106,7 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 		ran += contd__scan_sig(classes_here(), &budget);
 	if (kicks && contd__marked_sig(CLASSES_ALL))
 		contd__kick_sig(kicks);
-	contd__pickup(); /* while the test is under way, which what it runs counts for */
+	contd__pickup(); /* before the test ends: what this runs counts for it */
 	if (finite)
 		contd__self.testing = testing.outer;
 	return ran;
@@ -146,7 +146,7 @@ static bool must_look(void)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct contd__source *s = contd__sources.source[i];
 
-		/* What the daemon finds as soon as a descriptor tells of it, it wakes us for. */
+		/* The daemon finds its completions as soon as a descriptor tells of them, and wakes this thread. */
 		if (blocks && s->where & WHERE_DAEMON && s->tells && contd__load(&s->slept_on))
 			continue;
 		if (s->where & here && s->pending())
@@ -156,8 +156,8 @@ static bool must_look(void)
 }
 
 /*
- * Sleep until something is ready or complete, for ns at most (< 0: no limit). Arm, look again, sleep. naps: it looks
- * again soon, whatever is pending; barred: and whatever is ready.
+ * Sleep until something is ready or complete, for ns at most (< 0: no limit): arm, look again, sleep. naps: sleep
+ * whatever is pending, because the thread looks again soon. barred: and whatever is ready.
  */
 static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool naps, bool barred)
 {
@@ -188,7 +188,7 @@ void contd__idle(struct contd__idling *idling, bool (*still)(const void *), cons
 	     words = contd__load_seq(&contd__words.pending) || contd__load_seq(&contd__put_off_carried), early = false,
 	     barred;
 
-	/* Twice: what the first look left may have become ready after it. */
+	/* More than once: what the first look left may have become ready after it. */
 	idling->barred = contd__marked_sig(classes_here()) ? idling->barred + 1 : 0;
 	barred = idling->barred > 1;
 	if (looks || idling->lent) {
@@ -197,8 +197,8 @@ void contd__idle(struct contd__idling *idling, bool (*still)(const void *), cons
 		early = contd__ticks() - idling->since < (uint64_t)(SPIN_NS * contd__clock.ticks_per_ns);
 	}
 	/*
-	 * A source that nobody else drives cannot wake it. Where other programs want the processor, too, a thread that
-	 * gives it away comes back milliseconds later.
+	 * A source that no other thread drives cannot wake this one. It spins at first, because a thread that gives the
+	 * processor away may come back milliseconds later if other programs want it, too.
 	 */
 	if (looks && early && !idling->gives_way) {
 		CONTD_RELAX();
@@ -212,7 +212,7 @@ void contd__idle(struct contd__idling *idling, bool (*still)(const void *), cons
 	}
 }
 
-/* Is the wait for it not over, and nothing of it there to be run here? */
+/* Is the wait for the group not over, with nothing of it that this thread may run? */
 static bool waits(const void *group)
 {
 	const struct contd_group *g = group;
@@ -268,9 +268,9 @@ int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
 /* ---------------------------------------------------------------------------------------------- poll and its fd --- */
 
 /*
- * The descriptor is armed, or it is readable, or is about to be: whoever takes the arming away writes. So it is read, a
- * system call, only where it is not armed; and armed only by who has read what was written: a write that comes later
- * leaves it readable for the next poll. Then look: what becomes ready after that takes the arming away again.
+ * The descriptor is armed, or readable, or about to be: the thread that clears fd_armed writes. So it is read, a system
+ * call, only if it is not armed, and armed only by a thread that has read it: a later write leaves it readable for the
+ * next poll. The caller looks after that: what becomes ready then clears fd_armed again.
  */
 static void fd_clear(int fd)
 {
@@ -279,7 +279,7 @@ static void fd_clear(int fd)
 
 	if (contd__load_seq(&contd__wake.fd_armed))
 		return;
-	cancel = contd__cancel_off(); /* a thread that is cancelled when it has read it would not arm it */
+	cancel = contd__cancel_off(); /* a thread that is cancelled after the read would not arm it */
 	if (read(fd, &count, sizeof(count)) == sizeof(count))
 		contd__store_seq(&contd__wake.fd_armed, 1);
 	contd__cancel_as(cancel);
@@ -315,7 +315,7 @@ int contd_poll(uint32_t max)
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
 
-static pthread_mutex_t fd_lock = PTHREAD_MUTEX_INITIALIZER; /* whoever makes it */
+static pthread_mutex_t fd_lock = PTHREAD_MUTEX_INITIALIZER; /* for making it */
 
 int contd_fd(void)
 {

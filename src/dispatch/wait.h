@@ -21,36 +21,36 @@ struct contd__idling {
 	/* Looks in a row that ran nothing of what is ready: a test around the wait has used up its max_poll. */
 	uint32_t barred;
 	bool lent;      /* to an executor: what comes next mostly comes soon, so it does not sleep at once */
-	bool gives_way; /* others must run for there to be something to be found */
+	bool gives_way; /* other threads must run before there is anything to find */
 };
 
 /* The last look has found something. */
 CONTD_INTERNAL_API void contd__idle_over(struct contd__idling *idling);
 
 /*
- * A look has found nothing: until the next one, `left` ns at most (< 0: no limit). It ends at once where still(what)
- * does not hold any more: asked after the thread has said that it sleeps.
+ * A look has found nothing: pass the time until the next one, `left` ns at most (< 0: no limit). It ends at once if
+ * still(what) no longer holds, which is asked after the thread has said that it sleeps.
  */
 CONTD_INTERNAL_API void contd__idle(struct contd__idling *idling, bool (*still)(const void *what), const void *what,
 				    int64_t left);
 
 /*
- * Look at words, drive sources (where `sources`), run what is ready, of g (may be NULL) first. With
- * `limit` this is a test of g: all that it runs of g's is at most its max_poll. Without, a wait for g.
- * Returns how many ran. Ordinary threads.
+ * Look at words, drive sources (if `sources`), run what is ready, first of g (may be NULL). With `limit` this is a test
+ * of g: it runs at most max_poll of g's continuations. Without, it is a wait for g. Returns how many ran. Ordinary
+ * threads.
  */
 CONTD_INTERNAL_API uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources);
 
 struct contd__taking;
 
 /*
- * All that was taken runs, but now and then drive(t) comes in between, which may take more: callbacks send, and who
- * waits for that should not have to wait for all of a sweep; nor do queues overflow that are shorter than a sweep is
- * long. Ordinary threads.
+ * Run all that was taken. Now and then call drive(t) in between, which may take more. For callbacks send, and peers
+ * that wait for this should not wait for all of a sweep; nor should queues overflow that are shorter than a sweep.
+ * Ordinary threads.
  */
 CONTD_INTERNAL_API uint32_t contd__taken_run_driving(struct contd__taking *t, void (*drive)(struct contd__taking *t));
 
-/* A thread that drives `mine` itself looks at everything else: words, and other sources. */
+/* For a thread that drives `mine` itself: look at words and other sources. */
 struct contd__source;
 CONTD_INTERNAL_API void contd__look_beside(const struct contd__source *mine);
 

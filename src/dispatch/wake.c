@@ -17,8 +17,8 @@ struct contd__wake contd__wake = {.fd = -1, .daemon_fd = -1};
 #define W contd__wake
 
 /*
- * Make an eventfd(2) readable. Fails only when its counter is full, and then it is readable as it is. Not by write(3),
- * a cancellation point: a thread that is to be cancelled would be, in the middle of a handler.
+ * Make an eventfd(2) readable. This fails only if its counter is full, and then it is readable anyway. It does not call
+ * write(3), a cancellation point: that could end a thread in the middle of a handler.
  */
 void contd__poke_sig(int fd)
 {

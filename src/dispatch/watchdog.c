@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The watchdog's thread: reports, once a site, what took longer than the bound, and what is still running after it. It
- * is there only while a bound is set. Ordinary code.
+ * The watchdog's thread. It reports, once per site, what took longer than the bound, and what is still running after
+ * it. It exists only while a bound is set. Ordinary code.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ static struct {
 	bool runs;
 	uint32_t stop; /* futex word */
 
-	/* Who is told, as contd_configure() may change it meanwhile: function and data together. */
+	/* The function to call, and its data. contd_configure() may change them meanwhile: both together. */
 	pthread_mutex_t lock;
 	contd_watchdog *tell;
 	void *data;
@@ -78,7 +78,7 @@ static void look(void)
 	struct contd__running running[64];
 	unsigned n = contd__threads_running(running, 64);
 
-	/* What has not returned becomes a site first, so that it is reported once. */
+	/* Note continuations that still run as sites first, so that each is reported once. */
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t now = contd__ticks();
 		uint32_t at = (uint32_t)((uintptr_t)running[i].site >> 4) % LATE_SITES;
@@ -146,7 +146,7 @@ int contd__watchdog_start(void)
 	rc = contd__own_thread_create(&watchdog.thread, watchdog_main, NULL);
 	if (rc)
 		return contd__fail(-rc, "no thread to be had for the watchdog; raise RLIMIT_NPROC");
-	/* Here: it has its name when the caller's call returns. */
+	/* Here, so that it has its name when the caller's call returns. */
 	pthread_setname_np(watchdog.thread, "contd-watchdog");
 	watchdog.runs = true;
 	return 0;

@@ -6,7 +6,7 @@
 
 struct contd_config;
 
-/* These settings are in force: whom it tells, its bound. */
+/* Put these settings into force: function and bound. */
 void contd__watchdog_settle(const struct contd_config *config);
 
 /* Start the watchdog's thread if the settings want one and it does not run. 0, -EAGAIN. May block. */
@@ -15,7 +15,7 @@ int contd__watchdog_start(void);
 /* With the live lock held. */
 bool contd__watchdog_runs(void);
 
-/* Stop it where it runs; what was noted is reported first. Not on its own thread. May block. */
+/* Stop it if it runs; what was noted is reported first. Not on its own thread. May block. */
 void contd__watchdog_stop(void);
 
 /* The same at the end of contd: what was noted is forgotten, too. */

@@ -95,7 +95,7 @@ int contd_word_continue(const struct contd_word *word, contd_callback *cb, void 
 	return 0;
 }
 
-/* The slot's entry, live no more; 0: its word has been found to hold. */
+/* Stop watching the slot's entry, and return its bit; 0: its word has been found to hold. */
 static uint64_t unwatch_locked(struct contd__word_block *b, const struct contd__slot *s)
 {
 	for (unsigned i = 0; i < 64; i++) {
@@ -124,8 +124,8 @@ uint32_t contd__word_remove(struct contd__slot *s)
 	if (!mine)
 		return 0;
 	contd__sub(&contd__words.pending, 1);
-	/* Somebody may be looking at it: the entry and the word stay until that look is over. It is another thread's
-	 * look, since this is no handler. */
+	/* A look may be under way: the entry and the word stay until it is over. It is another thread's look, since
+	 * this is no handler. */
 	while (contd__load_acquire(&contd__words.busy))
 		sched_yield();
 	contd__and(&b->used, ~mine);

@@ -3,11 +3,11 @@
  * Watched memory words: entries in blocks of 64 that are never freed before the dispatcher, each with a word of live
  * bits. One thread at a time looks (`busy`, taken by try, never waited for), a bounded number at a time, from a cursor.
  *
- *  operation                thread  handler  progress
- *  contd__words_look_sig      yes     yes    wait-free in the count, of entries and blocks; skips when somebody is
- *                                            looking
- *  contd__word_add            yes     no     blocking
- *  contd__word_remove         yes     no     blocking (waits for a look of another thread to end)
+ *     operation                thread  handler  progress
+ *     contd__words_look_sig      yes     yes    wait-free in the count, of entries and blocks; does nothing while
+ *                                               another look is under way
+ *     contd_word_continue        yes     no     blocking
+ *     contd__word_remove         yes     no     blocking (waits for a look of another thread to end)
  */
 #ifndef CONTD_DISPATCH_WORD_H
 #define CONTD_DISPATCH_WORD_H
@@ -26,25 +26,25 @@ struct contd__word_entry {
 };
 
 struct contd__word_block {
-	uint64_t live; /* entries that are watched; who clears a bit owns the entry */
-	uint64_t used; /* entries that are taken, live or not; set under a mutex, cleared by whoever owns the entry */
+	uint64_t live; /* entries that are watched; the thread that clears a bit owns the entry */
+	uint64_t used; /* entries that are taken, live or not; set under a mutex, cleared by the owner of the entry */
 	struct contd__word_block *next;
 	struct contd__word_entry entry[64];
 };
 
 struct contd__words {
-	uint32_t pending; /* entries that are watched: what ticks are needed for */
+	uint32_t pending; /* entries that are watched: they need ticks */
 	uint32_t busy;
 	struct contd__word_block *first;  /* blocks are appended, never taken out */
-	struct contd__word_block *cursor; /* of whoever is busy */
+	struct contd__word_block *cursor; /* of the thread that is busy */
 	unsigned cursor_bit;
 };
 
 CONTD_INTERNAL_API extern struct contd__words contd__words;
 
 /*
- * Look at memory words; skips where another thread, or the interrupted one, is doing it. The caller scans
- * next; what it returns is for contd__kick_sig(), if something is left then.
+ * Look at memory words, unless another thread, or the interrupted code, is doing it. The caller scans next, and gives
+ * the returned bits to contd__kick_sig() if something is left then.
  */
 CONTD_INTERNAL_API uint32_t contd__words_look_sig(uint32_t most);
 

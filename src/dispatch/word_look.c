@@ -71,7 +71,7 @@ uint32_t contd__words_look_sig(uint32_t most)
 			if (b == start && ws->cursor_bit == 0)
 				break;
 		}
-		/* A block without any costs as much as an entry: blocks do not go away. */
+		/* A block without watched entries counts as much as an entry: blocks are never freed. */
 		if (most-- == 0)
 			break;
 	}
