@@ -62,7 +62,7 @@ static struct contd__attached *record_take(void)
 	if (a) {
 		a->nested = 1; /* taken; tid is published when the record is whole */
 		contd__store(&a->signalled, 0);
-		contd__store(&a->armed, 1); /* nobody arms it yet */
+		contd__store(&a->armed, 1); /* no thread arms it yet */
 		a->empty_ticks = 0;
 		a->useless = 0;
 		a->quiet = 0;
@@ -83,12 +83,12 @@ static void record_give_back(struct contd__attached *a)
 }
 
 /*
- * Take a thread's record out of use: afterwards nobody sends to it or sets its timer. false: another thread does so, or
- * has done so; contd_fini() may meet the end of a thread.
+ * Take a thread's record out of use: afterwards no thread sends to it or sets its timer. false: another thread does so,
+ * or has done so, because contd_fini() may run while a thread ends.
  */
 static bool record_retire(struct contd__attached *a)
 {
-	/* Counted: contd_fini(), which may meet the end of a thread, does not take the page away meanwhile. */
+	/* Counted, so that contd_fini(), which may run while a thread ends, does not take the page away meanwhile. */
 	contd__add(&a->senders, 1);
 	contd__bell_disarm_sig(a);
 	contd__sub(&a->senders, 1);
@@ -98,7 +98,7 @@ static bool record_retire(struct contd__attached *a)
 	CONTD_TESTPOINT("detach_cleared");
 	while (contd__load_seq(&a->senders))
 		sched_yield();
-	/* contd_fini(): no callback runs after it. Dekker with the handler, which looks at tid once it is inside. */
+	/* After contd_fini() no callback runs. Dekker with the handler, which sets `inside` and then loads tid. */
 	while (a != contd__me && contd__load_seq(&a->inside))
 		sched_yield();
 	timer_delete(a->timer);
@@ -133,13 +133,13 @@ static int timer_make(struct contd__attached *a, pid_t tid)
 	ev.sigev_notify = SIGEV_THREAD_ID;
 	ev.sigev_signo = S.signal_number;
 	ev.sigev_notify_thread_id = tid;
-	ev.sigev_value.sival_ptr = &S; /* the mark that the handler knows its own by */
+	ev.sigev_value.sival_ptr = &S; /* the mark by which the handler knows contd's signals */
 	return timer_create(CLOCK_MONOTONIC, &ev, &a->timer) ? -errno : 0;
 }
 
 /* ----------------------------------------------------------------------------------------------- attach, detach --- */
 
-/* Signals of ours that are pending go to a handler that finds nobody attached. */
+/* Signals of contd that are still pending go to a handler that finds the thread not attached. */
 static void detach_self(void)
 {
 	struct contd__attached *a = contd__me;
@@ -264,11 +264,11 @@ static void stop_all(void)
 	pthread_mutex_unlock(&record_lock);
 	contd__peers_end();
 	/* The handler stays: a signal that is still under way must find it. Threads drop their records when they attach
-	 * anew or end. */
+	 * again, or end. */
 	detach_self();
 }
 
-/* Nothing of ours has been sent yet. */
+/* No signal of contd has been sent yet. */
 static void give_back(void)
 {
 	sigaction(S.signal_number, &S.before[S.signal_number], NULL);
@@ -285,7 +285,7 @@ static void forked(void)
 	contd__peers_forked();
 }
 
-/* Settings have changed: each thread's next tick sees them, and that comes at the new interval. */
+/* Settings have changed: each thread's next tick sees them, and comes at the new interval. */
 static void configured(void)
 {
 	contd__store(&S.timers, contd__config.agent != CONTD_AGENT_CALLER);
@@ -300,7 +300,7 @@ static void configured(void)
 		contd__arm_sig();
 }
 
-/* What a guard kept out was done at its end: what a handler does besides looking is done too. */
+/* The end of a guard has done what the guard kept out. Do also what a handler does besides looking. */
 static void looked(uint32_t ran)
 {
 	if (contd__me && contd__load_seq(&contd__me->tid))
@@ -328,8 +328,8 @@ static bool is_default(const struct sigaction *action)
 }
 
 /*
- * A thread whose cancellation is asynchronous, as the C library makes it in pthread_cond_wait(3) and its kin, is ended
- * by a signal that sigfillset(3) and sigaddset(3) leave out: 32, in glibc and in musl. Not in the middle of the
+ * Cancellation may be asynchronous: the C library makes it so in pthread_cond_wait(3) and its kin. Then it ends the
+ * thread by a signal that sigfillset(3) and sigaddset(3) leave out: 32, in glibc and in musl. Keep that out of the
  * handler.
  */
 static void keep_cancellation_out(sigset_t *set)

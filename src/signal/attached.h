@@ -2,16 +2,16 @@
 /*
  * Attached threads: how they are interrupted.
  *
- *  operation              thread  handler  progress
- *  contd__handler           no      yes    bounded by the scan's budget, but for what the callbacks do
- *  contd__arm_sig           yes     yes    wait-free in the number of attached threads
- *  contd__notify_sig        yes     yes    wait-free in the number of attached threads
- *  contd_thread_attach      yes     no     blocking
- *  contd_thread_detach      yes     no     blocking (waits for senders of other threads, which never wait)
+ *     operation              thread  handler  progress
+ *     contd__handler           no      yes    bounded by the scan's budget, but for what the callbacks do
+ *     contd__arm_sig           yes     yes    wait-free in the number of attached threads
+ *     contd__notify_sig        yes     yes    wait-free in the number of attached threads
+ *     contd_thread_attach      yes     no     blocking
+ *     contd_thread_detach      yes     no     blocking (waits for senders of other threads, which never wait)
  *
- * Records are type-stable: they are reused, never freed, so that whoever sends needs no lock. Who uses `tid` or `timer`
- * counts itself in `senders` first and then looks at `tid`; who takes them away clears `tid` first and then waits for
- * `senders` to be 0 (Dekker).
+ * Records are type-stable: they are reused, never freed, so that senders need no lock. A thread that uses `tid` or
+ * `timer` first counts itself in `senders`, and then looks at `tid`. A thread that takes them away first clears `tid`,
+ * and then waits until `senders` is 0 (Dekker).
  */
 #ifndef CONTD_SIGNAL_ATTACHED_H
 #define CONTD_SIGNAL_ATTACHED_H
@@ -30,7 +30,7 @@
 #define ATTACHED_MAX 1024u
 
 struct contd__attached {
-	int32_t tid; /* 0: nobody's */
+	int32_t tid; /* 0: of no thread */
 	uint32_t senders;
 	uint32_t signalled;    /* a notification is on its way; the handler clears it before it looks */
 	uint64_t signalled_at; /* when it was sent, in clock ticks */
@@ -40,8 +40,8 @@ struct contd__attached {
 	timer_t timer;
 	struct contd_tls *tls; /* of the thread; readable while tid is not 0 */
 
-	/* The thread's own, and its handler's. */
-	uint64_t interval_ns __attribute__((aligned(64))); /* in force; read by who arms */
+	/* For the thread and its handler. */
+	uint64_t interval_ns __attribute__((aligned(64))); /* in force; others read it to arm */
 	uint64_t empty_ticks; /* what an empty tick costs in the handler, a moving average, in clock ticks */
 	uint32_t useless;     /* ticks in a row that could serve nothing here */
 	uint32_t quiet;       /* ticks in a row that found nothing */
@@ -54,14 +54,14 @@ struct contd__attached {
 	uint32_t nested; /* attach calls */
 };
 
-/* So many interruptions end a calibration. If each takes longer than the distance between two (for example because a
- * debugger stops at each signal), the thread would never come to anything else. */
+/* So many interruptions end a calibration. Otherwise, if each takes longer than the time between two (for example
+ * because a debugger stops at each signal), the thread would never get on. */
 #define CALIBRATION_TICKS_MOST 256u
 
 struct contd__signals {
 	struct contd__attached *record[ATTACHED_MAX];
-	uint32_t count; /* records there are */
-	uint32_t turn;  /* whom to notify next */
+	uint32_t count; /* how many records there are */
+	uint32_t turn;  /* which one to notify next */
 	int signal_number;
 	pid_t pid;
 	bool timers;                     /* false: agent "caller" */
@@ -70,7 +70,7 @@ struct contd__signals {
 	uint32_t listens;                /* peers can find this process */
 	uint32_t rung;                   /* one has rung */
 	uint32_t strays;                 /* handlers of rings, on threads that are not attached */
-	char notice_mark;                /* its address marks notifications, as that of the whole marks ticks */
+	char notice_mark;                /* its address marks notifications; that of the whole structure marks ticks */
 	char bell_mark;                  /* and that of this one marks the signals of peers */
 	struct sigaction before[_NSIG];  /* CONTD_SIGNAL_CHAIN: of each signal that is, or once was, contd's, */
 	struct sigaction beneath[_NSIG]; /* and the one before that, which had come between contd's handler and it */

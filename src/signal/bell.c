@@ -45,7 +45,7 @@ bool contd__bell_arm_sig(struct contd__attached *me)
 
 	if (armed == mine || !wanted() || !mine)
 		return false;
-	/* Its checkpoints watch it, as long as they are made; between two ticks there is one at least. */
+	/* Its checkpoints watch the bell, as long as there are any: between two ticks there is one at least. */
 	if (armed == (mine | BELL_WATCHED) && contd__self.checkpoint.at > me->checkpoints_seen) {
 		me->checkpoints_seen = contd__self.checkpoint.at;
 		return false;
@@ -61,7 +61,7 @@ bool contd__bell_arm_sig(struct contd__attached *me)
 	/* Store, then look again (the caller). Partner: contd_bell_ring(), which makes visible, then looks here. */
 	contd__store_seq(word, mine);
 	CONTD_TESTPOINT("bell_armed");
-	/* A daemon that watches descriptors on behalf of regions. */
+	/* Wake a daemon that watches descriptors on behalf of regions. */
 	if (contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK)
 		contd__wake_daemon_sig(false);
 	return true;
@@ -69,7 +69,8 @@ bool contd__bell_arm_sig(struct contd__attached *me)
 
 void contd__bell_disarm_sig(const struct contd__attached *me)
 {
-	/* Where a thread ends it has been counted before this: Dekker with record_retire (attach.c). */
+	/* At the end of a thread the caller is counted in `senders` before this: Dekker with record_retire
+	 * (attach.c). */
 	uint32_t mine = (uint32_t)contd__load_seq(&me->tid), armed;
 	struct contd__page *page;
 
@@ -94,7 +95,7 @@ void contd__bell_drain_sig(void)
 
 	if (opened - contd__load(&drained) < DRAIN_AT)
 		return;
-	/* A microsecond or two each, and there may be 4096: a handler has as long as for a scan, and takes one at
+	/* Each takes a microsecond or two, and there may be 4096. A handler has as long as for a scan, and takes one at
 	 * least. The next call goes on. */
 	begin = contd__ticks();
 	for (; !in_handler || !n || contd__ticks() - begin < contd__load(&contd__limits.scan_ticks); n++) {
@@ -112,14 +113,14 @@ uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran)
 {
 	uint32_t again = 0;
 
-	/* Arm, look again. What the look finds does not need a ring, and the bell stays armed. */
+	/* Arm, look again. Completions that the look finds need no ring, and the bell stays armed. */
 	if (contd__bell_arm_sig(me)) {
 		again = contd__react_sig(LOOK_LAST);
 		if (contd__load(&contd__signals.rung))
 			contd__quiet_where_rung(&me->quiet);
 	}
-	/* What a callback calls (MPI_Send, say) may have taken more from descriptors than was looked at: the daemon
-	 * knows. */
+	/* A function that a callback called (MPI_Send, say) may have taken more from descriptors than was looked at.
+	 * The daemon finds that out. */
 	if ((ran || again) && contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK)
 		contd__wake_daemon_sig(false);
 	return again;
@@ -131,8 +132,8 @@ void contd__bell_rung_sig(void)
 
 	contd__store(&contd__signals.rung, 1);
 	/*
-	 * A peer cannot wake a daemon that polls but by a signal, which any thread may get; and it has said already
-	 * that the daemon is awake.
+	 * A peer can wake a daemon that polls only by a signal, which any thread may get. The peer has already set the
+	 * daemon's word to awake.
 	 */
 	if (contd__load_seq(&contd__load_seq(&contd__page)->armed.by.daemon) != DAEMON_AWAKE) {
 		contd__wake_daemon_sig(true);
@@ -147,9 +148,9 @@ void contd__bell_rung_sig(void)
 /* ----------------------------------------------------------------------------------------------------- ringing --- */
 
 /*
- * exec(2) keeps the process and takes its handlers away: a ring would kill the new program, which may know nothing of
- * contd, or have another signal. But it closes the page. (Between this and the signal there is a microsecond left;
- * contd_fini() before leaves none.)
+ * exec(2) keeps the process but takes its handlers away: a ring would kill the new program, which may know nothing of
+ * contd, or use another signal. But exec also closes the page. (A microsecond is left between this and the signal,
+ * unless the program calls contd_fini() before exec.)
  */
 static bool still_there(const struct contd__peer *peer)
 {
@@ -159,7 +160,7 @@ static bool still_there(const struct contd__peer *peer)
 	       now.stx_dev_major == peer->device[0] && now.stx_dev_minor == peer->device[1];
 }
 
-/* To the thread that has armed the bell, or, where none has, to whichever the kernel takes. */
+/* Signal the thread that has armed the bell, or, if none has, the one that the kernel chooses. */
 static int send(struct contd__peer *peer, uint32_t armed)
 {
 	const struct contd__page *page = peer->page;
@@ -173,9 +174,9 @@ static int send(struct contd__peer *peer, uint32_t armed)
 	info.si_signo = page->signal_number; /* pidfd_send_signal(2) compares it with the signal */
 	info.si_value.sival_ptr = (void *)(uintptr_t)page->mark;
 	/*
-	 * A descriptor, not a number: a process or thread that has ended is never mistaken for another one that got its
-	 * number. To a thread where the kernel can do that (Linux 6.9), else to the process: the kernel prefers its
-	 * main thread, and whoever gets it passes it on.
+	 * A descriptor, not a number: so a process or thread that has ended is never mistaken for another one that got
+	 * its number. It goes to the thread if the kernel can do that (Linux 6.9), otherwise to the process: the kernel
+	 * prefers its main thread, and the thread that gets the signal passes it on.
 	 */
 	if (thread != (uint32_t)page->pid && !contd__load(&contd__bell_no_thread_fds)) {
 		fd = (int)syscall(SYS_pidfd_open, thread, CONTD_PIDFD_THREAD);

@@ -3,13 +3,13 @@
  * Doorbells between processes: bell.c arms and rings, peers.c lets processes find each other. dispatch/page.h has the
  * protocol.
  *
- *  operation               thread  handler  progress
- *  contd__bell_arm_sig       yes*    yes*   wait-free
- *  contd__bell_settle_sig    yes*    yes*   as contd__react_sig
- *  contd__bell_ring          yes     yes    wait-free
- *  contd__bell_drain_sig     yes     yes    wait-free, in a handler bounded by the scan's time
- *  contd_bell_listen/open    yes     no     blocking
- *   * on the attached thread itself: in its handler, or with the guard up
+ *     operation               thread  handler  progress
+ *     contd__bell_arm_sig       yes*    yes*   wait-free
+ *     contd__bell_settle_sig    yes*    yes*   as contd__react_sig
+ *     contd__bell_ring          yes     yes    wait-free
+ *     contd__bell_drain_sig     yes     yes    wait-free, in a handler bounded by the scan's time
+ *     contd_bell_listen/open    yes     no     blocking
+ *     * on the attached thread itself: in its handler, or with the guard up
  */
 #ifndef CONTD_SIGNAL_BELL_H
 #define CONTD_SIGNAL_BELL_H
@@ -30,9 +30,9 @@
 #define CONTD_PIDFD_SIGNAL_THREAD 1u
 
 /*
- * What every signal of contd's says of itself, those too that no timer sends: the kernel drops pending signals of
- * timers at exec(2), and a signal that is still there then kills a program that has no handler for it. sigqueue's
- * SI_QUEUE stays. Any code below 0 may be sent, but for SI_TKILL: rt_sigqueueinfo(2).
+ * The si_code of each signal of contd, even if no timer sends it. At exec(2) the kernel drops pending signals of
+ * timers. Others stay, such as sigqueue's SI_QUEUE, and kill a program that has no handler for them. Any code below 0
+ * may be sent, but for SI_TKILL: rt_sigqueueinfo(2).
  */
 #define CONTD_SI_CODE SI_TIMER
 
@@ -52,21 +52,22 @@ struct contd__attached;
 
 extern uint32_t contd__bell_no_thread_fds;
 
-/* Arm this process's bell for the thread, if it has a use for it and can pay for it. true: it is, and the caller
+/* Arm this process's bell for the thread, if it has a use for it and can pay for it. true: it is armed, and the caller
  * looks. */
 bool contd__bell_arm_sig(struct contd__attached *me);
 
-/* Nobody rings this thread any more, but for a ring that is under way. */
+/* No peer rings this thread any more, but for a ring that is under way. */
 void contd__bell_disarm_sig(const struct contd__attached *me);
 
 /* After a look that ran so many continuations: arm, and look again. Returns how many ran then. */
 uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran);
 
-/* Peers that have asked who listens stand in the socket's queue, which has an end: take some out, if there are many. */
+/* Peers that have asked which process listens stay in the socket's queue, which has an end. Take some out, if there are
+ * many. */
 extern int contd__bell_socket; /* -1: none */
 void contd__bell_drain_sig(void);
 
-/* A peer's ring has come, to whichever thread. */
+/* A peer's ring has come, on any thread. */
 void contd__bell_rung_sig(void);
 
 #endif

@@ -3,9 +3,9 @@
  * Reached from the signal handler: async-signal-safe code only. What interruptions may cost an attached thread: how
  * often it ticks, and whether one more notification or ring can be paid for.
  *
- * Eight tenths of the overhead budget are what ticks alone may take; nine tenths flow into the thread's purse, from
- * which all interruptions are paid; one tenth of a second's worth may be saved up (dispatch/purse.h). Callbacks are
- * work, and cost nothing here.
+ * Ticks alone may take eight tenths of the overhead budget. Nine tenths flow into the thread's purse, which pays for
+ * all interruptions; one tenth of a second's worth may be saved up (dispatch/purse.h). Callbacks are work, and cost
+ * nothing here.
  */
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -34,7 +34,7 @@ uint64_t contd__quiet_interval_sig(const struct contd__attached *me)
 				     contd__load(&contd__limits.tick_max));
 }
 
-/* A handler that lost its processor for a while says nothing of what an interruption costs. */
+/* A handler that lost its processor for a while does not tell what an interruption costs. */
 uint64_t contd__plausible_sig(const struct contd__attached *me)
 {
 	return 2 * me->empty_ticks + contd__load(&contd__signals.kernel_ticks) / 4;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What interruptions may cost, and how often ticks come. Any context. */
+/* The cost of interruptions, and the pace of ticks. Any context. */
 #ifndef CONTD_SIGNAL_BUDGET_H
 #define CONTD_SIGNAL_BUDGET_H
 
@@ -8,11 +8,11 @@
 
 #include "signal/attached.h"
 
-/* The interval that the overhead budget allows; the same after so many quiet ticks. */
+/* The interval that the overhead budget allows; the same, longer after many quiet ticks. */
 uint64_t contd__budget_interval_sig(uint64_t empty_ticks);
 uint64_t contd__quiet_interval_sig(const struct contd__attached *me);
 
-/* An interruption took so long in the handler, callbacks apart; what the kernel takes comes on top. */
+/* Pay for an interruption that took so long in the handler, callbacks apart. The kernel's share is added. */
 enum contd__interruption { BY_TIMER, BY_NOTICE, BY_BELL };
 void contd__pay_sig(struct contd__attached *me, enum contd__interruption kind, uint64_t now, uint64_t handler_ticks);
 

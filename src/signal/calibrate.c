@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a timer tick, and a notification, cost the thread that they interrupt, on this machine. */
+/* Measures what a timer tick, and a notification, cost the thread that they interrupt, on this machine. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define SAMPLES 31u
 #define ENOUGH 5u
 #define PERIOD_NS 50000
-#define PATIENCE_NS 10000000 /* where no ticks come (signal blocked, machine overloaded) */
+#define PATIENCE_NS 10000000 /* if no ticks come (signal blocked, machine overloaded) */
 #define ASSUMED_NS 10000
 
 static int by_size(const void *a, const void *b)
@@ -34,9 +34,9 @@ static void timer_period(struct contd__attached *me, long ns)
 }
 
 /*
- * Read the clock as fast as possible. Between the last reading before an interruption and the first one after it lies
- * what it took: the interrupt, the signal's delivery, the handler and the way back. The median leaves out those that
- * another process or the hypervisor lengthened; 0 where too few came.
+ * Read the clock as fast as possible. From the last reading before an interruption to the first one after it is the
+ * time that it took: the interrupt, the signal's delivery, the handler and the way back. The median leaves out those
+ * that another process or the hypervisor lengthened; 0: too few came.
  */
 static uint64_t median_gap(struct contd__attached *me)
 {
@@ -61,7 +61,7 @@ static uint64_t median_gap(struct contd__attached *me)
 	return gap[n / 2];
 }
 
-/* The other thread, that sends notifications. */
+/* The thread that sends notifications. */
 struct sender {
 	struct contd__attached *to;
 	uint32_t stop;
@@ -117,15 +117,14 @@ void contd__calibrate(struct contd__attached *me)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/*
 	 * A notification that came meanwhile was only counted, and one that was put off has lost its timer. As in the
-	 * handler: first this, so that whoever makes something ready after it sends another one, then the look.
+	 * handler: clear this first, so that a thread that makes something ready after it sends another one; then look.
 	 */
 	contd__xchg(&me->signalled, 0);
 	contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 	contd__guard_pickup();
 	if (!tick)
 		tick = (uint64_t)(ASSUMED_NS * contd__clock.ticks_per_ns);
-	/* Where both threads share a processor the sender's turn is in it: a notification costs no more than a
-	 * timer. */
+	/* If both threads share a processor, the sender's turn is in it: a notification costs no more than a timer. */
 	contd__store(&contd__signals.notice_ticks, notice && notice < tick ? notice : tick);
 	contd__store(&contd__signals.kernel_ticks, tick);
 }

@@ -23,15 +23,15 @@ static bool is_handler(const struct sigaction *action)
 	return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-/* Somebody's handler was there before, and is to have what is not ours. */
+/* There was a handler before contd's: it gets the signals that are not contd's. */
 static bool chained(int signo)
 {
 	return is_handler(&contd__signals.before[signo]);
 }
 
 /*
- * contd's timers, notifications and rings carry a mark. Where nobody else has the signal, any that a timer or a thread
- * of this process sends is taken as a request to look.
+ * contd's timers, notifications and rings carry a mark. If there is no other handler, any signal that a timer or a
+ * thread of this process sends is taken as a request to look.
  */
 static bool ours(int signo, const siginfo_t *info)
 {
@@ -43,7 +43,7 @@ static bool ours(int signo, const siginfo_t *info)
 	return (info->si_code == SI_TIMER || info->si_code == SI_TKILL) && !chained(signo);
 }
 
-/* Of a signal that is ours. */
+/* For a signal that is contd's. */
 static enum contd__interruption kind_of(const siginfo_t *info)
 {
 	if (info->si_code == SI_TKILL || info->si_value.sival_ptr == &contd__signals.notice_mark)
@@ -83,7 +83,7 @@ static void pass_on(int signo, siginfo_t *info, void *context)
 	*passing = outer;
 }
 
-/* Is the thread attached? Then contd_fini() on another one waits for the end of this. */
+/* Is the thread attached? Then contd_fini() on another thread waits for the end of this handler. */
 static bool enter(struct contd__attached *me)
 {
 	if (!(contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED) || !me)
@@ -109,14 +109,13 @@ static void count_longest(uint64_t cost)
 		contd__cas(&contd__strays.handler_max, &most, cost); /* a statistic: one of two at a time is enough */
 }
 
-/* Not ours, or to a thread that is not attached (a ring may come to any: bell.c). */
+/* A signal that is not contd's, or one on a thread that is not attached (a ring may come to any: bell.c). */
 static void stray(int signo, siginfo_t *info, void *context)
 {
 	if (!ours(signo, info)) {
 		pass_on(signo, info, context);
 	} else if (kind_of(info) == BY_BELL) {
-		/* The page does not go meanwhile. Dekker with contd__peers_end(), which takes it away and then looks
-		 * here. */
+		/* The page stays meanwhile. Dekker with contd__peers_end(), which takes it away and then loads this. */
 		contd__add(&contd__signals.strays, 1);
 		CONTD_TESTPOINT("bell_stray");
 		contd__bell_rung_sig();
@@ -125,11 +124,11 @@ static void stray(int signo, siginfo_t *info, void *context)
 	}
 }
 
-/* Returns whether the signal stands for a notification or a ring, as a tick does to which one was put off. */
+/* Returns whether the signal stands for a notification or a ring. A tick does if a notification was put off to it. */
 static bool arrived(struct contd__attached *me, enum contd__interruption kind, const siginfo_t *info)
 {
-	/* Before looking: who makes something ready after this sends another one. A tick too: it stands for one put
-	 * off. */
+	/* Before looking: a thread that makes something ready after this sends another one. A tick does this, too: a
+	 * notification may have been put off to it. */
 	bool told = contd__xchg(&me->signalled, 0) || kind != BY_TIMER;
 
 	if (kind == BY_TIMER) {
@@ -142,7 +141,7 @@ static bool arrived(struct contd__attached *me, enum contd__interruption kind, c
 	return told;
 }
 
-/* Of what it ran each has been noted for itself. */
+/* For a handler that ran no callback: callbacks are noted one by one. */
 static void note_late(uint64_t cost)
 {
 	uint8_t before = contd__self.context;
@@ -153,10 +152,10 @@ static void note_late(uint64_t cost)
 }
 
 /*
- * A tick that comes as soon as the last handler has ended. If handlers take longer than the interval (long callbacks,
- * or a source's work), the next tick is always pending when one ends, and the thread would never come to anything
- * else. So the thread has half as long for itself as the last handler took, but no more than half an interval: the
- * timer goes on, and its next tick looks. A tick that stands for a notification always looks.
+ * Does a tick come too soon after the last handler? If handlers take longer than the interval (long callbacks, or a
+ * source's work), the next tick is always pending when one ends, and the thread would never get on. So the thread has
+ * half as long for itself as the last handler took, but no more than half an interval: the timer goes on, and its next
+ * tick looks. A tick that stands for a notification always looks.
  */
 static bool too_soon(const struct contd__attached *me, enum contd__interruption kind, uint64_t now)
 {
@@ -193,7 +192,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 		if (++me->calibration_ticks == CALIBRATION_TICKS_MOST)
 			contd__timer_off_sig(me);
 		CONTD_TESTPOINT("calibration_tick");
-		/* Of the calibration's own, or not: its end looks. */
+		/* Whether it is the calibration's own signal or not: the end of the calibration looks. */
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		if (kind == BY_BELL) {
 			contd__bell_rung_sig();

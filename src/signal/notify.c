@@ -35,7 +35,7 @@ bool contd__queue_sig(int32_t tid)
 	return syscall(SYS_rt_tgsigqueueinfo, contd__signals.pid, tid, contd__signals.signal_number, &info) == 0;
 }
 
-/* With `senders` counted; false: it is nobody's any more. */
+/* With `senders` counted. false: the record is of no thread any more. */
 static bool send_signal(struct contd__attached *a)
 {
 	int saved = errno;
@@ -59,7 +59,7 @@ static bool send_signal(struct contd__attached *a)
 }
 
 /*
- * Interrupt this one: by a signal, or, where its overhead budget is used up, by a tick once it can pay again.
+ * Interrupt this thread: by a signal, or, if its overhead budget is used up, by a tick once it can pay again.
  * `signalled` is claimed with `senders` counted only: a record that is given to another thread has none, and begins at
  * 0.
  */
@@ -69,9 +69,9 @@ static bool interrupt_counted(struct contd__attached *a, bool whatever)
 
 	if (contd__load_seq(&a->tid) == 0)
 		return false;
-	/* One that is on its way will see what was made ready before this. But one that has not come for so long may
-	 * have been swallowed: by a debugger, or by a handler that the program has put in the place of ours for a
-	 * while. */
+	/* A notification that is on its way will see what was made ready before this. But one that has not come for so
+	 * long may have been swallowed: by a debugger, or by a handler that the program has put in the place of contd's
+	 * for a while. */
 	if (contd__load_seq(&a->signalled) || contd__xchg(&a->signalled, 1)) {
 		if (now - contd__load(&a->signalled_at) < contd__clock.second)
 			return true;
@@ -141,7 +141,7 @@ static bool some_compute(void)
 	return false;
 }
 
-/* Interrupt a thread that computes in a region, but for `me`: first those that can pay for it. */
+/* Interrupt a thread that computes in a region, but not `me`: first those that can pay for it. */
 static int interrupt_computing(const struct contd__attached *me, bool whatever)
 {
 	uint32_t n = contd__load_acquire(&contd__signals.count);
@@ -158,8 +158,8 @@ static int interrupt_computing(const struct contd__attached *me, bool whatever)
 	return 0;
 }
 
-/* The next region of each of them arms the bell again, and looks at what is ready. Returns how many others it tells
- * first. */
+/* Tell each of them: its next region arms the bell again, and looks at what is ready. Returns how many others had not
+ * been told before. */
 static uint32_t rearm(const struct contd__attached *me)
 {
 	uint32_t n = contd__load_acquire(&contd__signals.count), told = 0;
@@ -179,9 +179,9 @@ static uint32_t rearm(const struct contd__attached *me)
 }
 
 /*
- * Partner: contd_compute_begin(), which counts the region, then looks at its flags, with no fence of its own. One that
- * has missed CONTD__TLS_REARM is seen to compute after this. liburcu-memb has registered the process when it was
- * loaded. false: the kernel has no membarrier(2).
+ * Partner: contd_compute_begin(), which counts the region, then looks at its flags, without a fence. This is the fence:
+ * a thread that has missed CONTD__TLS_REARM is seen to compute after it. liburcu-memb registered the process for it
+ * when it was loaded. false: the kernel has no membarrier(2).
  */
 static bool barrier_everywhere(void)
 {
@@ -197,7 +197,7 @@ void contd__hand_on_sig(const struct contd__attached *me)
 	if (interrupt_computing(me, true))
 		return;
 	rearm(me);
-	barrier_everywhere(); /* where there is none a tick makes up for it */
+	barrier_everywhere(); /* without it a tick makes up for that */
 	interrupt_computing(me, true);
 }
 
@@ -215,17 +215,17 @@ static int interrupt_all(void)
 }
 
 /*
- * `regions` is what completers look at, so that a completion costs a load where no thread uses regions. It is set by a
- * region that begins and has been told to look (contd__region_rearm()), before it looks. It is taken back here, as
- * follows:
+ * Completers load `regions`, so that a completion costs one load while no thread uses regions. A region that begins and
+ * has been told to look (contd__region_rearm()) sets it before it looks. It is taken back here, as follows:
  *
- * 1. Nobody seems to compute. Store 0, then tell every thread to look when its next region begins, then the barrier.
- * 2. A thread that was told does, in this order: take CONTD__TLS_REARM away, store 1, look at what is ready. So a
- * completer
- *    that has marked something and then loads 0 is seen by that look, if the store of 1 comes later; if it came before
- *    the store of 0, then so did the taking away, CONTD__TLS_REARM is set again, and either the next region looks or 3.
- * 3. A region that has begun without seeing that it was told is seen to compute after the barrier. Store 1 again, then
- *    interrupt it: its handler looks later than every completer that has loaded the 0.
+ *  1. No thread seems to compute. Store 0, then tell every thread to look when its next region begins, then the
+ *     barrier.
+ *  2. A thread that was told does this, in order: take CONTD__TLS_REARM away, store 1, look at what is ready. Suppose
+ *     that a completer has marked something and then loads 0. If the store of 1 comes later, that look sees the mark.
+ *     If the store of 1 came before the store of 0, then so did the taking away: CONTD__TLS_REARM is set again, and
+ *     either the next region looks, or 3.
+ *  3. A region that has begun without seeing that it was told is seen to compute after the barrier. Store 1 again, then
+ *     interrupt it: its handler looks later than every completer that has loaded the 0.
  */
 int contd__notify_region_sig(void)
 {
@@ -258,7 +258,7 @@ void contd__ring_sig(int32_t tid)
 
 void contd__again_sig(bool ran)
 {
-	/* A signal to oneself comes before the next instruction: only where the scan has got anywhere. */
+	/* A thread's signal to itself comes before the next instruction: send one only if the scan has got anywhere. */
 	if (contd__load(&contd__signals.timers)) {
 		contd__arm_sig();
 	} else if (ran) {

@@ -20,10 +20,10 @@ bool contd__queue_sig(int32_t tid);
 /* 1 if an attached thread has been or is being interrupted. */
 int contd__notify_sig(void);
 
-/* The same for one that computes in a region. If there is none, whoever begins a region next looks. */
+/* The same for one that computes in a region. If there is none, the thread that begins a region next looks. */
 int contd__notify_region_sig(void);
 
-/* For what a scan by interruption left: ticks, or, where there are none, the next signal. */
+/* After a scan by interruption that left something: ticks, or, if there are none, the next signal. */
 void contd__again_sig(bool ran);
 
 /* A tick on this thread soon, whatever the agent, as after a notification that was put off. */

@@ -4,10 +4,10 @@
  *
  * A page is a memfd_create(2) file: it has no name that could be left behind, is open to its user only (mode 0600), and
  * cannot be shortened (a peer that maps it never meets SIGBUS). A process that listens binds a socket to an abstract
- * name (unix(7)) made of the user, the job and its number. Nobody ever speaks on it: a peer connects, the kernel says
- * which process listens there (SO_PEERCRED), the peer takes a pidfd_open(2) descriptor of it, so that its number cannot
- * become another process's unnoticed, and opens the page through /proc/pid/fd. A process that has ended takes its name
- * with it.
+ * name (unix(7)) made of the user, the job and its number. No data ever passes through it. A peer connects, and the
+ * kernel says which process listens there (SO_PEERCRED). The peer opens a pidfd_open(2) descriptor of it, so that its
+ * number cannot become another process's unnoticed. Then it opens the page through /proc/pid/fd. A process that has
+ * ended takes its name with it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -45,10 +45,10 @@ static struct {
 	pthread_mutex_t lock;
 	struct contd__page *page; /* ours, or NULL */
 	int page_fd;
-	char name[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" while nobody can find us */
+	char name[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" while no peer can find this process */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER, .page_fd = -1};
 
-static struct contd__page unshared; /* where nobody can ring: in the child of a fork, and after the end */
+static struct contd__page unshared; /* which no peer can ring: in the child of a fork, and after the end */
 
 /* ----------------------------------------------------------------------------------------------------- our page --- */
 
@@ -103,7 +103,7 @@ static int make_page(void)
 		return -ENOENT;
 	}
 	page->signal_number = contd__config.signal_number;
-	/* Release: whoever maps the page and finds this has the rest. */
+	/* Release: pairs with the acquire in map_page(). A peer that finds this value sees the rest. */
 	contd__store_release(&page->magic, CONTD_PAGE_MAGIC);
 	own.page_fd = fd;
 	own.page = page;
@@ -132,7 +132,7 @@ void contd__peers_forked(void)
 {
 	contd__store_release(&contd__page, &unshared);
 	contd__store(&contd__signals.listens, 0);
-	/* The name belongs to whoever holds the socket: the parent alone. */
+	/* The name belongs to the holder of the socket: the parent alone. */
 	if (contd__bell_socket >= 0)
 		close(contd__bell_socket);
 	if (own.page_fd >= 0)

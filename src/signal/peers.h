@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How processes that ring each other are found. Ordinary threads. */
+/* How processes that ring each other find each other. Ordinary threads. */
 #ifndef CONTD_SIGNAL_PEERS_H
 #define CONTD_SIGNAL_PEERS_H
 
@@ -9,7 +9,7 @@
 
 #include "base/api.h"
 
-/* Make the page that peers will map, where the settings want bells; at the start. 0 or -errno. */
+/* Make the page that peers will map, if the settings want bells; at the start. 0 or -errno. */
 int contd__page_make(void);
 
 /*
@@ -19,7 +19,7 @@ int contd__page_make(void);
 enum { PROCESS_PARENT = 4, PROCESS_START = 22 };
 CONTD_INTERNAL_API uint64_t contd__process_field(pid_t pid, int number);
 
-/* The end of contd: peers do not find this process any more. Nobody of this process uses the page. */
+/* The end of contd: peers do not find this process any more, and no thread of it uses the page after this. */
 void contd__peers_end(void);
 
 /* In a child of fork: the page and the name are the parent's. */

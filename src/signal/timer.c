@@ -65,7 +65,8 @@ void contd__tick_at_sig(struct contd__attached *a, uint64_t at)
 	contd__xchg(&a->armed, 1);
 	contd__add(&a->senders, 1);
 	if (contd__load_seq(&a->tid)) {
-		/* That tick alone: at the shortest interval they would come on until the thread handles one. */
+		/* Only that tick comes so soon: at the shortest interval ticks would go on until the thread handles
+		 * one. */
 		ns = ns < contd__load(&contd__limits.tick_min) ? contd__load(&contd__limits.tick_min) : ns;
 		set_first(a, ns, contd__load(&a->interval_ns));
 	}
@@ -102,8 +103,8 @@ void contd__arm_sig(void)
 }
 
 /*
- * This thread has just set its timer: a notification that another one put off to a tick in between would be lost, and
- * all later ones, which take it for one that is on its way.
+ * This thread has just set its timer. If another one put off a notification to a tick in between, that would be lost,
+ * and so would all later ones, which would take it for one that is on its way.
  */
 static void keep_put_off(struct contd__attached *me)
 {
@@ -166,9 +167,8 @@ void contd__region_rearm(void)
 	contd__and(&contd__tls.flags, ~CONTD__TLS_REARM);
 	if (!me || !contd__load_seq(&me->tid))
 		return;
-	/* The flag is taken away, then this is stored, then the look at what is ready. Partners:
-	 * contd__notify_region_sig(), which says why; and kick_region() (dispatch/interrupt.c), which loads this after
-	 * the mark. */
+	/* Take the flag away, then store this, then look at what is ready. Partners: contd__notify_region_sig(), which
+	 * says why; and kick_region() (dispatch/interrupt.c), which loads this after the mark. */
 	if (!contd__load_seq(&contd__interrupt.regions))
 		contd__store_seq(&contd__interrupt.regions, 1);
 	CONTD_TESTPOINT("region_told");
@@ -184,8 +184,8 @@ void contd__region_rearm(void)
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		contd__tls.guard--;
 	}
-	/* What is ready already: as if a notification had come here. Under a guard, or in a callback, at the end of
-	 * that. */
+	/* If something is ready already, do as if a notification had come here; under a guard, or in a callback, at its
+	 * end. */
 	if (contd__self.context == CONTEXT_THREAD && contd__marked_sig(CLASSES_ALL))
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 	contd__pickup();

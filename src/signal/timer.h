@@ -8,7 +8,7 @@
 
 #include "signal/attached.h"
 
-/* Start the timer of every attached thread. */
+/* Start the timer of every attached thread that has a use for ticks; of this thread. */
 void contd__arm_sig(void);
 void contd__arm_one_sig(struct contd__attached *a);
 
@@ -19,8 +19,8 @@ void contd__timer_off_sig(struct contd__attached *a);
 void contd__rest_sig(struct contd__attached *me);
 
 /*
- * After a tick on this thread: keep, change or stop the timer. `cost` of the handler in clock ticks; ran: not empty;
- * guarded: it has not looked.
+ * After a tick on this thread: keep, change or stop the timer. `cost` of the handler in clock ticks; ran: callbacks
+ * ran; guarded: it has not looked.
  */
 void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, bool guarded);
 
