@@ -15,7 +15,7 @@ void contd__reader_register(void)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	urcu_memb_register_thread();
-	/* The library's own thread-local data exists from here on, also where it was loaded late. */
+	/* The library's own thread-local data exists from here on, even if it was loaded late. */
 	urcu_memb_read_lock();
 	urcu_memb_read_unlock();
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

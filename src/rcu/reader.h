@@ -2,16 +2,16 @@
 /*
  * RCU, flavor liburcu-memb: read-side critical sections are allowed in handlers, on the thread's own stack.
  *
- *  operation                 thread  handler  progress
- *  contd__read_lock_sig        yes     yes    wait-free; the thread must be registered
- *  contd__read_unlock_sig      yes     yes    wait-free (may make a futex(2) system call)
- *  contd__reader_register      yes     no     blocking; with all signals blocked
- *  contd__grace_period         yes     no     blocking; outside read-side critical sections
+ *     operation                 thread  handler  progress
+ *     contd__read_lock_sig        yes     yes    wait-free; the thread must be registered
+ *     contd__read_unlock_sig      yes     yes    wait-free (may make a futex(2) system call)
+ *     contd__reader_register      yes     no     blocking; with all signals blocked
+ *     contd__grace_period         yes     no     blocking; outside read-side critical sections
  *
- * What it protects: a pointer to a group found in a class's root stays valid inside a section. Whoever goes on to use
- * the group takes a reference inside the section and then leaves it, so a section lasts no longer than a few loads.
- * Scans run callbacks outside sections, and a handler that interrupts one runs nothing: it leaves a note, and the end
- * of the section acts on it. So a callback may wait for a grace period, or for a thread that waits for one.
+ * It protects groups: a pointer to a group that was found in a class's root stays valid inside a section. A thread that
+ * goes on to use the group takes a reference inside the section and then leaves it, so a section lasts no longer than a
+ * few loads. Scans run callbacks outside sections, and a handler that interrupts one runs nothing: it leaves a note,
+ * and the end of the section acts on it. So a callback may wait for a grace period, or for a thread that waits for one.
  */
 #ifndef CONTD_RCU_READER_H
 #define CONTD_RCU_READER_H
@@ -22,9 +22,9 @@
 
 #include <urcu/urcu-memb.h>
 /*
- * The read side inline: the library's own functions reach their thread-local data through __tls_get_addr, which after a
- * dlopen of anybody's may allocate. These are the functions of ten lines at most that liburcu means for such use
- * (LGPL-2.1, section 5; the comments in this header say so).
+ * The read side inline: the library's own functions reach their thread-local data through __tls_get_addr, which may
+ * allocate after any dlopen(3). These are the functions of ten lines at most that liburcu means for such use (LGPL-2.1,
+ * section 5; the comments in this header say so).
  */
 #include <urcu/static/urcu-memb.h>
 
@@ -58,7 +58,7 @@ static inline void contd__read_lock_sig(void)
 	CONTD_URCU(read_lock)();
 }
 
-/* Is the thread in a read-side section: in a handler, one of what was interrupted? Registered threads. */
+/* Is the thread in a read-side critical section? In a handler: was the interrupted code in one? Registered threads. */
 static inline bool contd__reading_sig(void)
 {
 	return CONTD_URCU(read_ongoing)() != 0;

@@ -81,7 +81,8 @@ bool contd__class_settle_sig(struct contd__root *root)
 	return true;
 }
 
-/* Levels above the leaf, upwards: each is looked at whoever set the one below (that one may be stopped in between). */
+/* Mark the levels above the leaf, upwards. Check each level, even if another thread set the one below: that thread may
+ * be stopped in between. */
 static void mark_up(struct contd__table *t, uint32_t index)
 {
 	struct contd__branch *b = contd__load_acquire(&t->branch[index >> 18]);
@@ -211,7 +212,7 @@ struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos
 	uint32_t from =
 		*pos; /* the first index that counts; the rest of it below a level is 0 once that level moved on */
 
-	/* In the midst of a leaf, which is there: the next one of it, whatever the levels above say. */
+	/* In the middle of a leaf, which exists: take its next slot, whatever the levels above say. */
 	if (from & 63) {
 		struct contd__branch *b = contd__load_acquire(&t->branch[from >> 18]);
 		struct contd__chunk *c = contd__load_acquire(&b->chunk[from >> 12 & 63]);

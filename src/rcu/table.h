@@ -2,31 +2,33 @@
 /*
  * The table of a group: slots for its continuations and a tree of ready bits above them.
  *
- *   ready      1 word  a bit per class                         (contd__ready)
- *   root top   1 word  a bit per root word                     (struct contd__root, one a class)
- *   root       64 words, a bit per group
- *   top        1 word  a bit per branch                        (struct contd__table, one a group)
- *   branch     a word, a bit per chunk
- *   summary    a word, a bit per leaf                          (struct contd__chunk)
- *   leaf       a word, a bit per slot
+ *     ready      1 word  a bit per class                         (contd__ready)
+ *     root top   1 word  a bit per root word                     (struct contd__root, one a class)
+ *     root       64 words, a bit per group
+ *     top        1 word  a bit per branch                        (struct contd__table, one a group)
+ *     branch     a word, a bit per chunk
+ *     summary    a word, a bit per leaf                          (struct contd__chunk)
+ *     leaf       a word, a bit per slot
  *
- * A leaf bit is exact: whoever clears it owns the slot. The bits above are hints that may be set for nothing but are
- * never missing: a marker sets the leaf and then looks at every level above; a scanner that clears a bit above looks at
- * the word below again and, finding something, marks upwards again; and then it tells, as who marked at first did, for
- * somebody may have found no hint in between and gone to sleep. Both are store-then-load with sequentially
- * consistent operations, so one of the two sees the other. Bits above are cleared by a scan that finds nothing below
- * them, so while more keeps becoming ready it costs one atomic operation to mark and one to claim. (Leaving the hints
- * to the next scan was tried: 4 % of a round, for wake-ups and signals that a leftover hint costs.)
+ * A leaf bit is exact: the thread that clears it owns the slot. The bits above are hints, which may be set without need
+ * but are never missing. A marker sets the leaf and then looks at every level above. A scanner that clears a bit above
+ * looks at the word below again. If it finds something, it marks upwards again. Then it also tells sleepers and others,
+ * as the first marker did, because another thread may have found no hint in between and gone to sleep. Both are
+ * store-then-load with sequentially consistent operations, so one of the two sees the other.
  *
- *  operation            thread  handler  in a callback  progress
- *  contd__slot_alloc_sig  yes     yes        yes        lock-free
- *  contd__slot_free_sig   yes     yes        yes        lock-free
- *  contd__table_mark_sig  yes     yes        yes        wait-free (at most 7 atomic operations)
- *  contd__table_claim_sig yes     yes        yes        lock-free
- *  contd__table_grow      yes     no         yes        blocking (a mutex, memory)
+ * Bits above are cleared by a scan that finds nothing below them, so while more keeps becoming ready it costs one
+ * atomic operation to mark and one to claim. (Leaving the hints to the next scan was tried: 4 % of a round, for
+ * wake-ups and signals that a leftover hint costs.)
  *
- * Nothing of a table is freed before its group; slots are type-stable until then. Who uses a table holds a reference
- * to its group (dispatch/group.h).
+ *     operation            thread  handler  in a callback  progress
+ *     contd__slot_alloc_sig  yes     yes        yes        lock-free
+ *     contd__slot_free_sig   yes     yes        yes        lock-free
+ *     contd__table_mark_sig  yes     yes        yes        wait-free (at most 7 atomic operations)
+ *     contd__table_claim_sig yes     yes        yes        lock-free
+ *     contd__table_grow      yes     no         yes        blocking (a mutex, memory)
+ *
+ * Nothing of a table is freed before its group; slots are type-stable until then. A thread that uses a table holds a
+ * reference to its group (dispatch/group.h).
  */
 #ifndef CONTD_RCU_TABLE_H
 #define CONTD_RCU_TABLE_H
@@ -48,7 +50,7 @@ enum contd__slot_state {
 	SLOT_PENDING,  /* waits for its events */
 	SLOT_READY,    /* its bit is set, or about to be */
 	SLOT_RUNNING,  /* claimed */
-	SLOT_CANCELLED /* withdrawn; who finds the bit, or the canceller, frees it */
+	SLOT_CANCELLED /* withdrawn; freed when its bit is cleared, or when its last event is counted */
 };
 
 #define SLOT_STATE(w) ((enum contd__slot_state)((w)&0xff))
@@ -56,7 +58,7 @@ enum contd__slot_state {
 #define SLOT_GENERATION(w) ((uint32_t)((w) >> 32))
 #define SLOT_WORD(gen, remaining, st) ((uint64_t)(gen) << 32 | (uint64_t)(remaining) << 8 | (uint64_t)(st))
 #define SLOT_REMAINING_MAX 0x7fffffu /* events of one continuation */
-#define SLOT_LOOKED_AT 0x800000u     /* one event more, while somebody looks at what a pending slot waits for */
+#define SLOT_LOOKED_AT 0x800000u     /* one event more, while a thread looks at what a pending slot waits for */
 
 enum contd__slot_kind { KIND_EVENT, KIND_WORD, KIND_GROUP, KIND_SOURCE };
 
@@ -83,7 +85,7 @@ _Static_assert(sizeof(struct contd__slot) == 64 || sizeof(void *) != 8, "a slot 
 #define CHUNK_SLOTS 4096u
 #define CHUNK_FIRST 64u /* slots of a table's first chunk, so that a small group stays small */
 #define TABLE_SLOTS_MAX ((1u << 24) - CHUNK_SLOTS + CHUNK_FIRST)
-#define TABLE_RESERVE 32u /* slots that threads leave for handlers, where growing can provide them */
+#define TABLE_RESERVE 32u /* slots that threads leave for handlers, if growing can provide them */
 
 struct contd__chunk {
 	uint64_t summary;
@@ -104,7 +106,7 @@ struct contd__root {
 	uint32_t cursor;              /* where the next scan begins */
 	uint32_t bit;                 /* of the class in contd__ready; 0: never used, or an executor's */
 	uint32_t again;               /* as in struct contd__table */
-	struct contd__outlet *outlet; /* whose threads alone scan it, or NULL */
+	struct contd__outlet *outlet; /* only its threads scan it; or NULL */
 	uint64_t word[64] __attribute__((aligned(64)));
 	struct contd_group *group[4096]; /* RCU: published by group_set.c, freed after a grace period */
 };
@@ -117,8 +119,8 @@ struct contd__table {
 	uint32_t limit;     /* slots there are */
 	uint32_t cursor;
 	uint32_t root_index;
-	uint32_t again;           /* a hint was set again after it had been cleared: who scans tells of it */
-	struct contd__root *root; /* NULL: poll-only, no scan but the group's own finds it */
+	uint32_t again;           /* a hint was set again after it had been cleared: the scanner tells of it */
+	struct contd__root *root; /* NULL: poll-only, only a scan of the group itself finds it */
 	struct contd_group *group;
 	struct contd__branch *branch[64];
 };
@@ -138,7 +140,7 @@ static inline uint32_t contd__table_index(uint32_t n)
 	return n < CHUNK_FIRST ? n : n - CHUNK_FIRST + CHUNK_SLOTS;
 }
 
-/* A free slot, SLOT_FREE and nobody else's, or NULL where the table must grow first. */
+/* A free slot, SLOT_FREE, that no other thread has; or NULL if the table must grow first. */
 CONTD_INTERNAL_API struct contd__slot *contd__slot_alloc_sig(struct contd__table *t);
 
 /* Give a slot back; its generation goes up, so that handles to it become stale. */
@@ -148,8 +150,8 @@ CONTD_INTERNAL_API void contd__slot_free_sig(struct contd__table *t, struct cont
 CONTD_INTERNAL_API void contd__table_mark_sig(struct contd__table *t, uint32_t index);
 void contd__table_mark_leaf_sig(struct contd__table *t, uint32_t index, uint64_t bits);
 
-/* Clear the ready bit of a slot. true: it was set, so that no scan finds the slot any more. Hints above it stay, for
- * nothing. */
+/* Clear the ready bit of a slot. true: it was set, so that no scan finds the slot any more. Hints above it stay,
+ * without need. */
 bool contd__table_unmark_sig(struct contd__table *t, uint32_t index);
 
 /* Is the ready bit of a slot set? A momentary answer. */
@@ -162,8 +164,8 @@ static inline bool contd__table_marked(struct contd__table *t, uint32_t index)
 }
 
 /*
- * Clear the first ready bit at or after *pos and return its slot, which is the caller's then; *pos goes behind it.
- * NULL where there is none up to the end.
+ * Clear the first ready bit at or after *pos and return its slot, which then belongs to the caller; *pos goes behind
+ * it. NULL if there is none up to the end.
  */
 struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos);
 
@@ -178,7 +180,7 @@ bool contd__class_settle_sig(struct contd__root *root);
 /* Clear a group's bit in its root if its table has nothing marked. true: it was set again. */
 bool contd__root_settle_sig(struct contd__root *root, uint32_t index, struct contd__table *t);
 
-/* 0 or -ENOMEM, -ENOSPC. Does nothing where `limit` is not what the caller saw. */
+/* 0 or -ENOMEM, -ENOSPC. Does nothing if `limit` is not what the caller saw. */
 int contd__table_grow(struct contd__table *t, uint32_t seen_limit);
 int contd__table_init(struct contd__table *t, struct contd_group *group);
 void contd__table_fini(struct contd__table *t);
