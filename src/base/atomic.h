@@ -27,9 +27,9 @@
 	__atomic_compare_exchange_n((p), (expected), (v), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 
 /*
- * Add n, and return what was there: one instruction where there is one without the bus locked, so that a handler on
- * this thread comes before or after it. For counts that threads change by turns, as the program's threads call MPI
- * below MPI_THREAD_MULTIPLE; others may look.
+ * Add n, and return the old value. On x86-64 this is one instruction without a locked bus, so that a handler on this
+ * thread comes before or after it. For counts that threads change by turns, as the program's threads call MPI below
+ * MPI_THREAD_MULTIPLE. Other threads may read them.
  */
 #if defined(__x86_64__)
 static inline uint32_t contd__add_by_turns(uint32_t *p, uint32_t n)

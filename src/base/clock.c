@@ -15,8 +15,8 @@ int64_t contd__now_ns(void)
 }
 
 /*
- * Both clocks at one moment: of several tries the one between whose readings the least time has passed, for a thread
- * that loses its processor just there would be wrong by milliseconds.
+ * Both clocks at one moment: of several tries the one with the least time between its readings. A thread that loses its
+ * processor just there would be wrong by milliseconds.
  */
 static uint64_t both_clocks(int64_t *nsp)
 {

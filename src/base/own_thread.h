@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads of contd's own. */
+/* contd's own threads. */
 #ifndef CONTD_BASE_OWN_THREAD_H
 #define CONTD_BASE_OWN_THREAD_H
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Public structures begin with their size, as the header had it that the program was compiled with. A program that is
- * older than the library gives a shorter one, and the missing fields have their defaults. A newer one gives a longer
- * one: what this library does not know must be zeros, or it would accept and ignore it.
+ * Public structures begin with their size, as it was in the header that the program was compiled with. A program that
+ * is older than the library gives a shorter one, and the missing fields have their defaults. A newer program gives a
+ * longer one: fields that this library does not know must be zeros, because it would accept and ignore them.
  *
- *  operation           thread  handler  progress
- *  contd__sized_take     yes     no     wait-free
- *  contd__sized_give     yes     no     wait-free
- *  contd__sized_covers   yes     no     wait-free
+ *     operation           thread  handler  progress
+ *     contd__sized_take     yes     no     wait-free
+ *     contd__sized_give     yes     no     wait-free
+ *     contd__sized_covers   yes     no     wait-free
  */
 #ifndef CONTD_BASE_SIZED_H
 #define CONTD_BASE_SIZED_H
@@ -17,30 +17,30 @@
 
 #include "base/api.h"
 
-/* A longer one is no structure, but something else in the place of the size. */
+/* No structure is longer: a larger value is something else in the place of the size. */
 #define SIZED_MOST 2048u
 
-/* What the caller is told: CONTD_SIZED_TEXTS(). */
+/* The texts of the errors: CONTD_SIZED_TEXTS(). */
 struct contd__sized_texts {
 	const char *size, *unknown;
 };
 
 /*
- * Copies *from into *to, which has the defaults and `known` bytes, and sets its size to that. -EINVAL: *from has no
- * size that a compiler gives a structure of words. -E2BIG: it has fields that this library does not know, and they are
- * not zeros.
+ * Copies *from into *to, which has the defaults and `known` bytes, and sets its size to that.
+ *     -EINVAL: *from has no size that a compiler gives a structure of words
+ *     -E2BIG: it has fields that this library does not know, and they are not zeros
  */
 CONTD_INTERNAL_API int contd__sized_take(void *to, size_t known, const void *from,
 					 const struct contd__sized_texts *texts);
 
-/* The same the other way: as much of *from as *to, which begins with its size, has room for; the rest of *to is
- * zeros. */
+/* The same the other way: copies as much of *from as *to, which begins with its size, has room for. The rest of *to
+ * becomes zeros. */
 CONTD_INTERNAL_API int contd__sized_give(void *to, const void *from, size_t known,
 					 const struct contd__sized_texts *texts);
 
 /*
- * Of a structure that is used where it lies: has *from all `known` bytes, and nothing that is set behind them? A
- * shorter one is of no header yet: whoever adds a field reads it only if the size says that it is there.
+ * For a structure that is used where it lies: has *from all `known` bytes, and nothing that is set behind them? No
+ * header has had a shorter one yet. A field that is added must be read only if the size says that it is there.
  */
 CONTD_INTERNAL_API bool contd__sized_covers(const void *from, size_t known);
 
