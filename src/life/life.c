@@ -64,7 +64,7 @@ static void in_child(void)
 		ops->forked();
 }
 
-/* Once a process. */
+/* Once per process. */
 static int watch_forks_locked(void)
 {
 	static bool watched;
@@ -101,7 +101,7 @@ static void settle(const struct contd_config *c)
 	contd__store(&contd__limits.late_ticks, (uint64_t)((double)c->watchdog_ns * contd__clock.ticks_per_ns));
 }
 
-/* Nobody uses them any more. */
+/* No thread uses them any more. */
 static void close_descriptors(void)
 {
 	if (contd__wake.fd >= 0)
@@ -186,7 +186,7 @@ int contd_configure(const struct contd_config *cfg)
 		if (rc)
 			settle(&before);
 		contd__interrupt.ops->configured();
-		contd__pending_sig(); /* who sleeps in a wait for the daemon to look may have to look now */
+		contd__pending_sig(); /* threads that sleep because the daemon looks for them may have to look now */
 	}
 	contd__live_unlock();
 	contd__daemon_hand_over();
