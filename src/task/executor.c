@@ -68,7 +68,7 @@ static bool has_work(const struct contd_executor *ex)
 	return false;
 }
 
-/* Nothing waits and nothing is in hand, and nothing has been taken in hand between the looks at both. */
+/* Nothing waits and nothing runs, and no work was begun between the two loads. */
 static bool is_idle(const struct contd_executor *ex)
 {
 	uint64_t before = contd__load_seq(&ex->in_hand);
@@ -76,7 +76,7 @@ static bool is_idle(const struct contd_executor *ex)
 	return IN_HAND_NOW(before) == 0 && !has_work(ex) && contd__load_seq(&ex->in_hand) == before;
 }
 
-/* Who is waited for may have lost its processor to this thread, and have a lower priority: it gets it back. */
+/* The thread that this one waits for may have lost its processor to it, and have a lower priority: let it run. */
 static void rest(unsigned tries)
 {
 	static const struct timespec nap = {.tv_nsec = LOCK_NAP_NS};
@@ -93,7 +93,7 @@ static void rest(unsigned tries)
 	}
 }
 
-/* Held for a few instructions, which take less time than a mutex does. */
+/* Held for a few instructions, which take less time than a mutex. */
 static void lock(struct contd_executor *ex)
 {
 	for (unsigned tries = 0; contd__xchg(&ex->locked, 1); tries++)
@@ -105,7 +105,7 @@ static void unlock(struct contd_executor *ex)
 	contd__store_release(&ex->locked, 0); /* partner: lock() */
 }
 
-/* All processors see what this one has stored, and the other way round. */
+/* Every processor sees what this one has stored, and the other way round. */
 static bool barrier_everywhere(void)
 {
 	return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) == 0;
@@ -155,7 +155,7 @@ static struct contd_task *first_inside(struct contd_executor *ex, unsigned p)
 	struct contd_task *task = ex->first[p];
 
 	if (!task) {
-		/* What was pushed since, newest first. */
+		/* Tasks that were pushed since, newest first. */
 		ex->last[p] = contd__xchg(&ex->task[p], NULL);
 		for (struct contd_task *newer = ex->last[p], *next; newer; newer = next) {
 			next = newer->next;
@@ -191,7 +191,7 @@ static struct contd_task *task_take(struct contd_executor *ex, unsigned p)
 
 /* ----------------------------------------------------------------------------------------------------- its life --- */
 
-/* What the program gives, as this library knows it: *attr, whose ops are NULL or *ops. */
+/* Copy the program's attributes as this library knows them: *attr, its ops NULL or *ops. */
 static int attr_take(const struct contd_executor_attr *given, struct contd_executor_attr *attr,
 		     struct contd_executor_ops *ops)
 {
@@ -275,8 +275,8 @@ int contd_executor_destroy(struct contd_executor *ex)
 		return contd__fail(
 			-EBUSY,
 			"contd_executor_destroy: threads are lent to it: contd_executor_stop(), and let them return");
-	/* A root without groups may still be marked, for nothing: by a completer whose continuation another mark has
-	 * run, or before contd_fini() freed them. */
+	/* A root without groups may still be marked, without need: by a completer whose continuation has run because of
+	 * another mark, or before contd_fini() freed the groups. */
 	if (any_tasks(ex) || IN_HAND_NOW(contd__load_seq(&ex->in_hand)) != 0)
 		return contd__fail(
 			-EBUSY, contd__is_live()
@@ -341,7 +341,7 @@ static void work_end(const struct contd__at_work *work)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Does this thread run work of the executor's, or is it lent to it? */
+/* Does this thread run work of the executor, or is it lent to it? */
 static bool at_work(const struct contd_executor *ex)
 {
 	for (const struct contd__at_work *w = contd__self.lent.at_work; w; w = w->outer)
@@ -350,7 +350,7 @@ static bool at_work(const struct contd_executor *ex)
 	return false;
 }
 
-/* Its memory is the program's again before the callback begins. */
+/* The task's memory belongs to the program again before the callback begins. */
 static void task_run(struct contd_executor *ex, struct contd_task *task)
 {
 	struct contd__at_work work;
@@ -419,7 +419,8 @@ static bool has_higher(const struct contd_executor *ex, unsigned p)
 	return false;
 }
 
-/* Some of one priority, until something of a higher one is there: tasks and continuations get the same share. */
+/* Run some work of one priority, until there is something of a higher one. Tasks and continuations get the same
+ * share. */
 static uint32_t run_held(struct contd_executor *ex, unsigned p, uint32_t most)
 {
 	uint32_t few = most < RUN_FEW ? most : RUN_FEW, ran = 0;
@@ -439,7 +440,7 @@ static uint32_t run_held(struct contd_executor *ex, unsigned p, uint32_t most)
 	contd__wake_untold_sig();
 	few = most - ran < RUN_FEW ? most - ran : RUN_FEW;
 	while (few && !(ran && has_higher(ex, p)) && contd__load_seq(&ex->outlet.root[p].top)) {
-		/* One by one where a higher priority may come in between. */
+		/* One by one if a higher priority may come in between. */
 		struct contd__budget budget = {.count = p == PRIORITIES - 1 ? few : 1};
 		uint32_t n = contd__scan_root_sig(&ex->outlet.root[p], &budget);
 
@@ -463,7 +464,7 @@ static uint32_t run_some(struct contd_executor *ex, unsigned p, uint32_t most)
 	return ran;
 }
 
-/* Of the highest priority that has some. */
+/* Run work of the highest priority that has some. */
 static uint32_t run_work(struct contd_executor *ex, uint32_t most)
 {
 	bool lowest_first = contd__load(&ex->turn) % FAIR == FAIR - 1;
@@ -478,7 +479,7 @@ static uint32_t run_work(struct contd_executor *ex, uint32_t most)
 	return ran;
 }
 
-/* Is there nothing for a thread of it? */
+/* Is there nothing for a thread of the executor? */
 static bool nothing(const void *executor)
 {
 	const struct contd_executor *ex = executor;
@@ -487,8 +488,8 @@ static bool nothing(const void *executor)
 }
 
 /*
- * Without CONTD_EXECUTOR_PROGRESS: somebody else looks, and tells. Not at once: what comes next mostly comes soon, and
- * to be woken costs more. Arm, look again, sleep.
+ * Without CONTD_EXECUTOR_PROGRESS: another thread looks at the sources, and tells. This thread does not sleep at once,
+ * because work mostly comes soon, and being woken costs more. Arm, look again, sleep.
  */
 static void sleep_on(struct contd_executor *ex, int64_t ns)
 {
@@ -512,18 +513,20 @@ static void sleep_on(struct contd_executor *ex, int64_t ns)
 static uint32_t lend(struct contd_executor *ex, uint32_t most, int64_t timeout_ns)
 {
 	bool progress = ex->flags & CONTD_EXECUTOR_PROGRESS;
-	/* What a thread that calls MPI for others has completed, and what it is to issue next, is theirs. */
+	/* A thread that calls MPI for others must give way: other threads use what it completes, and issue its next
+	 * calls. */
 	struct contd__idling idling = {.lent = true, .gives_way = ex->flags & CONTD_EXECUTOR_MPI};
 	int64_t left = timeout_ns, since = 0;
 	uint32_t ran = 0, n;
 
 	contd__idle_over(&idling);
 	while (ran < most && !contd__load(&contd__live.forked)) {
-		/* Before the look: what comes after it is told of again. */
+		/* Before the look: work that comes after this is announced again. */
 		if (contd__load(&ex->notified))
 			contd__xchg(&ex->notified, 0);
 		n = run_work(ex, most - ran);
-		/* Where there is work somebody looks now and then, too: or it would be the last that is ever found. */
+		/* If there is work, look at the sources now and then, too: otherwise no more work would ever be
+		 * found. */
 		if (progress && ran + n < most && (!n || contd__load(&ex->turn) % FAIR == 0))
 			n += contd__drive(NULL, most - ran - n, false, true);
 		ran += n;
@@ -636,7 +639,7 @@ struct contd_work *contd_executor_take(struct contd_executor *ex)
 	return work;
 }
 
-/* All of its threads look again. */
+/* All of the executor's threads look again. */
 static void rouse(struct contd_executor *ex)
 {
 	contd__add(&ex->wake, 1);
@@ -670,7 +673,7 @@ struct draining {
 	bool told; /* the pool knows that there is something that waits */
 };
 
-/* Is something left, and nothing of it for this thread? Others tell when it is over, or when there is more. */
+/* Is something left, with nothing of it for this thread? Others tell when it is over, or when there is more. */
 static bool others_work(const void *data)
 {
 	const struct draining *d = data;
@@ -713,7 +716,7 @@ int contd_executor_drain(struct contd_executor *ex)
 			ex->ops.drain(ex->pool);
 		if ((rc = contd__load(&contd__live.forked) ? contd__check_live() : 0) != 0)
 			break;
-		/* What runs elsewhere may wait for something that this thread would find. */
+		/* Work that runs elsewhere may wait for something that this thread would find. */
 		ran += contd__drive(NULL, UINT32_MAX, false, true);
 		if (ran)
 			contd__idle_over(&idling);
@@ -726,7 +729,7 @@ int contd_executor_drain(struct contd_executor *ex)
 	return rc;
 }
 
-/* Of a pull executor: tasks that wait. */
+/* Tasks that wait in a pull executor. */
 static uint32_t count_queued(struct contd_executor *ex)
 {
 	uint32_t n = 0;
@@ -734,7 +737,7 @@ static uint32_t count_queued(struct contd_executor *ex)
 	settle(ex);
 	if (in_the_middle(ex))
 		return 0;
-	lock(ex); /* only who holds it takes any out */
+	lock(ex); /* only the holder of the lock takes any out */
 	for (unsigned p = 0; p < PRIORITIES; p++) {
 		for (const struct contd_task *t = ex->first[p]; t; t = t->next)
 			n++;

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Executors. Of a push executor's group whoever claims a continuation hands it over, RUNNING, and contd_work_run() ends
- * it. A pull executor has roots of its own, in which its groups stand: nobody but its threads scans them, so a
+ * Executors. In a push executor's group, the thread that claims a continuation hands it over, RUNNING, and
+ * contd_work_run() ends it. A pull executor has separate roots for its groups. Only its threads scan them, so a
  * continuation stays ready, in the table, until one of these claims it. Tasks are linked through the program's memory:
- * pushed anywhere, and put in order by who takes them.
+ * pushed anywhere, and put in order by the thread that takes them.
  *
- *  operation                   thread  handler                in a callback  progress
- *  contd__executor_tell_sig      yes     yes                    yes          wait-free, but for notify()
- *  contd__executor_outlet.takes  yes     in a region only       yes          what submit() does
- *                        .rests  yes     yes                    yes          wait-free
- *  contd_task_submit             yes     pull executors         yes          lock-free, but for notify(); push: what
- *                                                                            submit() does
- *  contd_executor_run, _take     yes     no                     yes          blocking
+ *     operation                   thread  handler                in a callback  progress
+ *     contd__executor_tell_sig      yes     yes                    yes          wait-free, but for notify()
+ *     contd__executor_outlet.takes  yes     in a region only       yes          what submit() does
+ *                           .rests  yes     yes                    yes          wait-free
+ *     contd_task_submit             yes     pull executors         yes          lock-free, but for notify(); push:
+ *                                                                               what submit() does
+ *     contd_executor_run, _take     yes     no                     yes          blocking
  *
- * Queued tasks are in two lists: task[], pushed anywhere, and first[], in order, out of which they are taken. first[]
- * belongs to its owner, the one thread that takes any, which does without atomic operations, and queues at its end what
- * it submits itself; or, where several threads take, to who has the lock. The owner says that it is inside, and only
- * then looks whether the list is shared by now; who comes to share it says so, makes all processors see that by
- * membarrier(2), and waits until the owner is outside. A thread sees to it that it is the owner or that the list is
- * shared before it looks for work, and so before it sleeps.
+ * Queued tasks are in two lists: task[], pushed anywhere, and first[], in order, from which they are taken. first[]
+ * belongs to its owner, the one thread that takes any. The owner needs no atomic operations, and queues at its end the
+ * tasks that it submits itself. If several threads take, first[] belongs to the holder of the lock. The owner first
+ * says that it is inside, and then looks whether the list is shared by now. A thread that comes to share it says so,
+ * makes all processors see that by membarrier(2), and waits until the owner is outside. Before a thread looks for work,
+ * and so before it sleeps, it makes sure that it is the owner or that the list is shared.
  *
- * A group's executor changes only if nothing of the group is outstanding. Who has a continuation of it (claimed, taken,
- * or about to count its last event) reads g->outlet as often as it likes. All others (scans, which have a pin, and
- * completers that have counted) read it once, between contd__enter_sig() and contd__leave_sig(), find the one before,
- * the one after or NULL, and use it no longer than that: contd_executor_destroy() waits for a grace period when the
- * last group has left.
+ * A group's executor changes only if nothing of the group is outstanding. A thread that has a continuation of it
+ * (claimed, taken, or about to count its last event) reads g->outlet as often as it likes. All others (scans, which
+ * have a pin, and completers that have counted) read it once, between contd__enter_sig() and contd__leave_sig(). They
+ * find the one before, the one after or NULL, and use it no longer than that: contd_executor_destroy() waits for a
+ * grace period when the last group has left.
  *
- * Who sleeps for work: arm (count as a sleeper), look again, sleep. Who makes something ready marks it first and then
- * looks for sleepers. The same with `notified`, which is cleared before a look.
+ * A thread that sleeps for work: arm (count as a sleeper), look again, sleep. A thread that makes something ready marks
+ * it first and then looks for sleepers. The same with `notified`, which is cleared before a look.
  */
 #ifndef CONTD_TASK_EXECUTOR_H
 #define CONTD_TASK_EXECUTOR_H
@@ -50,11 +50,11 @@ struct contd_executor {
 	void *pool;
 	uint32_t flags;
 	uint32_t stopped;
-	/* Read by who makes something ready. */
+	/* Read by threads that make something ready. */
 	uint32_t sleepers __attribute__((
 		aligned(64))); /* its threads without CONTD_EXECUTOR_PROGRESS that sleep, or are about to */
 	uint32_t wake;         /* their futex word */
-	uint32_t notified;     /* notify() was called, and nobody has looked since */
+	uint32_t notified;     /* notify() was called, and no thread has looked since */
 	uint64_t rests_till;   /* push: the daemon offers it nothing before that; in clock ticks */
 	struct contd_task *task[PRIORITIES]; /* submitted, newest first */
 	/*
@@ -62,10 +62,10 @@ struct contd_executor {
 	 * way, not what waits for them in task[], first[] and root[]. High half: how often that has begun.
 	 */
 	uint64_t in_hand __attribute__((aligned(64)));
-	uint32_t threads; /* that are lent */
-	/* Its threads'. */
+	uint32_t threads; /* lent threads */
+	/* For its threads. */
 	uint32_t turn;
-	uint32_t inside; /* the owner is, for a few instructions */
+	uint32_t inside; /* the owner is inside: it takes a few instructions */
 	uint32_t shared; /* enum: OWNED, SHARING, SHARED */
 	const struct contd__self *owner;
 	uint32_t locked;
@@ -79,20 +79,20 @@ static inline struct contd_executor *contd__executor_of(struct contd__outlet *o)
 
 enum { OWNED, SHARING, SHARED };
 
-/* Of all executors. */
+/* For all executors. */
 struct contd__executors {
 	contd_callback *issues; /* of tasks that call MPI to start something: contd_mpi_op_run()'s */
 	uint32_t mpi_owned;     /* a thread is lent to an executor with CONTD_EXECUTOR_MPI */
 	uint32_t drainers;      /* threads in contd_executor_drain() */
 	/*
-	 * The last thread of an executor with CONTD_EXECUTOR_PROGRESS has returned: who sleeps because that executor
-	 * makes progress looks again. NULL: nobody does.
+	 * The last thread of an executor with CONTD_EXECUTOR_PROGRESS has returned: threads that sleep because that
+	 * executor makes progress look again. NULL: there are none.
 	 */
 	void (*left)(void);
 };
 CONTD_INTERNAL_API extern struct contd__executors contd__executors;
 
-/* The first list is this thread's until it says that it is outside. false: it is not. Not in handlers outside
+/* The first list belongs to this thread until it says that it is outside. false: it does not. Not in handlers outside
  * regions. */
 static inline bool contd__executor_inside_sig(struct contd_executor *ex)
 {
@@ -115,7 +115,7 @@ static inline void contd__executor_outside_sig(struct contd_executor *ex)
 #define IN_HAND_ONE (1ull << 32 | 1)
 #define IN_HAND_NOW(w) ((uint32_t)(w))
 
-/* What groups call. */
+/* The functions that groups call. */
 extern const struct contd__outlet_ops contd__executor_outlet;
 
 /* n more are ready, of a pull executor: tasks, or continuations. Any context. */
@@ -127,16 +127,16 @@ void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n);
  */
 CONTD_INTERNAL_API int contd__task_hand_over(struct contd_task *task, int status, struct contd_group *group);
 
-/* n more in hand. */
+/* n more pieces of work (in_hand). */
 static inline void contd__executor_hold_sig(struct contd_executor *ex, uint32_t n)
 {
 	contd__add(&ex->in_hand, n * IN_HAND_ONE);
 }
 
-/* One less; it may be gone afterwards. */
+/* One piece less. The executor may be gone afterwards. */
 void contd__executor_done_sig(struct contd_executor *ex);
 
-/* Names of what a work pointer is: bit 0 is set where it is a slot's. */
+/* A work pointer: bit 0 is set if it points to a slot. */
 static inline struct contd_work *contd__work_of_slot(struct contd__slot *s)
 {
 	return (struct contd_work *)((uintptr_t)s | 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reached from the signal handler: async-signal-safe code only. What is ready goes to an executor, or its threads are
+/* Reached from the signal handler: async-signal-safe code only. Ready work goes to an executor, or its threads are
  * told. */
 #include <errno.h>
 #include <linux/futex.h>
@@ -21,9 +21,9 @@
 
 struct contd__executors contd__executors;
 
-#define REST_NS 1000000 /* after a refusal the daemon waits that long */
+#define REST_NS 1000000 /* how long the daemon waits after a refusal */
 
-/* Wake so many of its threads. */
+/* Wake so many of the executor's threads. */
 static void wake(struct contd_executor *ex, uint32_t n)
 {
 	int saved = errno;
@@ -34,10 +34,10 @@ static void wake(struct contd_executor *ex, uint32_t n)
 }
 
 /*
- * Who is woken may well take this thread's processor, and finds one task where there are to be dozens. One that is
+ * A thread that is woken may take this thread's processor, and would find one task instead of dozens. A thread that is
  * awake may run them all meanwhile, so ex is held.
  *
- * A signal handler of the program's may submit a task at any instruction of this: `telling` says that `untold` is being
+ * A signal handler of the program may submit a task at any instruction of this: `telling` says that `untold` is being
  * changed, and then the handler wakes at once.
  */
 static void wake_later(struct contd_executor *ex, uint32_t n)
@@ -59,7 +59,7 @@ static void wake_later(struct contd_executor *ex, uint32_t n)
 		if (!self->lent.untold)
 			contd__executor_hold_sig(ex, 1);
 		CONTD_TESTPOINT("tell_held");
-		/* More than INT32_MAX futex(2) takes for one. */
+		/* futex(2) takes more than INT32_MAX for one. */
 		self->lent.untold_threads =
 			n < INT32_MAX - self->lent.untold_threads ? self->lent.untold_threads + n : INT32_MAX;
 		self->lent.untold = &ex->outlet;
@@ -95,8 +95,8 @@ void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
 {
 	if (ex->ops.notify && !contd__load_seq(&ex->notified) && !contd__xchg(&ex->notified, 1))
 		ex->ops.notify(ex->pool);
-	/* Who drains runs it, where nobody else is lent. Dekker: made ready, then looked for; others_work() comes
-	 * last. */
+	/* A draining thread runs the work if no other thread is lent. Dekker: made ready, then looked for;
+	 * others_work() comes last. */
 	if (ex->flags & CONTD_EXECUTOR_PROGRESS || contd__load_seq(&contd__executors.drainers))
 		contd__wake_sleepers_sig();
 	if (ex->flags & CONTD_EXECUTOR_PROGRESS)
@@ -115,12 +115,12 @@ static bool rests(const struct contd__outlet *o)
 {
 	uint64_t till = contd__load(&((const struct contd_executor *)o)->rests_till);
 
-	/* Later than that it is over, and earlier than it began the clock has gone back: both are far away,
+	/* Later than that the rest is over, and earlier than its beginning the clock has gone back: both are far away,
 	 * unsigned. */
 	return till && till - contd__ticks() <= (uint64_t)(REST_NS * contd__clock.ticks_per_ns);
 }
 
-/* Nobody else can touch it but who withdraws it. */
+/* No other thread can touch the slot, except to withdraw it. */
 static int ready_again(struct contd_group *g, struct contd__slot *s)
 {
 	contd__store(&contd__executor_of(g->outlet)->rests_till,
@@ -144,7 +144,7 @@ static int takes(struct contd_group *g, struct contd__slot *s)
 		return 1;
 	}
 	contd__executor_hold_sig(
-		ex, 2); /* one for this call: who waits for the work may destroy the pool when it is over */
+		ex, 2); /* one for this call: a thread that waits for the work may destroy the pool when it is over */
 	rc = ex->ops.submit(ex->pool, contd__work_of_slot(s), g->priority);
 	contd__executor_done_sig(ex);
 	if (rc == 0)
@@ -181,7 +181,7 @@ static int submit_to_pool(struct contd_executor *ex, struct contd_task *task)
 	return rc;
 }
 
-/* Behind those that it would be taken after: not where another thread has pushed some since. */
+/* Queue it behind the tasks that come before it; not if another thread has pushed some since. */
 static bool queue_inside(struct contd_executor *ex, struct contd_task *task, unsigned p)
 {
 	bool empty;
