@@ -2,22 +2,22 @@
 /*
  * MPI, from below to above:
  *
- *  cr.[ch] set.[ch]     continuation requests and the operations of a continuation, the same for both backends
- *  native.[ch] ompi.*   the native backend, on Open MPI's own requests (ompi_check.c: where its headers are installed)
- *  portable.[ch] handles.* mpich_forgets.*   the portable backend, on any MPI-3.1
- *  intercept.c library.h   the program's calls of MPI, and which library a call comes from
- *  calls.[ch]           the completion calls with CRs among their requests, for both
- *  mixed.c              MPI operations as events, and the group behind a CR
- *  continue.c           attaching, for both
- *  grequest.[ch]        the program's generalized requests: free_fn last, completion from handlers
- *  instance.[ch]        what all that does for generalized requests from templates
- *  binding.h            continuations for bindings of other languages
- *  status.c             status queries, for both
- *  life.c               which backend; from the first call to MPI_Finalize
- *  finalize.[ch]        what is outstanding then
- *  job.[ch]             whether contd is part of every process
- *  sockets.[ch] ring.[ch]  what the daemon sleeps on; bells after MPI calls
- *  settings.c draft.c revised.c   info keys, and the two interfaces
+ *     cr.[ch] set.[ch]     continuation requests and the operations of a continuation, the same for both backends
+ *     native.[ch] ompi.*   the native backend, on Open MPI's own requests (ompi_check.c: if its headers are installed)
+ *     portable.[ch] handles.* mpich_forgets.*   the portable backend, on any MPI-3.1
+ *     intercept.c library.h   the program's calls of MPI, and which library a call comes from
+ *     calls.[ch]           the completion calls with CRs among their requests, for both
+ *     mixed.c              MPI operations as events, and the group behind a CR
+ *     continue.c           attaching, for both
+ *     grequest.[ch]        the program's generalized requests: free_fn last, completion from handlers
+ *     instance.[ch]        what all that does for generalized requests from templates
+ *     binding.h            continuations for bindings of other languages
+ *     status.c             status queries, for both
+ *     life.c               which backend; from the first call to MPI_Finalize
+ *     finalize.[ch]        what is outstanding then
+ *     job.[ch]             whether contd is part of every process
+ *     sockets.[ch] ring.[ch]  what the daemon sleeps on; bells after MPI calls
+ *     settings.c draft.c revised.c   info keys, and the two interfaces
  *
  * On top of that stand two parts that can be left out: src/modes, the five modes (contd/modes.h), and src/template,
  * generalized requests from templates (MPIX_Gr_*).
@@ -58,7 +58,7 @@ static inline MPI_Status *contd__status_at(const struct contd__mpi_attach *a, in
 	return a->ignore ? NULL : &a->statuses[i];
 }
 
-/* What a look at the requests of an attach tells. */
+/* The result of a look at the requests of an attach. */
 struct contd__look {
 	int pending; /* at most so many are not complete, CRs apart */
 	int crs;     /* so many are CRs */
@@ -77,13 +77,13 @@ enum contd__seen {
 	SEEN_COMPLETE
 };
 
-/* What tells the modes that an operation of theirs is complete; op->status and the program's status say how. */
+/* Tells the modes that an operation of theirs is complete; op->status and the program's status say how. */
 typedef void contd__quick_done(struct contd_mpi_op *op);
 
 /* Functions that may be NULL: nothing to be done there. */
 struct contd__mpi_backend {
 	const char *name;
-	bool asks; /* MPI does not tell it of completions: it asks, after whoever has made progress */
+	bool asks; /* MPI does not tell it of completions: it asks, after the thread that has made progress */
 
 	/* Can it work with this MPI? NULL, or why not. */
 	const char *(*refuses)(void);
@@ -91,7 +91,7 @@ struct contd__mpi_backend {
 	int (*start)(int thread_level);
 	/* MPI_Finalize begins; `driving` calls are over. Operations that complete from now on are not looked at. */
 	void (*stop)(void);
-	/* What kind of operation it is, with an article, as far as it is known. */
+	/* The kind of operation, with an article, as far as it is known. */
 	const char *(*op_kind)(const struct contd__op *op);
 	/* Make progress, from a thread that may call MPI; finds completed operations. Of many it may look at some at a
 	 * time. */
@@ -143,11 +143,15 @@ struct contd__mpi_backend {
 	uint32_t (*hook)(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
 			 bool count_crs);
 	/*
-	 * The short way, for an operation of one plain request (src/modes); these may be NULL. quick_look:
-	 * SEEN_NOTHING: not this one. SEEN_COMPLETE: it is finished as Test would, with its error code in op->status.
-	 * SEEN_PENDING: quick_hook comes next, after which done() is called when it is complete, inside MPI, and
-	 * somebody calls quick_release() with what op->hooked was then, whose error is told where `code` is one.
-	 * done() is the same function in all calls. Any thread.
+	 * The short way, for an operation of one plain request (src/modes); these may be NULL. quick_look returns
+	 *
+	 *     SEEN_NOTHING: not this one
+	 *     SEEN_COMPLETE: it is finished as Test would, with its error code in op->status
+	 *     SEEN_PENDING: quick_hook comes next
+	 *
+	 * After quick_hook, done() is called inside MPI when the operation is complete. Then some thread calls
+	 * quick_release() with the value that op->hooked had then; if `code` is an error, it is told. done() is the
+	 * same function in all calls. Any thread.
 	 */
 	enum contd__seen (*quick_look)(struct contd_mpi_op *op);
 	void (*quick_hook)(struct contd_mpi_op *op, contd__quick_done *done);
@@ -189,7 +193,7 @@ extern uint32_t contd__cr_shared;  /* the program has asked for the group of one
 const struct contd__mpi_backend *contd__mpi_start(int *errp);
 
 /*
- * The same for who only asks about requests. Where contd cannot work because calls of MPI do not come to it, the
+ * The same for callers that only ask about requests. If contd cannot work because calls of MPI do not come to it, the
  * portable backend answers, and contd stays closed: only peek and peek_next may be called then.
  */
 const struct contd__mpi_backend *contd__mpi_start_asking(int *errp);
@@ -198,8 +202,8 @@ const struct contd__mpi_backend *contd__mpi_start_asking(int *errp);
 void contd__mpi_end(void);
 
 /*
- * The groups of continuations without a CR: of the program's, of those that only complete an event or wake somebody,
- * which is async-signal-safe, and of those that any thread may run. NULL without memory.
+ * The groups of continuations without a CR: of the program's; of those that only complete an event or wake a thread,
+ * which is async-signal-safe; and of those that any thread may run. NULL without memory.
  */
 enum contd__loose { LOOSE, LOOSE_EVENTS, LOOSE_ANY };
 #define LOOSE_GROUPS 3
@@ -216,7 +220,7 @@ int contd__mpi_error_class(int code);
 bool contd__mpi_enter(void);
 void contd__mpi_leave(void);
 
-/* May the calling thread enter MPI of its own accord (not because the program called MPI)? */
+/* May the calling thread enter MPI although the program has not called MPI? */
 bool contd__mpi_thread_may(void);
 
 /* continue.c: are the arguments usable? MPI error class. */

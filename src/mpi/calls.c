@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where continuations run on threads that call MPI to complete something:
- *   Test*           at the exit of the call, outside progress
- *   Wait*           while it waits (native: in a progress callback), and at its exit
- * and how CRs are tested and waited for, alone and among other requests. In arrays the CRs are looked at here, and MPI
- * gets the array with MPI_REQUEST_NULL in their places.
+ * Continuations run on threads that call MPI to complete something:
+ *
+ *     Test*           at the exit of the call, outside progress
+ *     Wait*           while it waits (native: in a progress callback), and at its exit
+ *
+ * Here is also how CRs are tested and waited for, alone and among other requests. In arrays the CRs are looked at here,
+ * and MPI gets the array with MPI_REQUEST_NULL in their places.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -32,7 +34,8 @@ __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec"
 
 bool contd__may_run(void)
 {
-	/* What is being taken runs afterwards: a callback that ran before that could wait for it. */
+	/* While continuations are being taken, none may run: they run afterwards, and a callback that ran before could
+	 * wait for one of them. */
 	return contd__self.context == CONTEXT_THREAD && !contd__self.frame && !contd__self.carried.take &&
 	       !contd__pushing;
 }
@@ -56,8 +59,8 @@ unsigned contd__run_ready(void)
 	return ran;
 }
 
-/* What the program calls it may call MPI in: templates are pushed there on threads where their source (template.c) is
- * silent, too. */
+/* In functions that the program calls it may call MPI: templates are pushed there even on threads where their source
+ * (template.c) is silent. */
 static void look_beside(void)
 {
 	contd__look_beside(&contd__mpi_source);
@@ -147,14 +150,14 @@ static void testing_begin(struct contd__testing *t, const struct contd__cr *cr)
 	contd__self.testing = t;
 }
 
-/* What came meanwhile counts for this test: it is picked up before the test ends. */
+/* A completion or signal that came meanwhile counts for this test: it is picked up before the test ends. */
 static void testing_end(struct contd__testing *outer)
 {
 	contd__pickup();
 	contd__self.testing = outer;
 }
 
-/* A wait for it, which may be in a callback that a test of it runs. */
+/* A wait for the CR; it may be in a callback that a test of the CR runs. */
 static void waiting_begin(struct contd__testing *t, const struct contd__cr *cr)
 {
 	*t = (struct contd__testing){cr->group, CONTD__WAITED, contd__self.testing};
@@ -200,7 +203,7 @@ void contd__asking_end(struct contd__asking *asking)
 
 /* -------------------------------------------------------------------------------------------------- one request --- */
 
-/* Calls of this thread's that have taken their CRs and are in MPI for the other requests, innermost. */
+/* Calls of this thread that have taken their CRs and are in MPI for the other requests, innermost. */
 struct mixed;
 static __thread struct mixed *taking __attribute__((tls_model("initial-exec")));
 static bool taken_here(const struct contd__cr *cr);
@@ -213,7 +216,7 @@ static void status_empty(MPI_Status *status)
 	status->MPI_ERROR = error;
 }
 
-/* It is complete, and it is this call that tells, or it has nothing to report: what the caller gets. */
+/* The CR is complete, and this call reports it, or there is nothing to report: what the caller gets. */
 static int cr_result(struct contd__cr *cr, bool told, MPI_Status *status)
 {
 	int class = told ? contd__load_seq(&cr->error) : MPI_SUCCESS;
@@ -256,8 +259,8 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 	return cr_result(cr, told, status);
 }
 
-/* Would waiting for it here never end? Inside one of its own continuations; or this thread has taken it, is in MPI for
- * the other requests, and has called a query function or an error handler there. */
+/* Would waiting for the CR here never end? This thread may be in one of the CR's continuations. Or it has taken the CR,
+ * is in MPI for the other requests, and has called a query function or an error handler there. */
 static bool waits_for_itself(const struct contd__cr *cr)
 {
 	return (contd__inside_sig(cr->group) && !contd__cr_inactive(cr)) || (taking && taken_here(cr));
@@ -496,7 +499,7 @@ static void special_taken(struct special *s)
 		contd__cr_taken(s->cr);
 }
 
-/* Both, if this call tells of it: not where another one has been faster, and it has nothing to report any more. */
+/* Both, if this call reports it. Not if another call has been faster, and there is nothing to report any more. */
 static bool special_tell(struct special *s)
 {
 	if (!special_take(s))
@@ -505,7 +508,7 @@ static bool special_tell(struct special *s)
 	return !s->cr || s->told;
 }
 
-/* What special_take has taken; returns a CR's error class. */
+/* Report what special_take has taken; returns a CR's error class. */
 static int special_report(const struct special *s, MPI_Status *status, bool *untoldp)
 {
 	int class = s->told ? contd__load_seq(&s->cr->error) : MPI_SUCCESS;
@@ -519,7 +522,7 @@ static int special_report(const struct special *s, MPI_Status *status, bool *unt
 	return class;
 }
 
-/* The entries that MPI has dealt with go back to the program's array. (What they were may be gone.) */
+/* The entries that MPI has dealt with go back to the program's array. (The old handles may be gone.) */
 static void handles_back(const struct mixed *m, const struct array_call *a)
 {
 	size_t n = 0;
@@ -537,7 +540,7 @@ static MPI_Status *status_of(const struct array_call *a, size_t i)
 	return a->statuses == MPI_STATUSES_IGNORE ? NULL : &a->statuses[i];
 }
 
-/* The first so many are not reported after all. */
+/* The first `taken` of them are not reported after all. */
 static void all_give_back(const struct mixed *m, size_t taken)
 {
 	for (size_t i = 0; i < taken; i++)
@@ -555,8 +558,8 @@ static bool taken_before(const struct mixed *m, size_t n)
 }
 
 /*
- * All CRs, before MPI completes the other requests, which it can't undo: what is registered with one of them from now
- * on is held. False: something was registered before that.
+ * Take all CRs before MPI completes the other requests, because MPI cannot undo that: what is registered with one of
+ * them from now on is held. False: something was registered before that.
  */
 static bool all_take(struct mixed *m)
 {
@@ -631,8 +634,8 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 }
 
 /*
- * Reports the first CR or so that can be reported, from `start` on; false where there is none. *activep: one had
- * something to report, now or soon.
+ * Reports the first special that can be reported, from `start` on; false if there is none. *activep: one had something
+ * to report, now or soon.
  */
 static bool any_special(struct mixed *m, const struct array_call *a, size_t start, bool *activep, int *rcp)
 {
@@ -664,7 +667,8 @@ static int mixed_any(struct mixed *m, const struct array_call *a)
 	bool active;
 	int rc;
 
-	/* Whoever is first in one call is last in the next, so that neither keeps the other from being reported. */
+	/* The kind that is first in one call is last in the next, so that neither keeps the other from being
+	 * reported. */
 	m->specials_first = !m->specials_first;
 	if (m->specials_first && any_special(m, a, start, &active, &rc))
 		return rc;

@@ -66,8 +66,8 @@ static bool run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, str
 }
 
 /*
- * CRs among the requests come first, since they can fail. 0: *donep goes up by those that were complete. An error:
- * nobody waits for the others any more, and *firedp is how many have completed, and been counted, meanwhile.
+ * CRs among the requests come first, since they can fail. 0: *donep goes up by those that were complete. An error: the
+ * slot does not wait for the others any more, and *firedp is how many have completed, and been counted, meanwhile.
  */
 static int await_crs(const struct contd__mpi_attach *a, struct contd__slot *s, uint32_t *donep, uint32_t *firedp)
 {
@@ -91,7 +91,7 @@ static int await_crs(const struct contd__mpi_attach *a, struct contd__slot *s, u
 	return 0;
 }
 
-/* CRs that it waits for count at the slot themselves. */
+/* CRs that the continuation waits for count at the slot themselves. */
 static uint32_t awaited_crs(const struct contd__look *look)
 {
 	return look->crs_pending ? (uint32_t)look->crs : 0;

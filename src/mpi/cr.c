@@ -79,8 +79,8 @@ static void release_held(struct contd__cr *cr, uint32_t held)
 		struct contd__slot *s = held_slot(cr, held);
 		uint32_t generation = SLOT_GENERATION(contd__load(&s->state));
 
-		/* Its set is none of ours: until the start is counted an operation may fail, and afterwards the set may
-		 * be gone. */
+		/* Do not touch its set: until the start is counted an operation may fail, and afterwards the set may be
+		 * gone. */
 		held = contd__load(&s->link);
 		CONTD_TESTPOINT("start_releases");
 		contd__slot_event_done_sig(s, generation, 1);
@@ -133,8 +133,8 @@ bool contd__cr_take(struct contd__cr *cr, bool *toldp)
 
 	*toldp = false;
 	if (!cr->revised) {
-		/* What is registered meanwhile is outstanding, or was run, and then the next report tells of it or
-		 * not. */
+		/* A continuation that is registered meanwhile is outstanding, or has run. The next report may tell of
+		 * it or not. */
 		if (contd__load(&cr->unreported)) {
 			CONTD_TESTPOINT("report_draft");
 			*toldp = contd__xchg(&cr->unreported, 0) != 0;
@@ -230,7 +230,7 @@ static void failure_over_sig(struct contd__failure *f)
 		contd__set_unref_sig(f->set);
 }
 
-/* Of a CR that was freed nobody will ask. */
+/* No call will ask about a CR that was freed. */
 static void failed_drop_sig(struct contd__cr *cr)
 {
 	struct cds_lfs_head *head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &cr->failed});

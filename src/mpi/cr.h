@@ -2,17 +2,18 @@
 /*
  * Continuation requests, as far as they are the same in both backends.
  *
- * A CR of the draft interface follows the count of its group: complete while nothing is outstanding. One of the revised
- * interface is besides that active or not. What is registered with an inactive one is held: it waits for one event
- * more, which MPI_Start is. One word, `state`, says whether the CR is active, and if not, which slots it holds.
+ * A CR of the draft interface follows the count of its group: complete while nothing is outstanding. A CR of the
+ * revised interface is also active or inactive. Continuations that are registered with an inactive one are held: each
+ * waits for one more event, which is MPI_Start. One word, `state`, says whether the CR is active, and if not, which
+ * slots it holds.
  *
- *  operation              thread  handler  in a callback  progress
- *  contd__cr_hold           yes     no         yes        lock-free
- *  contd__cr_start          yes     no         yes        lock-free, and linear in the number of slots held
- *  contd__cr_report         yes     no         yes        as contd__cr_start
- *  contd__cr_awaited        yes     no         yes        as contd__cr_start
- *  contd__cr_fail_sig       yes     yes        yes        wait-free
- *  contd__cr_get_failed     yes     no         yes        blocking
+ *     operation              thread  handler  in a callback  progress
+ *     contd__cr_hold           yes     no         yes        lock-free
+ *     contd__cr_start          yes     no         yes        lock-free, and linear in the number of slots held
+ *     contd__cr_report         yes     no         yes        as contd__cr_start
+ *     contd__cr_awaited        yes     no         yes        as contd__cr_start
+ *     contd__cr_fail_sig       yes     yes        yes        wait-free
+ *     contd__cr_get_failed     yes     no         yes        blocking
  */
 #ifndef CONTD_MPI_CR_H
 #define CONTD_MPI_CR_H
@@ -34,14 +35,14 @@
 struct contd__set;
 
 /*
- * A continuation of the revised interface that failed, in its CR's queue: in its set; or, where it has none, in what
- * the program has given for the operation.
+ * A continuation of the revised interface that failed, in its CR's queue. It is part of its set, or, if it has none, of
+ * the memory that the program has given for the operation.
  */
 struct __attribute__((may_alias)) contd__failure {
 	struct cds_lfs_node node;
 	struct contd__failure *next;
 	void *data;
-	struct contd__set *set; /* whose reference goes with it, or NULL */
+	struct contd__set *set; /* its reference goes with this; or NULL */
 	int class;
 };
 
@@ -71,7 +72,7 @@ uint32_t contd__crs_outstanding(void);
 /* 0 or MPI_ERR_NO_MEM. The group's owner is the CR from then on. */
 int contd__cr_init(struct contd__cr *cr, struct contd_group *group, bool revised);
 
-/* MPI_Request_free: failures are of interest to nobody any more. Its group lives on while something is outstanding. */
+/* MPI_Request_free: no call asks for failures any more. The group lives on while something is outstanding. */
 void contd__cr_close(struct contd__cr *cr);
 
 /* The group is gone. */
@@ -99,7 +100,7 @@ static inline bool contd__cr_inactive(const struct contd__cr *cr)
 	return cr->revised && !(contd__load_seq(&cr->state) & (CR_ACTIVE | CR_TAKEN));
 }
 
-/* Nothing outstanding, or inactive; never inside one of its own continuations. */
+/* Nothing outstanding, or inactive; never inside one of the CR's own continuations. */
 static inline bool contd__cr_complete(const struct contd__cr *cr)
 {
 	uint32_t state = cr->revised ? contd__load_seq(&cr->state) : CR_ACTIVE;

@@ -47,9 +47,9 @@ static uint64_t now(void)
 
 /*
  * MPI works on pending operations until every process has called MPI_Finalize, and so does contd: a nonblocking barrier
- * tells. Every process takes part, also one that has never used contd, for MPI_Finalize would wait as long. A barrier
- * that one process does not know of never ends, and so there is none unless it is known that contd is part of every
- * process. CONTD_FINALIZE says so (together), or says that it is not (alone).
+ * tells. Every process takes part, even if it has never used contd, because MPI_Finalize would wait as long. A barrier
+ * that one process does not know of never ends. So there is one only if contd is known to be part of every process.
+ * CONTD_FINALIZE says so (together), or says that it is not (alone).
  */
 static bool wants_others(int size)
 {
@@ -70,8 +70,8 @@ struct others {
 	bool asked;
 };
 
-/* Without it the others are not waited for, and no more. No continuation runs meanwhile, whose errors would be told
- * nobody. */
+/* If it fails, the others are not waited for, and that is all. No continuation runs meanwhile, because its errors would
+ * be told to no handler of the program. */
 static int begin_barrier(MPI_Request *barrier)
 {
 	struct contd__call call = {.runs_itself = true, .outer = contd__call};
@@ -100,7 +100,7 @@ static void others_begin(struct others *o)
 	o->asked = true;
 }
 
-/* This may run continuations, whose errors go to the program's own handlers. */
+/* This may run continuations: their errors go to the program's own handlers. */
 static bool others_there(struct others *o)
 {
 	int flag = 0;
@@ -182,8 +182,8 @@ static void hint(void)
 }
 
 /*
- * Since something has happened. What counts is how long this thread has looked since: on a machine that has other
- * things to do, a quarter of a second may pass with two or three looks.
+ * The time since something has happened. It is measured by how long this thread has looked since: on a machine that has
+ * other things to do, a quarter of a second may pass with two or three looks.
  */
 struct quiet {
 	uint64_t clock, processor;
@@ -285,7 +285,7 @@ static void add(struct report *r, const struct lost *lost)
 		r->lost[r->used++] = *lost;
 }
 
-/* An operation of the set that has not completed; or any, where that is not known. */
+/* An operation of the set that has not completed; or any, if that is not known. */
 static const char *operation(struct contd__set *set)
 {
 	struct contd__op *op = &set->op[0];
@@ -299,7 +299,8 @@ static const char *operation(struct contd__set *set)
 	return contd__mpi->op_kind(op);
 }
 
-/* What a slot that is not ready waits for; `held`: for the start of its CR besides. NULL: for nothing else. */
+/* The event that a slot which is not ready waits for. `held`: it also waits for the start of its CR. NULL: it waits for
+ * nothing else. */
 static const char *awaited(struct contd__slot *s, uint64_t w, bool held)
 {
 	struct contd__set *set = contd__set_of(s);
@@ -384,8 +385,7 @@ static void tell(const struct report *r, int rank)
 
 /* ------------------------------------------------------------------------------------------ what never will run --- */
 
-/* One that another thread has begun is waited for; one that an executor has not begun does nothing
- * (contd__mpi_over). */
+/* Wait for one that another thread has begun. One that an executor has not begun does nothing (contd__mpi_over). */
 static void wait_for_running(struct contd__slot *s, uint32_t generation, uint64_t until)
 {
 	for (;;) {
@@ -436,7 +436,8 @@ static void slot_end(struct contd__cr *cr, struct contd__slot *s, struct report 
 
 /*
  * contd__mpi_open is 0: nothing is registered any more, and continuations that are claimed from now on do not run
- * (contd__mpi_over). The others are cancelled, for contd may go on without MPI if the program has called contd_init.
+ * (contd__mpi_over). The others are cancelled, because contd may go on without MPI if the program has called
+ * contd_init.
  */
 void contd__mpi_cancel_rest(int rank)
 {

@@ -5,13 +5,13 @@
 #include <stdbool.h>
 
 /*
- * MPI_Finalize was called, and MPI works as before: drives what is outstanding until all has run, or nothing completes
- * any more; once. `together`: as long as not every process has called MPI_Finalize, if contd is known to be part of
- * each; also in a process that has never used contd.
+ * MPI_Finalize was called, and MPI works as before. Drive what is outstanding until all has run, or nothing completes
+ * any more; once. `together`: until every process has called MPI_Finalize, if contd is known to be part of each; also
+ * in a process that has never used contd.
  */
 void contd__mpi_drive_to_end(bool together);
 
-/* contd__mpi_open is 0, and the backend has stopped: what has not run is reported, and never runs. */
+/* contd__mpi_open is 0, and the backend has stopped. Continuations that have not run are reported, and never run. */
 void contd__mpi_cancel_rest(int rank);
 
 #endif

@@ -17,9 +17,9 @@ uint32_t contd__general_known, contd__generals, contd__general_holds;
 struct __cds_lfs_stack contd__general_deferred;
 
 /*
- * Handles to requests. Who looks one up may be a handler that has interrupted anything, so nothing that it reads is
- * ever freed but the request, which is there while its handle is valid: an entry stays in its bucket, and is used
- * again. There are as many as there were requests in a bucket at a time.
+ * Handles to requests. A handler that has interrupted anything may look one up. So nothing that it reads is ever freed,
+ * except the request, which exists while its handle is valid. An entry stays in its bucket, and is used again. A bucket
+ * has as many entries as it ever had requests at a time.
  */
 #define BUCKETS 4096u
 
@@ -31,7 +31,7 @@ struct entry {
 	struct contd__general *general; /* NULL: it may be taken */
 };
 
-/* What has not happened yet. */
+/* Steps that have not happened yet. */
 #define COMPLETION 1u /* MPI has not been told that it is complete */
 #define FREEING 2u    /* MPI has not called free_fn; MPICH (4.0) does so in MPI_Request_free, complete or not */
 #define HELD 4u       /* a continuation has not run */
@@ -41,7 +41,7 @@ struct contd__general {
 	struct entry *entry;
 	MPI_Request request;
 	uint32_t left;
-	uint32_t completed; /* somebody has said so, once */
+	uint32_t completed; /* a call has said so, once */
 	uint32_t freed;     /* the program's free_fn was called for a continuation */
 	int error;          /* what query_fn has returned last: MPI keeps it nowhere, or as another class */
 	MPI_Grequest_query_function *query;
@@ -84,7 +84,7 @@ static void entry_put(struct entry *e)
 	free(contd__xchg(&spare, e));
 }
 
-/* One of the bucket's own that is nobody's, or else the new one. */
+/* Take a free entry of the bucket, or else the new one. */
 static void entry_take(struct contd__general *g, struct entry *new)
 {
 	struct entry **b = bucket_of(g->request);
@@ -143,8 +143,8 @@ int contd__general_error(const struct contd__general *g)
 }
 
 /*
- * Also after a continuation has run: who has completed the request on another thread may let go of it last, in Open
- * MPI. So what is no longer held may have been freed.
+ * This may also come after a continuation has run: in Open MPI, a thread that has completed the request may be the last
+ * to let go of it. So a request that is no longer held may have been freed.
  */
 static int free_or_keep(void *extra)
 {
@@ -217,8 +217,8 @@ int contd__on_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest
 }
 
 /*
- * Of one that is not known: what contd has started itself, CRs and requests of templates, is not the program's to
- * complete by this call, which MPI cannot tell.
+ * For a request that is not known. The program must not complete CRs and requests of templates, which contd has started
+ * itself, by this call. MPI cannot tell them apart.
  */
 static int complete_other(MPI_Request request)
 {
@@ -262,8 +262,8 @@ void contd__general_drain(void)
 }
 
 /*
- * No handler comes here that has interrupted anything but computation: MPI may be called, also to tell of an error.
- * A function of its own in the machine code too, or scripts/check-call-graph could not tell it from its caller.
+ * No handler comes here that has interrupted anything but computation: MPI may be called, also to tell of an error. It
+ * must not be inlined, or scripts/check-call-graph could not tell it from its caller.
  */
 __attribute__((noinline)) static int complete_here(struct contd__general *g, MPI_Request request)
 {

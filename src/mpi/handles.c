@@ -11,7 +11,7 @@
 #include "mpi/mpich_forgets.h"
 #include "rcu/reader.h"
 
-#define BUCKETS 4096u     /* fixed: to grow, the table would need a thread of its own */
+#define BUCKETS 4096u     /* fixed: to grow, the table would need a separate thread */
 #define RETIRED_BATCH 64u /* removed entries that are worth a grace period */
 
 uint32_t contd__handles;
@@ -43,7 +43,7 @@ struct contd__handle *contd__handle_find(MPI_Request request)
 
 	unsigned long h = hash(request);
 
-	/* Who has the handle has it from a call that came after the one that added it. */
+	/* A thread that has the handle has it from a call that came after the one that added it. */
 	if (contd__load(&present[h % BUCKETS]) == 0)
 		return NULL;
 	contd__thread_ensure();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the portable backend must know of handles that the program keeps: which are CRs, and which are persistent (no
- * function of MPI-3.1 tells; but whatever was given to MPI_Start is). A hash table under RCU (liburcu's).
+ * The portable backend's knowledge of handles that the program keeps: which are CRs, and which are persistent (no
+ * function of MPI-3.1 tells; but all that were given to MPI_Start are). A hash table under RCU (liburcu's).
  *
- *  operation               thread  handler             in a callback  progress
- *  contd__handle_find        yes     in a region only      yes        wait-free; the thread is registered with RCU
- *  contd__handle_add         yes     no                    yes        blocking (memory)
- *  contd__handle_remove      yes     in a region only      yes        blocking (a mutex)
+ *     operation               thread  handler             in a callback  progress
+ *     contd__handle_find        yes     in a region only      yes        wait-free; the thread is registered with RCU
+ *     contd__handle_add         yes     no                    yes        blocking (memory)
+ *     contd__handle_remove      yes     in a region only      yes        blocking (a mutex)
  *
  * An entry that was found stays while its handle is valid: to free a handle that another thread is using is an error.
  */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What MPI's calls do for requests that are made from templates (MPIX_Gr_*). Such a request is an instance: a
- * generalized request of MPI's that the program's push_fn brings forward. The part "templates" (src/template) makes
- * instances; contd may be built without it, and then there are none. What contd keeps of an instance lives until MPI
- * has let go of it, and no push, mark or continuation has it in hands.
+ * Requests that are made from templates (MPIX_Gr_*), in MPI's calls. Such a request is an instance: a generalized
+ * request of MPI that the program's push_fn brings forward. The part "templates" (src/template) makes instances; contd
+ * may be built without it, and then there are none. contd's data of an instance lives until MPI has let go of it, and
+ * no push, mark or continuation uses it.
  *
- *  operation                thread  handler             in a callback  progress
- *  contd__instances_look      yes     in a region only      yes        blocking (a mutex, briefly; push_fn)
- *  contd__instance_hook       yes     no                    yes        blocking (the same mutex)
- *  contd__instance_finish     yes     in a region only      yes        blocking (complete_fn)
- *  contd__instance_unref      yes     in a region only      yes        blocking (memory)
+ *     operation                thread  handler             in a callback  progress
+ *     contd__instances_look      yes     in a region only      yes        blocking (a mutex, briefly; push_fn)
+ *     contd__instance_hook       yes     no                    yes        blocking (the same mutex)
+ *     contd__instance_finish     yes     in a region only      yes        blocking (complete_fn)
+ *     contd__instance_unref      yes     in a region only      yes        blocking (memory)
  */
 #ifndef CONTD_MPI_INSTANCE_H
 #define CONTD_MPI_INSTANCE_H
@@ -24,10 +24,10 @@
 
 struct contd__instance;
 
-/* What the part "templates" does. */
+/* The functions of the part "templates". */
 struct contd__instance_ops {
-	/* Call push_fn of a few instances, or of all. In a call of MPI's that the program makes on this thread, and in
-	 * which nobody's locks are held. */
+	/* Call push_fn of a few instances, or of all. In a call of MPI that the program makes on this thread, with no
+	 * lock held. */
 	void (*push)(bool all);
 	bool (*is_one)(MPI_Request request);
 	int (*error_of)(MPI_Request request);
@@ -54,7 +54,7 @@ static inline const struct contd__instance_ops *contd__instances_by(const uint32
 	return __builtin_expect(contd__load(count) != 0, 0) ? contd__load(&contd__instance_ops) : NULL;
 }
 
-/* In a call of MPI's that the program makes on this thread, and in which nobody's locks are held. */
+/* In a call of MPI that the program makes on this thread, with no lock held. */
 static inline void contd__instances_look(void)
 {
 	const struct contd__instance_ops *ops = contd__instances_by(&contd__instances_pushed);
@@ -71,7 +71,7 @@ static inline bool contd__instance_is(MPI_Request request)
 	return ops && ops->is_one(request);
 }
 
-/* What push_fn has returned at last, where it is an instance; else MPI_SUCCESS. */
+/* The last result of push_fn, if it is an instance; otherwise MPI_SUCCESS. */
 static inline int contd__instance_error_of(MPI_Request request)
 {
 	const struct contd__instance_ops *ops = contd__instances_by(&contd__instances);
@@ -93,7 +93,7 @@ static inline void contd__instance_finish(struct contd__instance *instance)
 	contd__instance_ops->finish(instance);
 }
 
-/* What push_fn has returned at last, of one that has completed. */
+/* The last result of push_fn, of an instance that has completed. */
 static inline int contd__instance_error(const struct contd__instance *instance)
 {
 	return contd__instance_ops->error(instance);
