@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI's completion calls, by MPI_ and PMPI_ names, stand here before MPI's own. Where another backend works, or none
- * yet, they go straight on. See portable.h for the layers: with a tool behind contd a call by an MPI_ name goes on to
- * the tool, and what is to be done is done when the tool's call by the PMPI_ name comes here.
+ * MPI's completion calls, by MPI_ and PMPI_ names, stand here before MPI's own. If another backend works, or none yet,
+ * they go straight on. See portable.h for the layers: with a tool behind contd a call by an MPI_ name goes on to the
+ * tool, and contd does its work when the tool's call by the PMPI_ name comes here.
  */
 #include <dlfcn.h>
 #include <sched.h>
@@ -69,8 +69,8 @@ static void find_tool(void *mpi)
 }
 
 /*
- * contd stands behind MPI where only a tool is preloaded that is linked with it, and where a plug-in brings it. What it
- * asks MPI goes to the library that the name PMPI_Test leads to. NULL: there is none.
+ * contd stands behind MPI if only a tool is preloaded that is linked with it, or if a plug-in brings it. Then its own
+ * calls of MPI go to the library that the name PMPI_Test leads to. NULL: there is none.
  */
 static void *library_before(void)
 {
@@ -387,7 +387,8 @@ static int ask_once(MPI_Request request, int *flag, MPI_Status *status)
 	return error;
 }
 
-/* Open MPI's own has made none where the request is complete, and nobody else may be calling anything. */
+/* Make progress. Open MPI's own call has made none if the request is complete, and there may be no other thread that
+ * calls MPI or contd. */
 static void make_progress(void)
 {
 	contd__mpi->progress(PROGRESS);
@@ -434,7 +435,7 @@ static int get_status(MPI_Request request, int *flag, MPI_Status *status)
 	return MPI_SUCCESS;
 }
 
-/* What it runs of a CR's is bounded as what a test runs. */
+/* Its limit for a CR's continuations is that of a test. */
 static int on_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
 	uint32_t now = contd__load_acquire(&mode);
@@ -609,7 +610,7 @@ static int on_Startall(int count, MPI_Request requests[])
 		contd__forgets_take(h, MPI_STATUS_IGNORE);
 		rc = start_note(&requests[i]);
 	}
-	/* With the portable backend one by one, for each may get another handle. */
+	/* With the portable backend start them one by one, because each may get another handle. */
 	if (rc || (plain && (!portable() || count < 0 || !requests)))
 		return rc ? rc : NEXT.Startall(count, requests);
 	for (int i = 0; i < count && !rc; i++)
@@ -684,9 +685,9 @@ static int on_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, M
 }
 
 /*
- * A blocking receive, looking after what is pending meanwhile. The message is taken with the look that finds it: what
- * another thread may take in between would leave this one in MPI, where it looks after nothing. What is wrong with the
- * arguments is found before a message is taken, and told as MPI_Recv tells it.
+ * A blocking receive that attends to pending operations meanwhile. The message is taken with the look that finds it: if
+ * another thread could take it in between, this one would wait inside MPI, where it attends to nothing. Errors in the
+ * arguments are found before a message is taken, and told as MPI_Recv tells them.
  */
 struct receive {
 	void *buf;
@@ -856,7 +857,7 @@ static inline bool passes(const void *caller)
 	       contd__library_has(&mpi_library, caller);
 }
 
-/* What is started is noted for the portable backend alone. */
+/* Only the portable backend takes note of requests that are started. */
 static inline bool started_passes(const void *caller)
 {
 	return contd__load(&mode) > MODE_PORTABLE || contd__library_has(&mpi_library, caller);
@@ -873,8 +874,8 @@ static inline bool asked_passes(const void *caller)
 }
 
 /*
- * Nor those of Fortran's generalized requests, whose functions are called by other rules than those of C: MPICH's
- * Fortran library starts the request by the C call, and then has MPI remember that they are Fortran's.
+ * Those of Fortran's generalized requests pass, too, because their functions are called by other rules than those of C.
+ * MPICH's Fortran library starts the request by the C call, and then has MPI remember that they are Fortran's.
  */
 static inline bool general_passes(const void *caller)
 {

@@ -31,7 +31,7 @@ MPI_Status contd__status_empty;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct contd_group *loose[LOOSE_GROUPS];
 static MPI_Request loose_cr[LOOSE_GROUPS] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL,
-					     MPI_REQUEST_NULL}; /* of those groups; nobody gets them */
+					     MPI_REQUEST_NULL}; /* of those groups; no caller gets them */
 static uint32_t driving;                                        /* calls of drive that are under way */
 static int thread_level;
 static int world_rank;
@@ -71,9 +71,9 @@ int contd__mpi_error_class(int code)
 }
 
 /*
- * In a compute region, or when a thread polls contd, MPI may be entered where the level that was granted lets this
- * thread do so: any thread with MPI_THREAD_MULTIPLE, else the main thread. (With MPI_THREAD_SERIALIZED contd cannot see
- * whether another thread is inside MPI, so only the main thread's regions drive it: MPI 4.1, 11.6; or the thread that a
+ * In a compute region, or when a thread polls contd, MPI may be entered if the level that was granted lets this thread
+ * do so: any thread with MPI_THREAD_MULTIPLE, otherwise the main thread. (With MPI_THREAD_SERIALIZED contd cannot see
+ * whether another thread is inside MPI. So only the main thread's regions drive it: MPI 4.1, 11.6; or the thread that a
  * program has lent to an executor for that, and then no other.)
  */
 static void ask_main(void)
@@ -336,7 +336,7 @@ __attribute__((noinline)) static struct contd_group *make_loose(enum contd__loos
 {
 	struct contd__settings s = {.attr = CONTD_GROUP_ATTR_INIT};
 
-	/* Completing an event is async-signal-safe, and anybody's. */
+	/* Completing an event is async-signal-safe, and any thread may do it. */
 	if (which == LOOSE_EVENTS)
 		s.attr.flags = CONTD_THREAD_ANY | CONTD_ASYNC_SIGNAL_SAFE;
 	else if (which == LOOSE_ANY)

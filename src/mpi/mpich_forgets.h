@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Persistent requests whose status MPI tells once only: MPICH's MPI_Request_get_status (from 4.2 on) makes them
- * inactive, and whoever asks or waits afterwards is told nothing. What was told is kept with the handle here, until the
- * request is started again, freed, or reported by a call that completes it. For the portable backend; other MPIs have
- * none of these.
+ * inactive, and a later query or wait is told nothing. The status is kept with the handle here, until the request is
+ * started again, freed, or reported by a call that completes it. For the portable backend; other MPIs have none of
+ * these.
  *
- *  operation                 thread  handler             in a callback  progress
- *  contd__forgets_*            yes     in a region only      yes        wait-free but for the MPI calls of completion
+ *     operation                 thread  handler             in a callback  progress
+ *     contd__forgets_*            yes     in a region only      yes        wait-free but for the MPI calls of
+ *     completion
  */
 #ifndef CONTD_MPI_MPICH_FORGETS_H
 #define CONTD_MPI_MPICH_FORGETS_H
@@ -21,7 +22,8 @@ bool contd__mpich_forgets(void);
 /* It was found complete with this status, MPI_ERROR too, and may be forgotten now. */
 void contd__forgets_keep(struct contd__handle *h, const MPI_Status *status);
 
-/* What is kept of it goes to *status (may be MPI_STATUS_IGNORE); false: nothing is. The request is inactive then. */
+/* Copy the status that is kept to *status (may be MPI_STATUS_IGNORE); false: none is kept. The request is inactive
+ * then. */
 bool contd__forgets_take(struct contd__handle *h, MPI_Status *status);
 
 /* Is something kept of one of these? */

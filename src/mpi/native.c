@@ -50,10 +50,10 @@ static inline struct contd__native_cr *native_of(struct contd__cr *cr)
  * An operation that was not complete when its continuation was attached: its request carries our callback, op_hook.
  *
  * With several threads, storing the callback races with completion: Open MPI's completer may have read "no callback"
- * just before, and will mark the request complete after we looked. So a hooked request that is seen to be complete
- * without its callback having come was missed, and whoever sees that takes the callback's part; the operation's state
- * decides who. (The callback itself returns 1, after which Open MPI does not touch the request, and marks it complete
- * itself.)
+ * just before, and will mark the request complete after we looked. So a hooked request that is complete although its
+ * callback has not come was missed. A thread that sees that takes the callback's part; the operation's state decides
+ * which thread does. (The callback itself returns 1, after which Open MPI does not touch the request, and marks it
+ * complete itself.)
  */
 
 /* Open MPI's own error codes, which file operations may leave in a status, are negative: they become a class of
@@ -67,7 +67,7 @@ static void status_mend(struct contd__ompi_request *request)
 /*
  * A persistent request stays the program's while its continuation is outstanding, and MPI_Request_free may come before
  * its completion: MPI would give the request back without calling us, and to another operation. So while it is hooked
- * its free function is hooked_free; and who exchanges that first decides. The completer puts Open MPI's own back, and
+ * its free function is hooked_free; the first to exchange that decides. The completer puts Open MPI's own back, and
  * from then on the request is the program's; or MPI_Request_free puts freed_free, and the request is given back with
  * the set.
  */
@@ -110,10 +110,10 @@ static int op_complete(struct contd__op *op)
 	op->type = (int8_t)request->type;
 	op->object = request->object;
 	/*
-	 * Mark it complete, where Open MPI has not (the callback was missed). Nobody sleeps on it: its handle is gone,
-	 * or it is persistent, and those are waited for by looking again and again (mpi/calls.c). Unless a thread that
-	 * waited for it was there before the continuation, which MPI does not allow (MPI 4.1, 11.6.2): Open MPI wakes
-	 * that one itself.
+	 * Mark it complete, if Open MPI has not (the callback was missed). No thread sleeps on it: its handle is gone,
+	 * or it is persistent, and then threads wait for it by looking again and again (mpi/calls.c). One exception is
+	 * a thread that waited for it before the continuation was attached, which MPI does not allow (MPI 4.1, 11.6.2):
+	 * Open MPI wakes that one itself.
 	 */
 	if (contd__load(&request->complete) == OMPI_PENDING)
 		contd__store_release(&request->complete, OMPI_COMPLETED);
@@ -274,9 +274,9 @@ static void ops_release(struct contd__set *set)
 /* --------------------------------------------------------------------------------------------------- rechecking --- */
 
 /*
- * Slots are looked at in turn, for a share of the time that passes, however often the program calls MPI. So each of n
- * pending operations is looked at again within RECHECK_SHARE times what n looks take: with 100 000 of them in less than
- * a second.
+ * Look at slots in turn, during a share of the time that passes, however often the program calls MPI. So each of n pending
+ * operations is looked at again within RECHECK_SHARE times what n looks take: with 100 000 of them in less than a
+ * second.
  */
 #define RECHECK_SLOTS 16u /* of one CR at a time */
 #define RECHECK_EVERY 16u /* calls of opal_progress */
@@ -319,7 +319,7 @@ static uint32_t recheck_cr(struct contd__native_cr *cr)
 	return looked;
 }
 
-/* The next CR in turn, whose group is pinned; NULL: nothing is outstanding there. False: another thread has the
+/* The next CR in turn, with its group pinned; NULL: nothing is outstanding there. False: another thread has the
  * lock. */
 static bool recheck_take(struct contd__native_cr **crp)
 {
@@ -341,8 +341,8 @@ static bool recheck_take(struct contd__native_cr **crp)
 }
 
 /*
- * Returns how many operations were looked at, or -1: not now. No lock is held meanwhile, for a generalized request's
- * query_fn may be called.
+ * Returns how many operations were looked at, or -1: not now. No lock is held meanwhile, because a generalized
+ * request's query_fn may be called.
  */
 static int64_t recheck_next(void)
 {
@@ -409,7 +409,7 @@ static void recheck(void)
 		looked = recheck_next();
 		left -= looked;
 	}
-	contd__store_release(&looking, 0); /* the places where the next look begins, for who exchanges it */
+	contd__store_release(&looking, 0); /* release: the next thread that exchanges it sees where its look begins */
 }
 
 /* ---------------------------------------------------------------------------------------- continuation requests --- */
@@ -431,7 +431,7 @@ static void cr_sync(struct contd__native_cr *cr)
 	contd__xchg(&cr->again, 1);
 	while (contd__load_seq(&cr->again)) {
 		if (contd__xchg(&cr->lock, 1))
-			return; /* who holds it looks again */
+			return; /* the holder looks again */
 		contd__xchg(&cr->again, 0);
 		cr_state_locked(cr);
 		CONTD_TESTPOINT("cr_state_written");
@@ -455,10 +455,10 @@ static void stale_sync(void)
 }
 
 /*
- * The count has reached 0; any context. Nobody but MPI_Request_get_status reads `complete`, and it makes progress
- * before it says no: so that a CR is complete is put down only there (in_progress), and nothing is done in the calls
- * that test and wait for CRs. That it is not complete is put down at once (cr_changed); not of what runs inside the
- * call that attaches it, so there is nothing to be done afterwards.
+ * The count has reached 0; any context. Only MPI_Request_get_status reads `complete`, and it makes progress before it
+ * says no. So only in_progress writes that a CR is complete, and the calls that test and wait for CRs need not do so.
+ * That it is not complete is written at once (cr_changed); but not for a continuation that runs inside the call that
+ * attaches it, so there is nothing to be done afterwards.
  */
 static void cr_idle(struct contd_group *group)
 {
@@ -603,7 +603,7 @@ static struct contd__cr *cr_of(MPI_Request handle)
 	return cr ? &cr->cr : NULL;
 }
 
-/* Open MPI calls the error handler itself, for the error that the request's status holds. */
+/* Open MPI itself calls the error handler for the error in the request's status. */
 static int cr_raise(struct contd__cr *cr, int class, bool told)
 {
 	struct contd__native_cr *n = native_of(cr);
@@ -683,8 +683,8 @@ static bool finishes_once(MPI_Request request)
 }
 
 /*
- * Does one stand in the array twice? A few are compared with each other; many are tagged each with its place, and until
- * the callback is stored nobody looks at the tag.
+ * Does one stand in the array twice? A few are compared with each other. Many are tagged each with its place: until the
+ * callback is stored, no other thread looks at the tag.
  */
 static bool named_twice(const struct contd__mpi_attach *a)
 {
@@ -779,8 +779,7 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 	*op = (struct contd__op){.request = request, .set = set, .status = status, .persistent = r->persistent};
 	if (r->type == OMPI_TYPE_GEN) {
 		op->instance = contd__instance_hook(request);
-		/* Who completes it on another thread may let go of it later than this one, and would call free_fn
-		 * then. */
+		/* A thread that completes it may let go of it later than this one, and would call free_fn then. */
 		op->backend = op->instance ? NULL : contd__general_find(request);
 		if (op->backend)
 			contd__general_hold(op->backend);
@@ -843,10 +842,10 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 /* ------------------------------------------------------------------------------------------------ the short way --- */
 
 /*
- * Operations of contd_mpi_op_run(), where threads do not meet in MPI (`alone`): what one looks at nobody changes then,
- * so no callback is missed, and no set is needed that who looks again could find. Requests are given back by whoever
- * has run what is to be done; where that thread must not call MPI they are linked by complete_cb_data, and the next
- * progress gives them back.
+ * Operations of contd_mpi_op_run(), if threads do not meet in MPI (`alone`). While one thread looks at a request, no
+ * other changes it. So no callback is missed, and no set is needed for a later look. The thread that has run the
+ * operation's end gives the request back. If it must not call MPI, requests are linked by complete_cb_data, and the
+ * next progress gives them back.
  */
 static struct contd__ompi_request *given_back;
 static bool alone;
@@ -891,7 +890,8 @@ static void quick_hook(struct contd_mpi_op *op, contd__quick_done *done)
 
 	contd__store(&quick_done, done); /* always the same */
 	if (contd__add_by_turns(&ops_hooked, 1) == 0) {
-		/* Who is about to sleep sees it, or this thread whom to wake. Partner: doze(), and the daemon's. */
+		/* A thread that is about to sleep sees this count, or this thread sees which one to wake. Partner:
+		 * doze(), and the daemon's. */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		contd__pending_sig();
 	}
@@ -994,7 +994,8 @@ static void stop(void)
 {
 	contd__store_seq(&stopped, 1);
 	O.progress_unregister(in_progress);
-	/* Somebody may have wrapped ours after us; then ours goes on to work, for CRs alone find nothing to run. */
+	/* Another library may have wrapped ours after us. Then ours goes on to work, because CRs alone find nothing to
+	 * run. */
 	if (O.functions->test == contd__calls.test)
 		*O.functions = contd__original;
 	contd__store_seq(&ops_hooked, 0);

@@ -2,10 +2,11 @@
 /*
  * The native backend, on Open MPI's own requests.
  *
- * A CR is a request of Open MPI's, with its own req_start, req_free and req_cancel; so MPI_Start, MPI_Request_free,
- * MPI_Request_get_status, Fortran handles and all that works with requests works with it. Its `complete` follows the
- * group's count: whoever moves the count to or from 0 then calls cr_sync, which looks at the count under `lock` and
- * sets the field. In a handler the lock is only tried; who holds it looks again when it lets go.
+ * A CR is a request of Open MPI with separate functions req_start, req_free and req_cancel. So MPI_Start,
+ * MPI_Request_free, MPI_Request_get_status, Fortran handles and all that works with requests works with it. Its
+ * `complete` follows the group's count: cr_sync looks at the count under `lock` and sets the field. It is called when
+ * the count leaves 0; when the count comes to 0, the next progress calls it (cr_idle). The lock is only tried: its
+ * holder looks again when it lets go.
  *
  * Test* and Wait* come here because Open MPI's table of request functions is replaced; it lies below the PMPI layer, so
  * tools keep their place and calls by PMPI names come here too. An opal_progress callback runs continuations in all

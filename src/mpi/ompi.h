@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the native backend knows of Open MPI's inside: the beginning of a request, and a few functions. Described here,
- * so that neither Open MPI's development headers nor its development files are needed (most sites have none); accepted
- * only for versions whose source was read (ompi.c), and after a probe. Where the headers are there, ompi_check.c
- * compares. Source: ompi/request/request.h, ompi/request/request_dbg.h, opal/class/opal_object.h, opal_list.h,
- * opal_free_list.h of versions 4.1.4, 5.0.8 and of the main branch in 2026: one layout. (Debug builds have another one;
- * the probe tells.)
+ * The parts of Open MPI's inside that the native backend knows: the beginning of a request, and a few functions.
+ * Described here, so that neither Open MPI's development headers nor its development files are needed (most sites have
+ * none); accepted only for versions whose source was read (ompi.c), and after a probe. If the headers are installed,
+ * ompi_check.c compares. Source: ompi/request/request.h, ompi/request/request_dbg.h, opal/class/opal_object.h,
+ * opal_list.h, opal_free_list.h of versions 4.1.4, 5.0.8 and of the main branch in 2026: one layout. (Debug builds have
+ * another one; the probe tells.)
  */
 #ifndef CONTD_MPI_OMPI_H
 #define CONTD_MPI_OMPI_H
@@ -74,8 +74,8 @@ extern struct contd__ompi contd__ompi;
 const char *contd__ompi_find(void);
 void contd__ompi_forget(void);
 
-/* Has MPI a thread of its own that completes operations (the MCA parameter btl_tcp_progress_thread)? Also where it does
- * not say. */
+/* Has MPI a separate thread that completes operations (the MCA parameter btl_tcp_progress_thread)? Also true if MPI
+ * does not say. */
 bool contd__ompi_progress_thread(void);
 
 #endif

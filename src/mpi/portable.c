@@ -25,12 +25,12 @@
  * Pending operations stand densely in windows of arrays that PMPI_Testsome takes; one that completes is replaced by the
  * last one. Each poll looks at the next window, so every operation is looked at once a round.
  *
- *  incoming     operations that were attached and are not in a window; pushed by any thread, taken by who polls
- *  spare        windows that are not in use; there is always room for every pending operation (attach sees to that)
+ *     incoming     operations that were attached and are not in a window; pushed by any thread, taken by the poller
+ *     spare        windows that are not in use; there is always room for every pending operation (attach ensures that)
  *
- * One thread polls at a time: others find the mutex locked and go on, for what they want to know is being found out.
- * Who polls may be in a handler inside MPI's Testsome (the query function of a generalized request, say, attaches):
- * that needs the two stacks only.
+ * One thread polls at a time. Others find the mutex locked and go on, because the poller is finding out what they want
+ * to know. The poller may be in a handler inside MPI's Testsome (for example, the query function of a generalized
+ * request attaches): that needs the two stacks only.
  */
 #define WINDOW 256u
 #define WINDOWS_MAX 65536u
@@ -42,8 +42,8 @@ struct window {
 };
 
 /*
- * Persistent requests have a lane of their own, in which they are tested one by one: of one that failed Open MPI's
- * (4.1) Testsome frees the request, and MPICH's (4.0) Testsome hardly makes progress on persistent collectives.
+ * Persistent requests have a separate lane, in which they are tested one by one: Open MPI's (4.1) Testsome frees a
+ * request that failed, and MPICH's (4.0) Testsome hardly makes progress on persistent collectives.
  */
 struct lane {
 	struct __cds_lfs_stack incoming; /* of struct contd__op */
@@ -139,12 +139,12 @@ static void free_now(struct contd__handle *h)
 	NEXT.Request_free(&request);
 }
 
-/* What the persistent request's entry says ends before its continuation can run and start it again. */
+/* The persistent request's entry is idle again before the continuation can run and start the request again. */
 static void op_complete(struct contd__op *op, const MPI_Status *status)
 {
 	struct contd__handle *h = op->persistent ? op->backend : NULL;
 
-	/* Pairs with the exchange in contd__portable_free_later; a release, too, for who finds it 0. */
+	/* Pairs with the exchange in contd__portable_free_later; a release, too, for threads that find it 0. */
 	if (h && contd__xchg(&h->hooked, HANDLE_IDLE) == HANDLE_FREED)
 		free_now(h);
 	contd__sub(&ops_pending, 1);
@@ -152,9 +152,8 @@ static void op_complete(struct contd__op *op, const MPI_Status *status)
 }
 
 /*
- * Where one of its requests has failed Open MPI's (4.1) Testsome frees, without reporting them, pending sends whose
- * status it has never written: all of that memory that does not happen to be MPI_SUCCESS. How they end nobody will
- * tell.
+ * If one of its requests has failed, Open MPI's (4.1) Testsome frees pending sends without reporting them: those whose
+ * status, which it has never written, does not happen to be MPI_SUCCESS. No call will tell how they end.
  */
 static uint32_t take_dropped(struct lane *l, struct window *w, uint32_t at)
 {
@@ -445,7 +444,7 @@ static int error_kept(MPI_Request request)
 	return g ? contd__general_error(g) : contd__instance_error_of(request);
 }
 
-/* What MPI says of a request. Where it is complete *status is whole, MPI_ERROR too. */
+/* Ask MPI about a request. If it is complete *status is whole, MPI_ERROR too. */
 static enum contd__seen seen_by_mpi(MPI_Request request, struct contd__handle *h, MPI_Status *status)
 {
 	const int nobody = -4711; /* neither a rank nor a constant of MPI's */
@@ -714,8 +713,8 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 			continue;
 		}
 		/*
-		 * Whether one of which nothing is known is persistent and inactive, only a test tells; and it costs,
-		 * for it makes progress (and gives way, where MPI was told to).
+		 * Only a test tells whether an unknown request is persistent and inactive. It costs, because it makes
+		 * progress (and gives way, if MPI was told to).
 		 */
 		instance = h ? NULL : contd__instance_hook(*request);
 		g = h || instance || contd__load(&contd__general_known) == 0 ? NULL : contd__general_find(*request);
@@ -764,7 +763,7 @@ static void ops_nothing(struct contd__set *set)
 	(void)set;
 }
 
-/* But for generalized requests, whose free_fn comes after the continuation. */
+/* Nothing is left to release except generalized requests: their free_fn comes after the continuation. */
 static void ops_release(struct contd__set *set)
 {
 	if (contd__load(&contd__general_holds) == 0)
@@ -790,8 +789,8 @@ static void progress(enum contd__progress how)
 
 	if (contd__portable_poll(least) != 0 || contd__marked_sig(CLASSES_ALL))
 		return;
-	/* Open MPI's test calls look first and make progress then: what that has found is seen by the next one. Who
-	 * arms a bell and looks again would never hear of it. */
+	/* Open MPI's test calls look first and make progress then: only the next one sees what that has found. A thread
+	 * that arms a bell and looks again would never hear of it. */
 	if (!test_keeps && contd__portable_poll(least) != 0)
 		return;
 	/* Nothing of ours is pending, but others may wait for this one's progress. */
@@ -855,7 +854,7 @@ static int start(int thread_level)
 	return MPI_SUCCESS;
 }
 
-/* What was pending goes with MPI. */
+/* Operations that were pending go with MPI. */
 static void stop(void)
 {
 	contd__intercept_off();

@@ -2,17 +2,17 @@
 /*
  * The portable backend, on any MPI-3.1 and with nothing but its public functions.
  *
- *  portable.c   CRs as handles of generalized requests that never complete; pending operations, and polling them
- *  handles.c    which handles are CRs, which are persistent
- *  mpich_forgets.c  persistent requests of which MPI tells once only
- *  intercept.c  MPI_Test and its kin, which stand before MPI's own
+ *     portable.c   CRs as handles of generalized requests that never complete; pending operations, and polling them
+ *     handles.c    which handles are CRs, which are persistent
+ *     mpich_forgets.c  persistent requests of which MPI tells once only
+ *     intercept.c  MPI_Test and its kin, which stand before MPI's own
  *
  * Layers, from the program down: a tool that was linked before contd; contd; a tool that was linked behind it; MPI. The
- * functions of the next layer are found with dlsym(3), by MPI_ names and by PMPI_ names. Where a tool behind contd has
- * a function, a call by its MPI_ name goes straight on to the tool, which thus sees what the program calls and no more;
- * its own PMPI_ call comes to contd again, and there the work is done. (A tool that finds MPI's functions with dlsym
- * and goes past contd must stand in front of it: it would wait for CRs for ever.) contd itself uses the PMPI_ names of
- * MPI and is seen by nobody.
+ * functions of the next layer are found with dlsym(3), by MPI_ names and by PMPI_ names. If a tool behind contd has a
+ * function, a call by its MPI_ name goes straight on to the tool. So the tool sees what the program calls and no more.
+ * Its own PMPI_ call comes to contd again, and there the work is done. (A tool that finds MPI's functions with dlsym
+ * and goes past contd must stand in front of it: otherwise it would wait for CRs for ever.) contd itself uses the PMPI_
+ * names of MPI, so no tool sees its calls.
  */
 #ifndef CONTD_MPI_PORTABLE_H
 #define CONTD_MPI_PORTABLE_H
@@ -138,7 +138,7 @@ const char *contd__intercept_refuses(void);
 /* Are MPI's functions known? They may be where calls do not come to contd. */
 bool contd__intercept_knows_mpi(void);
 
-/* From now on CRs are looked for; or calls go straight on; or, for the native backend, nearly all do. */
+/* From now on calls look for CRs. _off: they go straight on. _native: nearly all do. */
 void contd__intercept_start(void);
 void contd__intercept_off(void);
 void contd__intercept_native(void);

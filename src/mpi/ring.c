@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Peers by their rank in MPI_COMM_WORLD. One is looked for when something is first sent to it; where nobody listens (no
- * contd there, not yet, or another host) it is looked for again later, after twice the time, up to a second. Which
- * ranks a communicator has is kept with it, as an attribute; the last one that a thread has used is remembered by the
- * thread.
+ * Peers by their rank in MPI_COMM_WORLD. A peer is looked for when something is first sent to it. If no process listens
+ * there (no contd there, not yet, or another host), it is looked for again later, after twice the time, up to a second.
+ * Which ranks a communicator has is kept with it, as an attribute; each thread remembers the last one that it has used.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +27,7 @@ struct contd__ring contd__ring;
 
 static struct {
 	pthread_mutex_t look; /* looking for peers; MPI is not called under it */
-	uint32_t busy;        /* somebody starts, or makes a communicator's members */
+	uint32_t busy;        /* a thread starts this, or makes a communicator's members */
 	int keyval;
 	char job[CONTD_JOB_TEXT];
 	uint32_t generation; /* of communicators: goes up when one with members goes */
@@ -77,7 +76,7 @@ static bool has_variable(int pid, const char *name, const char *value)
 
 /*
  * The process that has started the ranks of this host: the nearest ancestor that has not been told this rank's number.
- * What lies between has been (timeout(1), a script, a debugger).
+ * Processes in between have been told (timeout(1), a script, a debugger).
  */
 static int starter(void)
 {
@@ -95,7 +94,7 @@ static int starter(void)
 
 void contd__mpi_job(char job[CONTD_JOB_TEXT])
 {
-	/* What launchers tell: Open MPI and PRRTE, Slurm, PALS, Flux, and the user where none does. */
+	/* Names from launchers: Open MPI and PRRTE, Slurm, PALS, Flux; and from the user if none tells. */
 	static const char *const names[][2] = {{"CONTD_JOB", NULL},
 					       {"PMIX_NAMESPACE", NULL},
 					       {"SLURM_JOB_ID", "SLURM_STEP_ID"},
@@ -128,8 +127,8 @@ void contd__members_unref(struct contd__members *m)
 static int members_free(MPI_Comm comm, int keyval, void *value, void *extra)
 {
 	(void)comm, (void)keyval, (void)extra;
-	/* Whoever uses another communicator meanwhile has its members, not these: only for it are they looked up
-	 * anew. */
+	/* A thread that uses another communicator meanwhile has its members, not these. It only has to look them up
+	 * again. */
 	contd__add(&own.generation, 1);
 	contd__members_unref(value);
 	return MPI_SUCCESS;
@@ -253,8 +252,8 @@ static void look_locked(struct contd__place *p, int world, int64_t now)
 	}
 	if (!p->bell) {
 		R.known[R.known_count] = p;
-		/* Release: pairs with the acquires of who rings. The bell of a process that has ended is not closed:
-		 * another thread may be about to ring it. */
+		/* Release: pairs with the acquires of threads that ring. The bell of a process that has ended is not
+		 * closed: another thread may be about to ring it. */
 		contd__store_release(&p->bell, bell);
 		contd__store_release(&R.known_count, R.known_count + 1);
 	} else {
@@ -335,6 +334,6 @@ int contd__ring_all(MPI_Comm comm)
 {
 	struct contd__members *m = contd__ring_comm(comm);
 
-	/* Not to be had just now: those who were found are more than enough. */
+	/* The members cannot be found just now. The peers that were found are more than enough. */
 	return m ? contd__ring_members(m) : comm == MPI_COMM_NULL ? 0 : contd__ring_known();
 }

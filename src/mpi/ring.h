@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ringing for the processes of this MPI job on this host (contd_bell_ring), for contd_mpi_ring() and for the ring
- * library; each has this code for itself. On MPI's public functions alone, and without contd being initialized.
+ * library; each has a copy of this code. On MPI's public functions alone, and without contd being initialized.
  *
- *  operation             thread  handler  progress
- *  contd__ring_find        yes     no     wait-free for a peer that was found, or not long ago not; else looks for it
- *  contd__ring_place       yes     yes    wait-free
- *  contd__ring_rank        yes     no     as contd__ring_find
- *  contd__ring_all         yes     no     the same, for each member
- *  contd__ring_known       yes     yes    wait-free in the number of peers found
+ *     operation             thread  handler  progress
+ *     contd__ring_find        yes     no     wait-free for a peer that was found, or not found a short time ago;
+ *     otherwise
+ *                                            looks for it
+ *     contd__ring_place       yes     yes    wait-free
+ *     contd__ring_rank        yes     no     as contd__ring_find
+ *     contd__ring_all         yes     no     the same, for each member
+ *     contd__ring_known       yes     yes    wait-free in the number of peers found
  *
- * No lock is held while MPI is called, nor while a lock of MPI's may be held by who calls: who can't have one at once
- * does without (an attribute callback may send).
+ * No lock is held while MPI is called. Nor is one waited for while the caller may hold a lock of MPI's: a thread that
+ * cannot have it at once does without it (an attribute callback may send).
  */
 #ifndef CONTD_MPI_RING_H
 #define CONTD_MPI_RING_H
@@ -30,7 +32,7 @@
 
 /* A rank of MPI_COMM_WORLD. */
 struct contd__place {
-	struct contd_bell *bell; /* NULL: not found; once found it stays, for others may be about to ring it */
+	struct contd_bell *bell; /* NULL: not found; once found it stays: other threads may be about to ring it */
 	int64_t again;           /* when to look for it again, ns; 0: at once */
 	int64_t wait;
 	uint32_t gone; /* the process has ended */
@@ -41,7 +43,7 @@ struct contd__place {
 struct contd__members {
 	uint32_t references;
 	int count;
-	int first; /* of a search among them: who is next */
+	int first; /* where a search among them begins next time */
 	int rank[];
 };
 
@@ -55,11 +57,11 @@ struct contd__ring {
 
 extern struct contd__ring contd__ring;
 
-/* What names this job on this host: the launcher's name for it where it gives one, else the process that started the
+/* The name of this job on this host: the launcher's name for it if it gives one, otherwise the process that started the
  * ranks. */
 void contd__mpi_job(char job[CONTD_JOB_TEXT]);
 
-/* MPI is initialized. False: there is no ringing. */
+/* MPI is initialized. False: ringing is not possible. */
 bool contd__ring_start(void);
 
 static inline bool contd__ring_ready(void)
@@ -70,8 +72,8 @@ static inline bool contd__ring_ready(void)
 	return state ? state == 1 : contd__ring_start();
 }
 
-/* Of the communicator; of the group of windows. NULL: not to be had now. They stay while theirs does, or a
- * reference. */
+/* The members of the communicator; of the group of windows. NULL: they cannot be found now. They stay while the
+ * communicator does, or a reference. */
 struct contd__members *contd__ring_comm(MPI_Comm comm);
 struct contd__members *contd__members_make(MPI_Group group);
 void contd__members_unref(struct contd__members *m);
@@ -108,7 +110,7 @@ static inline struct contd__place *contd__ring_find(int rank, MPI_Comm comm)
 	return m && rank < m->count ? contd__ring_world(m->rank[rank]) : NULL;
 }
 
-/* 1 if it was rung. What it is to see has been made visible. */
+/* 1 if it was rung. The caller has made visible whatever the peer is to see. */
 int contd__ring_armed(struct contd__place *p);
 
 static inline int contd__ring_place(struct contd__place *p)

@@ -118,8 +118,8 @@ void contd__set_await(struct contd__set *set, struct contd__cr *cr)
 }
 
 /*
- * The CRs that it waited for are reported, as a test of theirs would: inactive, unless something was registered
- * meanwhile. A function of its own in the machine code too, for scripts/check-call-graph.
+ * The CRs that the continuation waited for are reported, as if they were tested: inactive, unless something was
+ * registered meanwhile. Not inlined, for scripts/check-call-graph.
  */
 __attribute__((noinline)) static void report_crs(struct contd__set *set)
 {
@@ -142,8 +142,7 @@ __attribute__((noinline)) static bool mpi_is_gone(void)
 	return gone;
 }
 
-/* What MPI, and templates, are to get back. A function of its own in the machine code too, for
- * scripts/check-call-graph. */
+/* Give back to MPI, and to templates, what is theirs. Not inlined, for scripts/check-call-graph. */
 __attribute__((noinline)) static void give_back(struct contd__set *set)
 {
 	if (mpi_is_gone())
@@ -258,9 +257,9 @@ uint32_t contd__set_attached_sig(struct contd__set *set, uint32_t n)
 }
 
 /*
- * One event more; if it was the last, the continuation becomes ready, or is taken by the test or wait of its CR that
- * this thread is in, which runs it when MPI's progress is through: without a bit being set and found again. At most
- * one, for what is taken nobody else can run, and callbacks may wait for each other.
+ * One event more. If it was the last, the continuation becomes ready. Or the test or wait of its CR that this thread is
+ * in takes it, and runs it when MPI's progress is through: no bit need be set and found again. At most one, because no
+ * other thread can run a continuation that has been taken, and callbacks may wait for each other.
  */
 static void event_done_sig(struct contd__slot *slot, uint32_t generation)
 {
@@ -270,7 +269,8 @@ static void event_done_sig(struct contd__slot *slot, uint32_t generation)
 
 	if (!taking || taking->slot || !call || call->takes != slot->group || call->taking != taking ||
 	    flags & GROUP_EXECUTOR || contd__self.context != CONTEXT_THREAD) {
-		/* What is async-signal-safe may run right here, as it might in a handler that interrupted MPI here. */
+		/* An async-signal-safe continuation may run right here, as it might in a handler that interrupted MPI
+		 * here. */
 		contd__slot_event_done_sig(slot, generation, 1);
 	} else if (contd__slot_take_sig(slot, generation, 1))
 		taking->slot = slot;
@@ -289,8 +289,8 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 			*op->status = *status; /* MPI_ERROR too: a continuation has no return code to look at */
 		if (op->error)
 			contd__store(&set->failed, 1);
-		/* From here on somebody may run the continuation and free the set. It is not run here: MPI may hold
-		 * locks. */
+		/* From here on another thread may run the continuation and free the set. It is not run here: MPI may
+		 * hold locks. */
 		event_done_sig(slot, generation);
 		return;
 	}
@@ -333,7 +333,7 @@ void contd__invoke_draft(struct contd__slot *s)
 	}
 }
 
-/* Its slot is given back, and it still waits for an operation: by the slot nobody finds it any more. */
+/* Its slot is given back, and it still waits for an operation: it can no longer be found by the slot. */
 static void leave_sig(struct contd__set *set)
 {
 	for (uint32_t i = 0; i < set->count; i++) {
@@ -346,7 +346,7 @@ static void leave_sig(struct contd__set *set)
 	}
 }
 
-/* What has finished goes to the user's statuses; the rest of a failed continuation is said to be pending. */
+/* The user's statuses get those of finished operations; the rest of a failed continuation is said to be pending. */
 static void deliver(struct contd__set *set)
 {
 	for (uint32_t i = 0; i < set->count; i++) {
@@ -384,8 +384,8 @@ void contd__invoke_revised(struct contd__slot *s)
 		set->discard(s->data);
 	}
 	/*
-	 * Nothing of a set that has not failed is used any more but its references, and who waits for the CR is to find
-	 * free_fn called: so what MPI is to get back it gets here, and not when the last reference is dropped.
+	 * Of a set that has not failed only the references are used from now on. And a thread that waits for the CR
+	 * must find free_fn called. So MPI gets its requests back here, and not when the last reference is dropped.
 	 */
 	if (may_call_mpi()) {
 		if (contd__load_seq(&set->rc) == MPI_SUCCESS)

@@ -2,23 +2,23 @@
 /*
  * The operations of one continuation that were not complete when it was attached.
  *
- * Draft interface: who completes an operation writes its status and counts it; who runs the continuation releases the
- * set.
+ * Draft interface: the thread that completes an operation writes its status and counts it; the thread that runs the
+ * continuation releases the set.
  *
  * Revised interface: an operation that fails ends the waiting for the others, so statuses are kept in the set until the
  * continuation is run, and the set lives until the last operation has finished. The slot waits for one event of the
- * set's: that all operations have completed, or one has failed, whichever is first. The set knows whether it has been
- * counted (SET_OVER), so what completes later counts nothing: the slot may be another continuation's by then. The
- * slot's other events are the attaching call, the start of an inactive CR, and CRs among the requests, so a failure
+ * set: that all operations have completed, or one has failed, whichever is first. The set knows whether it has been
+ * counted (SET_OVER), so operations that complete later count nothing: the slot may be another continuation's by then.
+ * The slot's other events are the attaching call, the start of an inactive CR, and CRs among the requests, so a failure
  * waits for these. The set has a reference for each operation and one for the continuation, which passes to the CR's
  * queue if that fails; and a reference to its group.
  *
- *  operation                 thread  handler  MPI's completion callback  progress
- *  contd__set_new              yes     no              no                blocking (memory)
- *  contd__op_done_sig          yes     yes             yes               lock-free
- *  contd__set_attached_sig     yes     yes             yes               lock-free
- *  contd__set_unref_sig        yes     yes             yes               lock-free
- *  contd__put_off_drain        yes     no              no                blocking
+ *     operation                 thread  handler  MPI's completion callback  progress
+ *     contd__set_new              yes     no              no                blocking (memory)
+ *     contd__op_done_sig          yes     yes             yes               lock-free
+ *     contd__set_attached_sig     yes     yes             yes               lock-free
+ *     contd__set_unref_sig        yes     yes             yes               lock-free
+ *     contd__put_off_drain        yes     no              no                blocking
  */
 #ifndef CONTD_MPI_SET_H
 #define CONTD_MPI_SET_H
@@ -51,7 +51,7 @@ struct contd__op {
 	union {
 		struct cds_lfs_node incoming;      /* portable, while it waits */
 		int (*free)(MPI_Request *request); /* native, while it waits: a persistent request's own */
-		void *object;                      /* native, when it has completed: whose error handler it is */
+		void *object;                      /* native, when it has completed: it has the error handler */
 	};
 };
 
@@ -115,8 +115,8 @@ void contd__set_spare_fail(struct contd__cr *cr, int class, void *failed_data);
 void contd__set_await(struct contd__set *set, struct contd__cr *cr);
 
 /*
- * The operation is complete with this status, and the caller is the only one who says so (it has made state OP_TAKEN,
- * or nobody else could). MPI_ERROR of the status counts. The set may be gone afterwards.
+ * The operation is complete with this status. Only the caller says so (it has made state OP_TAKEN, or no other thread
+ * could). MPI_ERROR of the status counts. The set may be gone afterwards.
  */
 void contd__op_done_sig(struct contd__op *op, const MPI_Status *status);
 
@@ -128,22 +128,22 @@ uint32_t contd__set_attached_sig(struct contd__set *set, uint32_t n);
 
 void contd__set_unref_sig(struct contd__set *set);
 
-/* What the slots of both interfaces call when they are claimed. */
+/* The slots of both interfaces call these when they are claimed. */
 void contd__invoke_draft(struct contd__slot *s);
 void contd__invoke_revised(struct contd__slot *s);
 
 /*
  * Sets of continuations that have failed while an operation was in the state OP_WAITS, with a reference each: for the
  * backend that uses that state, and looks at such operations now and then. Pushed anywhere. _over: some are to be taken
- * out, for nobody else has a reference.
+ * out, because no other reference is left.
  */
 extern struct __cds_lfs_stack contd__sets_left;
 extern uint32_t contd__sets_left_over;
 
-/* How many are put off for which complete_fn or free_fn are to be called yet: their CRs wait for that. */
+/* How many sets are put off whose complete_fn or free_fn must still be called: their CRs wait for that. */
 extern uint32_t contd__sets_owing;
 
-/* What handlers put off: sets to be released. Ordinary threads that may call MPI. */
+/* Sets that handlers have put off, to be released. Ordinary threads that may call MPI. */
 void contd__put_off_start(void);
 void contd__put_off_drain(void);
 bool contd__put_off_any(void);

@@ -227,7 +227,7 @@ uint32_t contd__cr_limited;
 uint32_t contd__low_latency;
 static __thread bool was_attached __attribute__((tls_model("initial-exec"))); /* once: the program may detach it */
 
-/* The threads that MPI lets in are the program's: nobody else looks at what is under way while they call nothing. */
+/* Only threads of the program may enter MPI: no thread looks at operations under way while they call nothing. */
 static void say_what_helps(int level)
 {
 	static uint32_t said;
@@ -270,7 +270,7 @@ static int low_latency(int agent)
 	static bool daemon_runs; /* until MPI_Finalize */
 	int level, rc = 0;
 
-	/* In a continuation on the daemon thread: it runs, and is nobody to be interrupted. */
+	/* In a continuation on the daemon thread: the daemon runs, and cannot be interrupted. */
 	if (contd__self.context == CONTEXT_DAEMON)
 		return MPI_SUCCESS;
 	PMPI_Query_thread(&level);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI does not say which file descriptors its transport waits for. But those of TCP are sockets of this process like
- * any other, and it may be asked what descriptors it has (proc(5)). The program's own sockets are among them: one that
- * is readable although MPI was looked at, and that nobody reads, is left out, for as long as it has been so, and then
- * MPI is looked at again. (Another thread may have been inside MPI, which keeps others from the sockets.) Shared memory
- * has none: there peers ring (dispatch/page.h), and ticks at their longest find the rest.
+ * any other, and the kernel tells which descriptors it has (proc(5)). The program's own sockets are among them. A
+ * socket that is readable although MPI was looked at, and that is not read, is left out for as long as it has been so,
+ * and then MPI is looked at again. (Another thread may have been inside MPI, which keeps others from the sockets.)
+ * Shared memory has none: there peers ring (dispatch/page.h), and ticks at their longest find the rest.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +27,7 @@
 static struct {
 	struct pollfd polled[SOCKETS_MAX];
 	struct unread {
-		uint64_t since;  /* nobody has read from it; clock ticks */
+		uint64_t since;  /* since when it has not been read; clock ticks */
 		uint64_t due;    /* the next look for it; 0: it was not readable */
 		uint64_t so_far; /* bytes that were read from it */
 	} unread[SOCKETS_MAX];

@@ -173,7 +173,7 @@ int MPIX_Request_get_status_some SOME CONTD_WEAK_FOR(PMPIX_Request_get_status_so
 
 /*
  * By MPI's own names too, in front of MPI's own functions. The mpi.h of an MPI 4.1 may declare them without `const`, so
- * the declarations here have names of their own; only the symbols have MPI's.
+ * the declarations here have other names; only the symbols have MPI's.
  */
 #define NAME(mpi, name, parameters) \
 	int contd__##mpi##_##name parameters __asm__(#mpi "_Request_get_status_" #name) \
