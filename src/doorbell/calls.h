@@ -4,19 +4,19 @@
  * each with mpi.h. `suffix` is nothing or _c: then counts are MPI_Count, displacements MPI_Aint (MPI 4's large counts).
  * wrappers.c knows what a call is about by the names of its parameters.
  *
- *  X(suffix, name, parameters, arguments)
- *    CONTD_RING_SENT        something goes to `dest`, and the call does not wait for it
- *    CONTD_RING_MADE        persistent requests: what MPI_Start will send to `dest`
- *    CONTD_RING_RMA         an operation on `target` of `win`
- *    CONTD_RING_RMA_REQUEST the same, with a request to wait for
- *    CONTD_RING_OTHER, _SENDRECV, _PARTITIONED   each has a function of its own
- *  Y(suffix, name, nonblocking sibling, parameters, arguments)
- *    CONTD_RING_BLOCKING    something goes to `dest`, and the call may wait until `dest` makes progress
- *  Z(suffix, name, nonblocking sibling, parameters, arguments)
- *    CONTD_RING_COLLECTIVE  blocking, nonblocking and, in MPI 4, persistent (name_init) ones
- *  W(name, parameters, arguments, who)
- *    CONTD_RING_SYNC        waits until `who` makes progress: a rank of `win`, or EVERYBODY
- *    CONTD_RING_SYNC_SHORT  the same, and does not wait
+ *     X(suffix, name, parameters, arguments)
+ *       CONTD_RING_SENT        something goes to `dest`, and the call does not wait for it
+ *       CONTD_RING_MADE        persistent requests: what MPI_Start will send to `dest`
+ *       CONTD_RING_RMA         an operation on `target` of `win`
+ *       CONTD_RING_RMA_REQUEST the same, with a request to wait for
+ *       CONTD_RING_OTHER, _SENDRECV, _PARTITIONED   each has a separate function
+ *     Y(suffix, name, nonblocking sibling, parameters, arguments)
+ *       CONTD_RING_BLOCKING    something goes to `dest`, and the call may wait until `dest` makes progress
+ *     Z(suffix, name, nonblocking sibling, parameters, arguments)
+ *       CONTD_RING_COLLECTIVE  blocking, nonblocking and, in MPI 4, persistent (name_init) ones
+ *     W(name, parameters, arguments, who)
+ *       CONTD_RING_SYNC        waits until `who` makes progress: a rank of `win`, or EVERYBODY
+ *       CONTD_RING_SYNC_SHORT  the same, and does not wait
  */
 #ifndef CONTD_RING_CALLS_H
 #define CONTD_RING_CALLS_H

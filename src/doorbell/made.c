@@ -120,7 +120,7 @@ void contd__made_start(MPI_Request request)
 
 static struct {
 	uint32_t busy;
-	uint32_t state; /* of the keyval; 0: none; 1: there; 2: not to be had */
+	uint32_t state; /* of the keyval; 0: none; 1: there; 2: cannot be made */
 	int keyval;
 	uint32_t generation; /* goes up when a window with members goes */
 } own;

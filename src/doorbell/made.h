@@ -18,10 +18,11 @@
 void contd__made_add(MPI_Request request, int world, struct contd__members *members, int64_t bytes);
 void contd__made_remove(MPI_Request request);
 
-/* It is started, or a part of it is ready: ring who is to know. Of one that is not known all peers are. */
+/* It is started, or a part of it is ready: ring the peers that must know. If the request is not known, these are
+ * all. */
 void contd__made_start(MPI_Request request);
 
-/* The members of the window's group; NULL: not to be had now. */
+/* The members of the window's group; NULL: they cannot be found now. */
 struct contd__members *contd__window(MPI_Win win);
 
 #endif

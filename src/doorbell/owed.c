@@ -111,11 +111,12 @@ void contd__stall_turn(struct contd__stall *s, struct contd__place *p)
 static struct {
 	pthread_mutex_t lock;
 	pthread_t thread;
-	uint32_t state;  /* 0: none; 1: runs; 2: it can't be had */
+	uint32_t state;  /* 0: none; 1: runs; 2: it cannot be made */
 	uint32_t asleep; /* futex */
 	uint32_t stop;
 	struct {
-		/* 0: free. Else a number that only goes up, for each call another one, and below it the rank + 2. */
+		/* 0: free. Otherwise a number that only goes up, another one for each call, and below it the rank +
+		 * 2. */
 		uint64_t call;
 	} slot[ASIDE_SLOTS];
 	uint64_t calls;

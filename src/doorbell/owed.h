@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Transfers that need the peer's progress more than once: long messages go in several steps, and at each of them the
- * peer must be rung, not at the end alone. MPI does not tell of the steps, so the peer is rung now and then while this
- * process waits, or asks, for completion; and only so often as the transfers that were begun with it can have use for
- * (it is `owed` that many rings), since rings are paid for by who is rung.
+ * Transfers that need the peer's progress more than once. Long messages go in several steps, and at each of them the
+ * peer must be rung, not at the end alone. MPI does not tell of the steps. So the peer is rung now and then while this
+ * process waits, or asks, for completion. It gets only as many rings as the transfers that were begun with it can use
+ * (it is `owed` that many), because a ring costs the peer time.
  *
- *  operation              thread  progress
- *  contd__owe               yes   wait-free
- *  contd__owed_ring         yes   wait-free in the number of peers found
- *  contd__stall_turn        yes   the same
- *  contd__aside_enter       yes   wait-free; a system call where the helper thread sleeps; the first one makes it
- *  contd__aside_leave       yes   wait-free
- *  contd__aside_end         yes   blocking
+ *     operation              thread  progress
+ *     contd__owe               yes   wait-free
+ *     contd__owed_ring         yes   wait-free in the number of peers found
+ *     contd__stall_turn        yes   the same
+ *     contd__aside_enter       yes   wait-free; a system call if the helper thread sleeps; the first one makes it
+ *     contd__aside_leave       yes   wait-free
+ *     contd__aside_end         yes   blocking
  */
 #ifndef CONTD_RING_OWED_H
 #define CONTD_RING_OWED_H
@@ -44,10 +44,10 @@ struct contd__stall {
 void contd__stall_turn(struct contd__stall *s, struct contd__place *p);
 
 /*
- * Calls that wait inside MPI, where nobody can ring meanwhile: a helper thread does, once such a call lasts. `world` is
+ * Calls that wait inside MPI, where their thread cannot ring: a helper thread does, once such a call lasts. `world` is
  * the rank that is waited for, or -1: all that were found. Returns what is to be given to contd__aside_leave. The
  * thread is made by the first such call of a process that has found a peer, sleeps while there are none, and calls
- * nothing of MPI's.
+ * nothing of MPI.
  */
 int contd__aside_enter(int world);
 void contd__aside_leave(int slot);

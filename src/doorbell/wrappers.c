@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The doorbell library: MPI's calls, by MPI_ and by PMPI_ names, that do what MPI does and then ring for whom
+ * The doorbell library: MPI's calls, by MPI_ and by PMPI_ names, that do what MPI does and then ring the peers that
  * something was sent to. The program need not know of it; it stands before MPI when linked, or is preloaded.
  *
- * A call by an MPI_ name goes on to the PMPI_ name, whoever has it: this library, or contd-mpi where that stands before
- * it; there it goes on to the next library's function of that name (dlsym(3), RTLD_NEXT), and rings. So it does not
- * matter which of the two comes first, a tool in front is rung for as well, and so is Fortran on Open MPI, whose
- * wrappers call PMPI_ functions (MPICH's call MPI_ ones). Calls from inside the MPI library pass through.
+ * A call by an MPI_ name goes on to the PMPI_ name, which this library has, or contd-mpi if that stands before it.
+ * There it goes on to the next library's function of that name (dlsym(3), RTLD_NEXT), and rings. So it does not matter
+ * which of the two comes first, and a tool in front is rung for as well. So is Fortran on Open MPI: its wrappers call
+ * PMPI_ functions (MPICH's call MPI_ ones). Calls from inside the MPI library pass through.
  *
- * A call that may wait for a peer (of which it is known that it is on this host and has contd) is taken apart, where
- * MPI lets that be done: begun, rung for, and waited for with a ring now and then (owed.h). Those of one-sided
- * communication can't be; a ring just before makes the peer look when the call has sent what it sends at once, and for
+ * A call may wait for a peer that is known to be on this host and to have contd. Such a call is taken apart, if MPI
+ * lets that be done: begun, rung for, and waited for with a ring now and then (owed.h). Those of one-sided
+ * communication cannot be; a ring just before makes the peer look when the call has sent what it sends at once, and for
  * the rest there is the helper thread.
  */
 #include <dlfcn.h>
@@ -174,12 +174,12 @@ static void withdraw(MPI_Request *receive, struct contd__place *from)
 }
 
 /*
- * With both parts begun, the peer that a message goes to is rung before the other part is waited for: mostly that is an
- * answer. To MPI_Sendrecv's status applies what MPI_Wait says of it.
+ * With both parts begun, the peer that a message goes to is rung before the other part is waited for, because mostly
+ * that is an answer. For MPI_Sendrecv's status the rules of MPI_Wait apply.
  *
  * MPI checks the arguments of both parts before it begins either. Here a send to MPI_PROC_NULL checks those of the
- * send, whose destination is a rank of the communicator's as a peer was found by it, and beginning the receive checks
- * the receive's. What can still be refused is a send for which MPI lacks memory.
+ * send: its destination is a rank of the communicator, because a peer was found by it. Beginning the receive checks the
+ * receive's. MPI can still refuse a send if it lacks memory.
  */
 #define ON_SENDRECV(S, N) \
 	static int on_Sendrecv##S(const void *sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag, \
@@ -217,8 +217,8 @@ ON_SENDRECV(_c, MPI_Count)
 #endif
 
 /*
- * What is sent is packed, which is received as any type. Where that needs more room than MPI_Pack can say, or than
- * there is, the peer is rung too early.
+ * The message is packed, and received as any type. If that needs more room than MPI_Pack can say, or than there is, the
+ * peer is rung too early.
  */
 static int on_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
 			       MPI_Comm comm, MPI_Status *status)
@@ -572,7 +572,7 @@ static void operation_leave(int slot, int rc, struct contd__place *p, int64_t by
 
 #define ON_RMA(S, name, parameters, arguments) \
 	ON_OPERATION(S, name, parameters, arguments, bytes_of(target_count, target_type), CONTD_LONG_BYTES)
-/* Who waits for the request needs the target to grant the lock first, and then to acknowledge. */
+/* The request completes only after the target has granted the lock and has then acknowledged. */
 #define ON_RMA_REQUEST(S, name, parameters, arguments) \
 	ON_OPERATION(S, name, parameters, arguments, bytes_of(target_count, target_type), 0)
 #define ON_RMA_ONE(S, name, parameters, arguments) ON_OPERATION(S, name, parameters, arguments, 0, CONTD_LONG_BYTES)
@@ -640,7 +640,7 @@ CONTD_RING_SYNC_SHORT(ON_SYNC_SHORT)
 
 /* --------------------------------------------------------------------------------------------------- completion --- */
 
-/* Where somebody is owed rings: ask instead of waiting, and ring meanwhile. */
+/* Are peers owed rings? Then ask instead of waiting, and ring meanwhile. */
 static inline bool owes(void)
 {
 	return __builtin_expect(contd__load(&contd__owed) > 0, 0);
