@@ -37,7 +37,7 @@ static bool returns_at_completion(const struct contd_mode_attr *how)
 	return how->mode == CONTD_MODE_YIELD_WHILE || how->mode == CONTD_MODE_SUSPEND;
 }
 
-/* Something of the program's is called when it is complete, for the task that waits. */
+/* Does the end of the operation resume the waiting task by a function of the program? */
 static bool resumes(const struct contd_mode_attr *how)
 {
 	return how->mode == CONTD_MODE_SUSPEND && how->resume;
@@ -45,7 +45,7 @@ static bool resumes(const struct contd_mode_attr *how)
 
 /* ------------------------------------------------------------------------------------------------------ its end --- */
 
-/* An error code has become a class by now: MPI_Error_class is no matter of a handler's. */
+/* An error code has become a class by now: a handler must not call MPI_Error_class. */
 static void call_done(int status, void *data)
 {
 	struct contd_mpi_op *op = data;
@@ -72,8 +72,8 @@ static int finish(struct contd_mpi_op *op, int status)
 }
 
 /*
- * A continuation of its: who waits for it goes on, or it is done, or handed over. In a handler outside regions only
- * what is async-signal-safe there: see group_for().
+ * The end of an operation: a waiting thread goes on, or its task is resumed, or done() runs, or is handed over. In a
+ * handler outside regions only what is async-signal-safe there: see where().
  */
 static void completed(struct contd_mpi_op *op, int status)
 {
@@ -115,7 +115,7 @@ static int completed_revised(int rc, void *data)
 
 /* ---------------------------------------------------------------------------------------------------- attaching --- */
 
-/* Nobody names a CR: where may completed() run? */
+/* The program names no CR: where may completed() run? */
 static enum contd__loose where(const struct contd_mode_attr *how)
 {
 	if (returns_at_completion(how))
@@ -197,8 +197,8 @@ __attribute__((noinline)) static int ask_all(struct contd_mpi_op *op, int *flag)
 
 /*
  * One of several has failed, with op->status, and others may be under way yet: MPICH says so as soon as one fails. They
- * end, too, before the operation does, for their memory is the caller's again then. Those whose status is there MPICH
- * (4.2) leaves in the array all the same.
+ * end, too, before the operation does, because their memory belongs to the caller again then. MPICH (4.2) leaves
+ * requests in the array even if their status is there.
  */
 static bool rest_is_over(struct contd_mpi_op *op, bool waits)
 {
@@ -257,7 +257,7 @@ static bool all_handles(const struct contd_mpi_op *op)
 	return true;
 }
 
-/* What is under way must be completed somehow, where it could not be attached to. */
+/* Operations that could not be attached to must be completed somehow. */
 static int wait_here(struct contd_mpi_op *op)
 {
 	int rc, class;
@@ -346,7 +346,7 @@ static void quick_carried(int code, void *data)
 	const struct contd_mode_attr *how = op->how;
 
 	if (returns_at_completion(how)) {
-		completed(op, code); /* who waits gives the request back */
+		completed(op, code); /* the waiting thread gives the request back */
 	} else if (not_invoked(how, code)) {
 		fail(op, code, names_cr(how) ? op->carried.group->owner : NULL);
 	} else if (how->completions) {
@@ -441,7 +441,7 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 
 	if (!contd__mpi->quick_look || op->count != 1 || (cr && contd__cr_inactive(cr)))
 		return false;
-	/* What only tests of its CR run becomes a task there. */
+	/* A continuation that only tests of its CR run becomes a task there. */
 	if (cr && inside && (cr->group->flags & CONTD_POLL_ONLY || cr->group->max_poll >= 0))
 		return false;
 	/* A callback in a handler could not give the request back, nor ask MPI of what class an error is. */
@@ -452,7 +452,7 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 	seen = contd__mpi->quick_look(op);
 	if (seen == SEEN_NOTHING)
 		return false;
-	/* Of who waits nothing is outstanding. */
+	/* An operation that its thread waits for does not count as outstanding. */
 	if (!(waits && (inside || seen == SEEN_COMPLETE)) && !quick_begin(op, cr, group)) {
 		if (seen == SEEN_PENDING)
 			return false;
@@ -481,7 +481,7 @@ static void yield(const struct contd_mpi_op *op)
 		sched_yield();
 }
 
-/* Does anybody else look after it, so that this thread may sleep until it is woken? */
+/* Does another thread look after it, so that this one may sleep until it is woken? */
 static bool others_look(const struct contd_mode_attr *how)
 {
 	const struct contd_executor *ex = how->requests;
@@ -586,7 +586,7 @@ sleep_through(struct contd_mpi_op *op) /* else a task that sleeps has its frame,
 	}
 }
 
-/* What a task does that is told by a word in memory; somebody must drive MPI, if need be this thread. */
+/* The steps of a task that waits for a word in memory. Some thread must drive MPI, if need be this one. */
 static void yield_driving(const struct contd_mpi_op *op)
 {
 	if (!op->how->yield && !others_look(op->how))
@@ -643,7 +643,7 @@ static int transfer(struct contd_mpi_op *op)
 	return waits ? wait_for(op) : MPI_SUCCESS;
 }
 
-/* What contd_mpi_op_run() returns when nothing is under way any more. */
+/* The result of contd_mpi_op_run() when nothing is under way any more. */
 static int over(struct contd_mpi_op *op, int status, bool waits)
 {
 	int rc = finish(op, status);
@@ -651,7 +651,7 @@ static int over(struct contd_mpi_op *op, int status, bool waits)
 	return waits ? rc : MPI_SUCCESS;
 }
 
-/* Of what the test finds besides, that may be run here what wakes other tasks. */
+/* The test may find other operations, too: those that wake other tasks may be run here. */
 __attribute__((noinline)) static bool test_waking(struct contd_mpi_op *op, int *statusp)
 {
 	struct contd__taking waking;
