@@ -24,7 +24,8 @@ void contd__f_write_handles(struct contd__f_record *r)
 		contd__store_release(&r->written, F_WRITTEN);
 	}
 	contd_guard_end();
-	/* Acquire: pairs with the release above; a callback writes handles anew after that, or their memory goes. */
+	/* Acquire: pairs with the release above. After that a callback writes its handles again, or their memory
+	 * goes. */
 	while (contd__load_acquire(&r->written) != F_WRITTEN)
 		sched_yield();
 }
@@ -69,7 +70,7 @@ void contd__f_run(MPI_Status *statuses, void *data)
 {
 	struct contd__f_record *r = data;
 	MPI_Aint user_data = r->data;
-	MPI_Fint ierror = MPI_SUCCESS; /* nobody looks at it: a continuation has nobody to report to, in C either */
+	MPI_Fint ierror = MPI_SUCCESS; /* not looked at: in C, too, a continuation has no caller to report to */
 
 	(void)statuses;
 	give(r);

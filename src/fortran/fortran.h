@@ -20,7 +20,7 @@
 #define ALIAS(name) __attribute__((alias(#name), visibility("default")))
 #define WEAK_ALIAS(name) __attribute__((weak, alias(#name), visibility("default")))
 
-/* The head of an entry point, for both bindings. Each has its PMPI name; the MPI name is weak, for tools. */
+/* The head of an entry point, in both bindings. Each has its PMPI name; the MPI name is weak, for tools. */
 #define F_CALL(call, ...) \
 	CONTD_API void pmpi##call##_(__VA_ARGS__); \
 	CONTD_API void mpi##call##_(__VA_ARGS__) WEAK_ALIAS(pmpi##call##_); \
@@ -50,10 +50,9 @@ struct contd__f_handles {
 };
 
 /*
- * The program's handles are written by the call that attaches, after the C interface has returned, or by the callback,
- * when it comes before that: in the same call, in a handler that interrupts it, or on another thread. The program may
- * use the variables anew in its callback (in C the handles are not touched after that either), so nobody may write them
- * later.
+ * The call that attaches writes the program's handles, after the C interface has returned. Or the callback does, if it
+ * comes before that: in the same call, in a handler that interrupts it, or on another thread. The program may reuse the
+ * variables in its callback (in C the handles are not touched after that either), so they must not be written later.
  */
 enum contd__f_written { F_NOT_WRITTEN, F_BEING_WRITTEN, F_WRITTEN };
 
@@ -66,19 +65,20 @@ struct contd__f_record {
 		void (*any)(void);
 	} cb;
 	MPI_Aint data;
-	MPI_Fint *fortran_statuses; /* what the callback gets */
-	int count;                  /* of statuses to convert; 0 where they are ignored */
-	uint32_t holders;           /* the call that attaches, and the callback: who is the last leaves the record */
-	uint32_t written;           /* enum contd__f_written */
+	MPI_Fint *fortran_statuses;       /* what the callback gets */
+	int count;                        /* of statuses to convert; 0 where they are ignored */
+	uint32_t holders;                 /* the call that attaches, and the callback: the last one leaves the record */
+	uint32_t written;                 /* enum contd__f_written */
 	struct contd__f_handles *handles; /* valid until F_WRITTEN */
 	MPI_Status statuses[];
 };
 
 /*
- * Records that nobody needs any more: callbacks may run in a signal handler, where memory can't be given back, so the
+ * Records that are no longer needed. Callbacks may run in a signal handler, where memory cannot be given back, so the
  * next call that attaches does it.
- *   contd__f_release (put one in)   thread, handler, in a callback    lock-free
- *   continue.c (take all out)         thread, in a callback             wait-free
+ *
+ *     contd__f_release (put one in)   thread, handler, in a callback    lock-free
+ *     continue.c (take all out)         thread, in a callback             wait-free
  */
 extern struct contd__f_record *contd__f_spent;
 

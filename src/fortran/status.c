@@ -4,7 +4,7 @@
 
 #include "fortran/fortran.h"
 
-/* What the C interface is given. */
+/* The arguments for the C interface. */
 struct query {
 	int count;
 	MPI_Request *requests;
