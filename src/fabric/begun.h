@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The operations of a queue that are under way, by address: whose completion this is, is found out without touching
- * what the context points to, which may be somebody else's; and who takes an operation out is the one that completes
- * it. Each address has four cache lines of eight places where it may stand; a quarter of the places are used at most.
- * The first line is found by a hash that is cheap, and for operations at some distances bad.
+ * The operations of a queue that are under way, by address. So contd finds out to which operation a completion belongs
+ * without touching what the context points to, which may not be contd's. The thread that takes an operation out is the
+ * one that completes it. Each address has four cache lines of eight places where it may stand; a quarter of the places
+ * are used at most. The first line is found by a hash that is cheap, and for operations at some distances bad.
  *
- *  operation                 thread  handler  progress
- *  contd__begun_add            yes     yes    wait-free
- *  contd__begun_take           yes     yes    wait-free
+ *     operation                 thread  handler  progress
+ *     contd__begun_add            yes     yes    wait-free
+ *     contd__begun_take           yes     yes    wait-free
  */
 #ifndef CONTD_FABRIC_BEGUN_H
 #define CONTD_FABRIC_BEGUN_H
@@ -82,7 +82,7 @@ static inline uintptr_t *contd__begun_find_in(uintptr_t *line, uintptr_t key)
 	return NULL;
 }
 
-/* Where the first line does not do; not often. */
+/* If the first line does not do; not often. */
 static __attribute__((noinline, unused)) bool contd__begun_add_elsewhere(struct contd__begun *b, uintptr_t key)
 {
 	for (unsigned which = 1; which < BEGUN_LINES; which++)
@@ -113,7 +113,7 @@ static inline uintptr_t *contd__begun_find(const struct contd__begun *b, uintptr
 	return at ? at : contd__begun_find_elsewhere(b, key);
 }
 
-/* true: it was there, and is the caller's now. */
+/* true: it was there, and now belongs to the caller. */
 static inline bool contd__begun_take(struct contd__begun *b, uintptr_t key)
 {
 	uintptr_t *at = contd__begun_find(b, key);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters: who waits for which value. In op->data each has the error value that there was when it began. */
+/* Counters: the operations that wait for their values. Each has in op->data the error value that there was when it
+ * began. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -15,12 +16,12 @@
 struct contd_fabric_counter {
 	struct contd__fabric_object object; /* first */
 	struct fid_cntr *cntr;
-	pthread_mutex_t lock;          /* who waits; nobody calls anything under it */
+	pthread_mutex_t lock;          /* the list; no other code is called under it */
 	struct contd_fabric_op *first; /* the lowest threshold first */
 	uint64_t errors;               /* its error value, when it was last looked at */
 };
 
-/* Takes it out; false: it is not there. */
+/* Takes it out of the list; false: it is not there. */
 static bool unlink_locked(struct contd_fabric_counter *c, struct contd_fabric_op *op)
 {
 	struct contd_fabric_op **at = &c->first;
@@ -45,8 +46,8 @@ static void complete(struct contd_fabric_counter *c, struct contd_fabric_op *op,
 		contd_event_complete(&op->event, status);
 }
 
-/* Taken out: the first whose value has come; or that there are new errors for; where `errors` is 0 nobody asks for
- * those. */
+/* Take the first operation whose value has come, or that was begun before new errors. `errors` 0: do not ask for
+ * errors. */
 static struct contd_fabric_op *take(struct contd_fabric_counter *c, uint64_t value, uint64_t errors)
 {
 	struct contd_fabric_op **at = &c->first, *op;
@@ -130,7 +131,7 @@ int contd_fabric_counter_destroy(struct contd_fabric_counter *counter)
 	return 0;
 }
 
-/* As far as this thread may ask. */
+/* The error value, as far as this thread may ask. */
 static uint64_t errors_now(struct contd_fabric_counter *c)
 {
 	struct contd__fabric_object *o = &c->object;
@@ -169,7 +170,7 @@ int contd_fabric_counter_begin(struct contd_fabric_counter *counter, uint64_t th
 	op->text = "";
 	contd__add(counter->object.pending, 1);
 	pthread_mutex_lock(&counter->lock);
-	/* Who looks puts it down before it takes: what it has passed is not looked for again. */
+	/* A look stores the value before it takes operations: what it has passed is not looked for again. */
 	if (op->data < contd__load(&counter->errors))
 		op->data = contd__load(&counter->errors);
 	for (at = &counter->first; *at && (*at)->threshold <= threshold; at = &(*at)->next)

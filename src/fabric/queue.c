@@ -29,12 +29,12 @@ struct contd_fabric_queue {
 	uint32_t always; /* 1 with CONTD_FABRIC_ALWAYS: what `pending` has besides */
 	uint32_t most;   /* pending */
 	uint32_t format_bytes;
-	int32_t failed; /* the queue is out of order: -FI_E* */
+	int32_t failed; /* the queue has failed: -FI_E* */
 	uint32_t stopped;
 	contd_fabric_foreign *foreign;
 	void *data;
 	struct contd__begun begun;
-	/* Entries of multi-receive buffers that had no room, in order. By who looks. */
+	/* Entries of multi-receive buffers that had no room, in order. Used by the thread that looks. */
 	struct contd_fabric_entry held[BATCH];
 	uint32_t held_first, held_count;
 };
@@ -42,14 +42,15 @@ struct contd_fabric_queue {
 /* An operation that gives many completions stands among those that are begun with this bit. */
 #define MANY 1u
 
-/* What it has in op.threshold, where others have 0. When it has ended its queue may have gone, and can't be asked. */
+/* Such an operation has one of these in op.threshold, where others have 0. When it has ended, its queue may have gone,
+ * and cannot be asked. */
 #define UNDER_WAY 1u
 #define OVER 2u
 
 /* struct contd_fabric_many, `armed` */
-#define WAITS 1u   /* somebody wants to be told */
+#define WAITS 1u   /* a continuation waits to be told */
 #define FULL 2u    /* an entry is kept back */
-#define PUTTING 4u /* who takes the newest entry out waits for this to go: until then the buffer is in use here */
+#define PUTTING 4u /* the taker of the newest entry waits for this to go: until then the buffer is in use here */
 #define ENDED 8u   /* after what is there its end is to be taken, which needs no room: op.status */
 
 /* ------------------------------------------------------------------------------------------------ errors' texts --- */
@@ -79,7 +80,7 @@ static const char *text_of(const char *text)
 
 /* --------------------------------------------------------------------------------------------------- completing --- */
 
-/* It is not among those that are begun any more. */
+/* The operation has been taken out of those that are begun. */
 static void complete(struct contd_fabric_queue *q, struct contd_fabric_op *op)
 {
 	struct contd_carried *carried = &op->carried;
@@ -97,11 +98,11 @@ static void complete(struct contd_fabric_queue *q, struct contd_fabric_op *op)
 
 static bool has_room(const struct contd_fabric_many *m)
 {
-	/* Pairs with the store of who has taken an entry out. */
+	/* Pairs with the store in contd_fabric_many_take(), after an entry was taken out. */
 	return contd__load(&m->put) - contd__load_seq(&m->got) < m->room;
 }
 
-/* Whoever is told, is told once; and nothing is being put in any more. */
+/* Tell the continuation that waits, once. From here on nothing is being put in any more. */
 static void tell(struct contd_fabric_many *m)
 {
 	if (contd__and(&m->armed, ~(WAITS | PUTTING)) & WAITS)
@@ -109,9 +110,9 @@ static void tell(struct contd_fabric_many *m)
 }
 
 /*
- * There is room, which only this thread fills; PUTTING is set. Dekker: put, then look whether somebody waits;
- * contd_fabric_many_continue() says that it waits, then looks. That look is the last access, for who takes the entry
- * may free the buffer: but not while a continuation waits for it.
+ * There is room, which only this thread fills; PUTTING is set. Dekker: put, then look whether a continuation waits;
+ * contd_fabric_many_continue() says that it waits, then looks. That look is the last access, because the thread that
+ * takes the entry may free the buffer; but not while a continuation waits for it.
  */
 static void put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
 {
@@ -124,8 +125,8 @@ static void put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
 }
 
 /*
- * Its queue will not tell of it any more. The end is taken like an entry, after all of them; OVER is the caller's to
- * say, with PUTTING before it.
+ * The queue will not tell of the buffer any more. The end is taken like an entry, after all of them. The caller has to
+ * set OVER, and PUTTING before it.
  */
 static void end_many(struct contd_fabric_queue *q, struct contd_fabric_many *m, int32_t status, const char *text)
 {
@@ -156,14 +157,14 @@ static bool deliver_many(struct contd_fabric_queue *q, const struct contd_fabric
 	bool over = e->flags & FI_MULTI_RECV || (e->status && e->status != -FI_ETRUNC);
 
 	if (!has_room(m)) {
-		/* Dekker: say that it is full, then look again; contd_fabric_many_take() makes room, then looks who
-		 * waits for it. */
+		/* Dekker: say that it is full, then look again; contd_fabric_many_take() makes room, then looks whether
+		 * an entry waits for it. */
 		contd__or(&m->armed, FULL);
 		if (!has_room(m))
 			return false;
 	}
 	contd__or(&m->armed, PUTTING);
-	/* Before the entry is there to be taken: who has taken it may begin anew. */
+	/* Before the entry can be taken: the thread that has taken it may begin the buffer again. */
 	if (over && contd__begun_take(&q->begun, (uintptr_t)m | MANY)) {
 		contd__store(&m->op.threshold, OVER);
 		contd__fabric_ended(&q->object, 1);
@@ -200,7 +201,7 @@ static void deliver(struct contd_fabric_queue *q, const struct contd_fabric_entr
 	}
 }
 
-/* What was held back; false: something still is. */
+/* Deliver the entries that were held back; false: some still are. */
 static bool deliver_held(struct contd_fabric_queue *q)
 {
 	while (q->held_count) {
@@ -297,7 +298,7 @@ static void fail_all(struct contd_fabric_queue *q, int32_t status, const char *t
 		}
 }
 
-/* The queue itself is out of order: an overrun, a device that has gone. */
+/* The queue itself has failed: an overrun, a device that has gone. */
 static void fail(struct contd_fabric_queue *q, int32_t status, const char *text)
 {
 	contd__store(&q->failed, status);
@@ -311,7 +312,7 @@ static const char *text_of_error(struct contd_fabric_queue *q, const struct fi_c
 
 	if (!provider || !*provider || strcmp(provider, fi_strerror(err)) == 0)
 		return text_of(fi_strerror(err));
-	/* Whether it knows more, or something else, is the provider's matter. */
+	/* The provider may know more, or something else. */
 	snprintf(both, sizeof(both), "%s (provider: %s, %d)", fi_strerror(err), provider, error->prov_errno);
 	return text_of(both);
 }
@@ -352,7 +353,7 @@ struct finished {
 
 static void finish(struct contd_fabric_queue *q, struct finished *f)
 {
-	/* Before the first of them is complete: whoever is told may begin another one. */
+	/* Before the first of them is complete: the thread that is told may begin another one. */
 	if (f->carriers + f->events)
 		contd__fabric_ended(&q->object, f->carriers + f->events);
 	if (f->carriers)
@@ -362,8 +363,8 @@ static void finish(struct contd_fabric_queue *q, struct finished *f)
 	f->carriers = f->events = 0;
 }
 
-/* What was read without error. An operation is filled from its entry right away, without a contd_fabric_entry in
- * between. */
+/* Deliver entries that were read without error. An operation is filled from its entry right away, without a
+ * contd_fabric_entry in between. */
 static inline __attribute__((always_inline)) void deliver_format(struct contd_fabric_queue *q, const char *raw,
 								 uint32_t bytes, const fi_addr_t *from, uint32_t n)
 {
@@ -409,7 +410,7 @@ static void deliver_batch(struct contd_fabric_queue *q, const char *raw, const f
 	}
 }
 
-/* Returns how many entries there were, 0 at the end of them; BATCH where there may be more. */
+/* Returns how many entries there were, 0 at their end; BATCH if there may be more. */
 static ssize_t read_batch(struct contd_fabric_queue *q)
 {
 	char raw[BATCH * sizeof(struct fi_cq_tagged_entry)] __attribute__((aligned(8)));
@@ -449,8 +450,8 @@ static void look(struct contd__fabric_object *o, bool last)
 		fail_all(q, contd__load(&q->failed), "the completion queue is out of order");
 		return;
 	}
-	/* A batch that is not full was the end of the queue, which the provider makes longer again at its next reading:
-	 * a price to be paid where nobody looks after this, and not else. */
+	/* A batch that is not full was the end of the queue. Reading once more makes the provider lengthen the queue
+	 * again: that price is paid only if no look follows this one. */
 	for (uint32_t i = 0; last || i < BATCHES; i++) {
 		if (!deliver_held(q)) {
 			CONTD_TESTPOINT("look_full");
@@ -631,7 +632,7 @@ uint32_t contd_fabric_queue_pending(const struct contd_fabric_queue *queue)
 
 /* --------------------------------------------------------------------------------------------------- operations --- */
 
-/* But for its event. */
+/* All fields except the event. */
 static void prepare(struct contd_fabric_queue *q, struct contd_fabric_op *op)
 {
 	op->queue = q;
@@ -663,18 +664,18 @@ static inline __attribute__((always_inline)) int begin(struct contd_fabric_queue
 		return refuse_stopped();
 	CONTD_TESTPOINT("begin_checked");
 	if (contd__load(q->object.pending) < q->most) {
-		/* Counted first: whoever takes it out subtracts. */
+		/* Count first: the thread that takes it out subtracts. */
 		bool first = contd__add(q->object.pending, 1) == 0;
 
 		if (__builtin_expect(contd__begun_add(&q->begun, key), 1)) {
 			CONTD_TESTPOINT("begin_added");
-			/* Dekker: added, then looked; contd_fabric_queue_stop() says so first, and then ends what is
-			 * there. */
+			/* Dekker: added, then looked; contd_fabric_queue_stop() says that it has stopped, and then ends
+			 * what is there. */
 			if (__builtin_expect(contd__load_seq(&q->stopped), 0) && contd__begun_take(&q->begun, key)) {
 				contd__fabric_ended(&q->object, 1);
 				return refuse_stopped();
 			}
-			/* Of a queue that is out of order no descriptor tells. */
+			/* No descriptor tells of a queue that has failed. */
 			if (__builtin_expect(first || contd__load(&q->failed), 0))
 				contd__pending_sig();
 			return 0;
@@ -731,8 +732,8 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 		return contd__fail(-EINVAL, "contd_fabric_withdraw: op must not be NULL, status 0 or negative");
 	if (!op->queue && !op->counter)
 		return contd__fail(-EINVAL, "contd_fabric_withdraw: the operation was never begun");
-	/* Before its queue or counter is touched, which may have gone. The event of a multi-receive buffer says
-	 * nothing. */
+	/* Check this before touching the queue or counter, which may have gone. The event of a multi-receive buffer
+	 * says nothing. */
 	if (op->counter || !contd__load(&op->threshold) ? contd_event_is_complete(&op->event)
 							: contd__load(&op->threshold) == OVER) {
 		if (!op->counter && contd__load(&op->threshold))
@@ -835,8 +836,8 @@ int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_e
 	/* Now there is room for what was kept back, and no descriptor tells of that. Partner: deliver_many(). */
 	if (contd__load_seq(&many->armed) & FULL && contd__and(&many->armed, ~FULL) & FULL)
 		contd__pending_sig();
-	/* Empty now: who registers next is not to be told of what was taken, and after its last entry the buffer may be
-	 * freed. */
+	/* It is empty now. A continuation that is registered next must not be told of what was taken, and after the
+	 * last entry the buffer may be freed. */
 	if (contd__load_seq(&many->put) == at + 1)
 		await_put(many);
 	return 1;

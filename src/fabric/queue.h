@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What contd reads of libfabric's: completion queues, and counters. Both are `objects` of one of two sources: those
- * that any thread may read, and those that only their own thread may (threading models below FI_THREAD_SAFE without a
- * mutex).
+ * The objects of libfabric that contd reads: completion queues, and counters. Both are `objects` of one of two sources:
+ * those that any thread may read, and those that only their own thread may (threading models below FI_THREAD_SAFE
+ * without a mutex).
  */
 #ifndef CONTD_FABRIC_QUEUE_H
 #define CONTD_FABRIC_QUEUE_H
@@ -25,14 +25,14 @@ struct contd__fabric_object {
 	struct fid *fid;
 	struct fid_fabric *fabric;
 	pthread_mutex_t *mutex;
-	const struct contd__self *owner; /* whose it is; NULL: anybody's */
+	const struct contd__self *owner; /* the only thread that may read it; NULL: any thread may */
 	int fd;                          /* readable when there is something to look at, after fi_trywait; -1: none */
 	int source;                      /* SHARED or OWNED */
 	uint32_t place;                  /* among that source's */
 	uint32_t *pending;               /* operations under way, and one more where it is to be looked at always */
 	uint32_t looking;                /* a thread looks; it holds a pointer to this outside a read-side section */
 	uint32_t skipped;                /* another one wanted to, meanwhile */
-	uint32_t users;                  /* who else holds a pointer */
+	uint32_t users;                  /* other threads that hold a pointer */
 	const struct contd__self *looker;
 	uint32_t looks; /* that are over */
 	uint32_t life;  /* contd__live.lives when it was opened */
@@ -45,18 +45,18 @@ int contd__fabric_here(void);
 int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, const struct contd_fabric_attr *attr,
 			      uint32_t pending);
 
-/* contd_fini() was called since it was opened: the continuations of its operations have gone, and nobody looks at
+/* contd_fini() was called since it was opened: the continuations of its operations have gone, and no thread looks at
  * it. */
 static inline bool contd__fabric_outlived(const struct contd__fabric_object *o)
 {
 	return o->life != contd__load(&contd__live.lives) || !contd__load(&contd__live.users);
 }
 
-/* Nobody looks at it any more when this returns. 0, -EPERM (in a handler), -ECHILD, -EDEADLK (in its own look),
+/* No thread looks at it any more when this returns. 0, -EPERM (in a handler), -ECHILD, -EDEADLK (in its own look),
  * -EAGAIN. */
 int contd__fabric_object_close(struct contd__fabric_object *o);
 
-/* After that, when what was under way has ended: its place is free. */
+/* After that, when the operations under way have ended: its place becomes free. */
 void contd__fabric_object_closed(struct contd__fabric_object *o);
 
 /* A look of another thread's that is under way is over when this returns. */
@@ -88,7 +88,7 @@ int contd__fabric_counter_withdraw(struct contd_fabric_op *op, int status);
 /* Complete an operation whose continuation, if it has one, has gone with contd_fini(). */
 static inline void contd__fabric_complete_alone(struct contd_fabric_op *op)
 {
-	/* Release: what the operation tells is visible to who finds it complete. */
+	/* Release: a thread that finds the operation complete sees its fields. */
 	contd__store_release(&op->event.word, contd__event_done_word(op->status));
 }
 

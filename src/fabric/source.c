@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The two sources, and what they look at. Handlers outside compute regions never come here. */
+/* The two sources, and the objects that they look at. Handlers outside compute regions never come here. */
 #include <errno.h>
 #include <sched.h>
 
@@ -15,7 +15,8 @@
 
 struct set {
 	struct contd__fabric_object *object[OBJECTS_MAX];
-	/* Of the object there, or of none: who asks (handlers, threads that RCU does not know) need not touch it. */
+	/* Of the object there, or of none: handlers, and threads that RCU does not know, ask these without touching
+	 * it. */
 	uint32_t pending[OBJECTS_MAX];
 	const struct contd__self *owner[OBJECTS_MAX];
 	uint32_t count; /* places used at any time */
@@ -109,18 +110,19 @@ static bool owned_here(void)
 	return here;
 }
 
-/* fi_trywait(3): 0 where its descriptor will tell; -EAGAIN: look first; else it can't be slept on. */
+/* fi_trywait(3). 0: its descriptor will tell; -EAGAIN: look first; otherwise it cannot be slept on. */
 static int try_wait(struct contd__fabric_object *o)
 {
 	int rc;
 
 	if (o->fd < 0)
 		return -ENOSYS;
-	/* This thread did not get its look: somebody else's, under way then, may have passed what was to be found. */
+	/* This thread did not get its look: another thread's look, under way then, may have passed what was to be
+	 * found. */
 	if (contd__load_seq(&o->skipped) && contd__xchg(&o->skipped, 0))
 		return -EAGAIN;
 	if (contd__fabric_enter(o))
-		return -EAGAIN; /* whoever is inside may be taking something out */
+		return -EAGAIN; /* the thread inside may be taking something out */
 	rc = fi_trywait(o->fabric, &o->fid, 1);
 	contd__fabric_leave(o);
 	return rc == -FI_EAGAIN ? -EAGAIN : rc;
