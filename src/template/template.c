@@ -111,7 +111,7 @@ struct contd__instance {
 	MPI_Request request; /* MPI's generalized request */
 	struct template *template;
 	void *extra_state;
-	uint32_t references; /* MPI, and whoever has it in hands: begin, push, mark, a continuation */
+	uint32_t references; /* MPI, and every user: begin, push, mark, a continuation */
 	/* Under lock. */
 	struct contd__instance *next; /* in its bucket */
 	struct cds_list_head node;    /* of those that are pushed */
@@ -121,7 +121,7 @@ struct contd__instance {
 	bool freed;     /* MPI_Request_free before it was marked; with the portable backend MPI has not seen that */
 	bool forgotten; /* MPI has let go of it */
 	/* Not under lock. */
-	bool silent;       /* free_fn does not call complete_fn: there was no operation, or somebody else does */
+	bool silent;       /* free_fn does not call complete_fn: there was no operation, or another call does it */
 	uint32_t hooked;   /* it has a continuation: complete_fn after that */
 	uint32_t finished; /* complete_fn was called */
 	int error;         /* of push_fn */
@@ -261,7 +261,7 @@ static int finish(struct contd__instance *i, MPI_Status *status)
 	return rc;
 }
 
-/* Nobody tests or waits for it: its errors are for MPI_COMM_SELF. */
+/* No call tests or waits for it: its errors are for MPI_COMM_SELF. */
 static void finish_freed(struct contd__instance *i)
 {
 	int rc = finish(i, NULL);
@@ -362,7 +362,7 @@ static bool instance_free(MPI_Request *request, int *rcp)
 	i = find_locked(*request);
 	marked = i && i->state == MARKED;
 	if (i && !marked)
-		i->freed = true; /* MPICH (4.0) calls free_fn at once: who marks it frees it */
+		i->freed = true; /* MPICH (4.0) calls free_fn at once: the thread that marks it frees it */
 	pthread_mutex_unlock(&lock);
 	if (!i)
 		return false;
@@ -410,7 +410,7 @@ static bool idle_locked(struct contd__instance *i, int rc)
 	return (rc || i->state == LATE) && i->state <= LATE && mark_locked(i);
 }
 
-/* The one that has waited longest, of those that nobody pushes just now; NULL: looked at `left` of them. */
+/* The one that has waited longest, of those that are not being pushed; NULL: looked at `left` of them. */
 static struct contd__instance *next_locked(uint32_t *left)
 {
 	while (*left && !cds_list_empty(&pushed)) {
