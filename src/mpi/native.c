@@ -274,9 +274,9 @@ static void ops_release(struct contd__set *set)
 /* --------------------------------------------------------------------------------------------------- rechecking --- */
 
 /*
- * Look at slots in turn, during a share of the time that passes, however often the program calls MPI. So each of n pending
- * operations is looked at again within RECHECK_SHARE times what n looks take: with 100 000 of them in less than a
- * second.
+ * Look at slots in turn, during a share of the time that passes, however often the program calls MPI. So each of n
+ * pending operations is looked at again within RECHECK_SHARE times what n looks take: with 100 000 of them in less than
+ * a second.
  */
 #define RECHECK_SLOTS 16u /* of one CR at a time */
 #define RECHECK_EVERY 16u /* calls of opal_progress */
