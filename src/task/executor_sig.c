@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reached from the signal handler: async-signal-safe code only. Ready work goes to an executor, or its threads are
+/* Reached from the signal handler: async-signal-safe code only. What is ready goes to an executor, or its threads are
  * told. */
 #include <errno.h>
 #include <linux/futex.h>
