@@ -6,8 +6,7 @@
  * these.
  *
  *     operation                 thread  handler             in a callback  progress
- *     contd__forgets_*            yes     in a region only      yes        wait-free but for the MPI calls of
- *     completion
+ *     contd__forgets_*            yes     in a region only      yes        wait-free but for MPI's completion calls
  */
 #ifndef CONTD_MPI_MPICH_FORGETS_H
 #define CONTD_MPI_MPICH_FORGETS_H

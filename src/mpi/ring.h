@@ -5,8 +5,7 @@
  *
  *     operation             thread  handler  progress
  *     contd__ring_find        yes     no     wait-free for a peer that was found, or not found a short time ago;
- *     otherwise
- *                                            looks for it
+ *                                    otherwise looks for it
  *     contd__ring_place       yes     yes    wait-free
  *     contd__ring_rank        yes     no     as contd__ring_find
  *     contd__ring_all         yes     no     the same, for each member
