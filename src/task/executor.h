@@ -14,11 +14,11 @@
  *     contd_executor_run, _take     yes     no                     yes          blocking
  *
  * Queued tasks are in two lists: task[], pushed anywhere, and first[], in order, from which they are taken. first[]
- * belongs to its owner, the one thread that takes any. The owner needs no atomic operations, and queues at its end the
- * tasks that it submits itself. If several threads take, first[] belongs to the holder of the lock. The owner first
- * says that it is inside, and then looks whether the list is shared by now. A thread that comes to share it says so,
- * makes all processors see that by membarrier(2), and waits until the owner is outside. Before a thread looks for work,
- * and so before it sleeps, it makes sure that it is the owner or that the list is shared.
+ * belongs to its owner, the one thread that takes any. The owner needs no atomic operations; tasks that it submits
+ * itself go to the end of first[]. If several threads take, first[] belongs to the holder of the lock. The owner first
+ * says that it is inside, and only then looks whether the list is shared by now. A thread that comes to share it says
+ * so, makes all processors see that by membarrier(2), and waits until the owner is outside. Before a thread looks for
+ * work, and so before it sleeps, it makes sure that it is the owner or that the list is shared.
  *
  * A group's executor changes only if nothing of the group is outstanding. A thread that has a continuation of it
  * (claimed, taken, or about to count its last event) reads g->outlet as often as it likes. All others (scans, which
