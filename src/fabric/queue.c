@@ -125,8 +125,8 @@ static void put(struct contd_fabric_many *m, const struct contd_fabric_entry *e)
 }
 
 /*
- * The queue will not tell of the buffer any more. The end is taken like an entry, after all of them. The caller has to
- * set OVER, and PUTTING before it.
+ * The queue will not tell of the buffer any more. The end is taken like an entry, after all of them. The caller sets
+ * OVER and PUTTING before this call.
  */
 static void end_many(struct contd_fabric_queue *q, struct contd_fabric_many *m, int32_t status, const char *text)
 {
