@@ -19,19 +19,21 @@ uint64_t contd__budget_interval_sig(uint64_t empty_ticks)
 {
 	double cost_ns = (double)(contd__load(&contd__signals.kernel_ticks) + empty_ticks) / contd__clock.ticks_per_ns;
 	double ns = cost_ns * (1 << 20) / (double)contd__load(&contd__limits.tick_rate);
-	uint64_t least = contd__load(&contd__limits.tick_min), most = contd__load(&contd__limits.tick_max);
+	double least = (double)contd__load(&contd__limits.tick_min);
+	double most = (double)contd__load(&contd__limits.tick_max);
 
-	if (ns <= (double)least)
-		return least;
-	return ns >= (double)most ? most : (uint64_t)ns;
+	ns = ns > least ? ns : least;
+	ns = ns < most ? ns : most;
+	/* If ticks came faster than they are handled, the thread would never get on. */
+	return (uint64_t)(ns > 2 * cost_ns ? ns : 2 * cost_ns);
 }
 
 uint64_t contd__quiet_interval_sig(const struct contd__attached *me)
 {
 	uint32_t quiet = contd__sources_steady_sig(WHERE_REGION) ? 0 : me->quiet;
+	uint64_t ns = contd__budget_interval_sig(me->empty_ticks), most = contd__load(&contd__limits.tick_max);
 
-	return contd__quiet_interval(quiet, contd__budget_interval_sig(me->empty_ticks),
-				     contd__load(&contd__limits.tick_max));
+	return contd__quiet_interval(quiet, ns, ns > most ? ns : most);
 }
 
 /* A handler that lost its processor for a while does not tell what an interruption costs. */

@@ -8,7 +8,10 @@
 
 #include "signal/attached.h"
 
-/* The interval that the overhead budget allows; the same, longer after many quiet ticks. */
+/*
+ * The interval that the overhead budget allows, within the limits, but at least twice what a tick costs; the same,
+ * longer after many quiet ticks.
+ */
 uint64_t contd__budget_interval_sig(uint64_t empty_ticks);
 uint64_t contd__quiet_interval_sig(const struct contd__attached *me);
 

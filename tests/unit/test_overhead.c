@@ -299,6 +299,32 @@ static void tally_at_tick(int status, void *data)
 	tally_cb(status, data);
 }
 
+/* If ticks came faster than they are handled, the thread would never get on, whatever the limits ask for. */
+Test(overhead, shortest_ticks_leave_the_thread_time)
+{
+	struct contd_config config = {.size = sizeof(config), .tick_min_ns = 1000, .tick_max_ns = 1000};
+	struct contd_word never = {&words[0], 0, 1, CONTD_WORD_EQ};
+	struct tally t = {0};
+	struct contd_handle h;
+	uint64_t ticks;
+
+	must(contd_init(&config));
+	must(contd_thread_attach(NULL));
+	must(contd_word_continue(&never, tally_cb, &t, group_new(CONTD_ASYNC_SIGNAL_SAFE, -1), &h));
+	ticks = ticks_counted();
+	for (int rounds = 0; rounds < 1000; rounds++) {
+		uint64_t counted = ticks_counted();
+
+		compute_until(ticks_counted() != counted);
+	}
+	cr_assert_geq(ticks_counted() - ticks, 1000);
+	cr_assert_geq((double)stats_now().tick_ns * contd__clock.ticks_per_ns,
+		      1.9 * (double)contd__load(&contd__signals.kernel_ticks));
+	must(contd_cancel(h));
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* With a word that never holds ticks get rarer, up to the longest; what a tick finds makes them frequent at once. */
 Test(overhead, quiet_ticks_get_rarer)
 {
