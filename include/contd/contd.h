@@ -126,7 +126,8 @@ struct contd_config {
 	int signal_taken;        /* CONTD_SIGNAL_CHAIN=0|1: enum contd_signal_taken; default: refuse */
 	int agent;               /* CONTD_AGENT=caller|region|tick|block|spin: enum contd_agent; default: region */
 	double overhead_percent; /* CONTD_OVERHEAD_PERCENT: overhead budget over any second, 0.1 to 50; default 2 */
-	/* These two take precedence over overhead_percent. But an interval is at least twice what a tick costs. */
+	/* These two take precedence over overhead_percent. But on an attached thread an interval is at least twice what
+	 * a tick costs. */
 	uint64_t tick_min_ns; /* CONTD_TICK_MIN_NS: shortest interval between ticks, 1000 to 1e9 ns; default 10 us */
 	uint64_t tick_max_ns; /* CONTD_TICK_MAX_NS: longest interval, tick_min_ns to 1e10 ns; default 10 ms */
 	uint32_t scan_count;  /* CONTD_SCAN_COUNT: most continuations in one interruption, 1 to 1e6; default 64 */

@@ -131,7 +131,7 @@ static void reported_before_it_is_counted(void)
 /* ----------------------------------------------------------------------------------------------------- failures --- */
 
 enum { MANY = 100 };
-static int failures[2 * MANY];
+static int failures[MANY];
 
 static int fails(int rc, void *data)
 {
@@ -185,7 +185,7 @@ static void failed(bool thread)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
-/* Nobody asks for the failures of a CR that is freed. */
+/* The failures of a CR that is freed are never asked for. */
 static void failed_and_freed(void)
 {
 	begin("failed, and freed");
@@ -199,8 +199,8 @@ static int takes_rc(int rc, void *data)
 	return MPI_SUCCESS;
 }
 
-/* An operation has failed, when the continuation is attached: it is run only if the flag says so. With two ranks, for
- * Open MPI does not tell of a truncated message to itself. */
+/* An operation has failed when the continuation is attached: it runs only if the flag says so. This needs two ranks:
+ * Open MPI does not report a truncated message that a rank sends to itself. */
 static void operation_failed(void)
 {
 	int in[2] = {0}, out[2] = {1, 2}, class = -1, found, flag, n, partner = 1 - check_rank;
