@@ -100,6 +100,13 @@ void chaos_points(bool on);
 /* How many descriptors are open. */
 int chaos_descriptors(void);
 
+/* How many slots of the group are not free. While nobody registers, nor completes anything. */
+struct contd_group;
+uint32_t chaos_slots_used(struct contd_group *group);
+
+/* Pages of doorbells that are mapped. */
+uint32_t chaos_pages(void);
+
 /* ------------------------------------------------------------------------------------------- the program's part --- */
 
 /* The thread that runs here, where it is none of the program's: contd's daemon, or NULL. */

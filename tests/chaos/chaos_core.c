@@ -42,6 +42,7 @@
 #include "base/atomic.h"
 #include "dispatch/event.h"
 #include "dispatch/group.h"
+#include "dispatch/page.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
 #include "signal/attached.h"
@@ -2329,6 +2330,15 @@ static void nothing_outstanding(struct self *me)
 				chaos_wrong("group %u has %u outstanding, and all that was registered has ended",
 					    live_group[k], contd_group_outstanding(groups[live_group[k]].g));
 		}
+	/* One that was cancelled is free when somebody has looked for what is ready. */
+	for (uint32_t k = 0; k < LIVE_GROUPS; k++)
+		while (live_group[k] != NONE && chaos_slots_used(groups[live_group[k]].g)) {
+			sweep(me);
+			chaos_nap(20000);
+			if (chaos_patience() > until)
+				chaos_wrong("%u slots of group %u are left over, and nothing is outstanding",
+					    chaos_slots_used(groups[live_group[k]].g), live_group[k]);
+		}
 }
 
 /* Everybody runs everything. */
@@ -2381,6 +2391,12 @@ static void leftovers(void)
 {
 	int n = chaos_descriptors();
 
+	if (contd__groups.dead_count || contd__groups.dead.head || !cds_list_empty(&contd__groups.all))
+		chaos_wrong("groups are left over after contd_fini(), %u of them dead", contd__groups.dead_count);
+	if (chaos_pages())
+		chaos_wrong("%u pages are left over after contd_fini()", chaos_pages());
+	if (contd__page->armed.any)
+		chaos_wrong("somebody waits to be rung after contd_fini()");
 	if (descriptors_before >= 0 && n > descriptors_before)
 		chaos_wrong("%d descriptors are left over after contd_fini()", n - descriptors_before);
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -9,7 +9,8 @@
  *
  *   1. operations    each thread makes so many calls. Both ranks draw alike which messages there are (message_of()), so
  *                    every receive has its send. What becomes of the requests, and what else is called, each thread
- *                    draws for itself. No call waits before its thread has posted all of its messages
+ *                    draws for itself. Before its thread has posted all of its messages a call waits for a message to
+ *                    the thread itself only
  *   2. quiet         the threads park, on all ranks. All operations are posted
  *   3. one entitled  one way of progress (tests, polls, other MPI calls, a region, the daemon) alone must run, within a
  *                    bound, all that it is entitled to run
@@ -21,6 +22,7 @@
  * Below MPI_THREAD_MULTIPLE one thread at a time calls MPI: the main thread, or by turns another one; the others
  * call contd.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -30,6 +32,7 @@
 #include <unistd.h>
 
 #include <contd/contd.h>
+#include <contd/modes.h>
 #include <contd/mpi.h>
 
 #include "chaos.h"
@@ -47,7 +50,9 @@
 #define DEPTH 3u
 #define NONE UINT32_MAX
 #define CLOSED 0x80000000u
+#define QUEUE 4096u
 #define LARGE 90000
+#define BUFFERED_MOST 1000
 
 enum class {
 	C_DRAFT,
@@ -63,6 +68,12 @@ enum class {
 	C_STATUS,
 	C_WAIT,
 	C_BLOCKING,
+	C_BUFFERED,
+	C_READY,
+	C_PROBE,
+	C_TASK,
+	C_POOL,
+	C_MODES,
 	C_GENERAL,
 	C_TEMPLATE,
 	C_FAIL,
@@ -98,7 +109,13 @@ static struct chaos_class classes[C_END] = {
 	[C_ARRAYS] = {"arrays", "tests and waits for arrays", 0},
 	[C_STATUS] = {"status", "status queries", 0},
 	[C_WAIT] = {"wait", "threads wait for CRs at their end", 0},
-	[C_BLOCKING] = {"blocking", "blocking receives of all threads, for the same messages", 0},
+	[C_BLOCKING] = {"blocking", "blocking sends and receives", 0},
+	[C_BUFFERED] = {"buffered", "buffered sends", 0},
+	[C_READY] = {"ready", "ready sends", 0},
+	[C_PROBE] = {"probe", "probes, and receives of what they have found", 0},
+	[C_TASK] = {"task", "continuations that become tasks of an executor", 0},
+	[C_POOL] = {"pool", "CRs whose continuations an executor runs, and threads that are lent", 0},
+	[C_MODES] = {"modes", "contd_mpi_op_run in all modes", 0},
 	[C_TEMPLATE] = {"template", "templates of generalized requests", 0},
 	[C_FAIL] = {"fail", "operations and callbacks that fail", 0},
 	[C_CANCEL] = {"cancel", "MPI_Cancel of receives", 0},
@@ -129,6 +146,7 @@ struct crec {
 	struct contd_group *group;
 	bool revised, poll_only, enqueue, any, safe;
 	bool fails;   /* its operations may, and its callbacks */
+	bool pooled;  /* it has an executor */
 	int max_poll; /* -1: no limit; 0: none in tests */
 	uint32_t users, freed;
 	uint32_t lock;                   /* of a revised one: tests and starts by turns */
@@ -154,6 +172,16 @@ struct op {
 	struct contd_event event;
 };
 
+/* READY, BLOCKING, BLOCKING_SYNC: only where the receive is posted. */
+enum sends { STANDARD, SYNC, BUFFERED, READY, BLOCKING, BLOCKING_SYNC };
+
+struct message {
+	int from, to, bytes, tag;
+	enum sends send;
+	bool partitioned, persistent_send, persistent_receive;
+	uint32_t pattern;
+};
+
 enum state { FREE, ARMED, RUNNING, RAN };
 
 struct cont {
@@ -165,6 +193,17 @@ struct cont {
 	uint32_t told;
 	MPI_Status status[MOST];
 	struct contd_event mixed;
+	/* One that becomes a task, and one of contd_mpi_op_run(). */
+	bool tasked, moded, transferred;
+	int mode;
+	bool late; /* the send comes when the operation has been issued */
+	uint32_t suspended, resumed, issued;
+	struct self *by;
+	struct message in, out;
+	struct contd_task work;
+	struct contd_mpi_op op;
+	struct contd_mode_attr how;
+	MPI_Request requests[2];
 };
 
 static struct crec crs[CRS];
@@ -188,12 +227,13 @@ struct self {
 	uint32_t in_region, depth, attached, registering, registering_depth;
 	struct testing *testing;
 	uint32_t parked;
-	uint32_t number; /* among those that call MPI */
+	uint32_t number;  /* among those that call MPI */
+	uint32_t in_pool; /* runs work of executors */
 	uint32_t held_count, held_op[HELD];
 	MPI_Request held[HELD];
 };
 
-static struct self selves[CHAOS_THREADS], *daemon_self;
+static struct self selves[CHAOS_THREADS], *daemon_self, *pool_self;
 static uint32_t worker_count, running, ended, epoch_of_threads, leaving;
 static uint32_t communicating; /* below MPI_THREAD_MULTIPLE: the thread that calls MPI is not through */
 static int level = MPI_THREAD_MULTIPLE, rank, ranks;
@@ -253,12 +293,6 @@ static void unlock(uint32_t *lock)
 
 /* ---------------------------------------------------------------------------------------------- messages --- */
 
-struct message {
-	int from, to, bytes, tag;
-	bool ssend, partitioned, persistent_send, persistent_receive;
-	uint32_t pattern;
-};
-
 /* The same on all ranks. */
 static struct message message_of(uint32_t thread, uint32_t k)
 {
@@ -271,7 +305,9 @@ static struct message message_of(uint32_t thread, uint32_t k)
 		m.from = (int)(r >> 4 & 1) % ranks;
 		m.to = (int)(r >> 5 & 1) % ranks;
 	}
-	m.ssend = r >> 6 & 1;
+	m.send = r >> 6 & 1 ? SYNC : STANDARD;
+	if (on(C_BUFFERED) && m.bytes <= BUFFERED_MOST && (r >> 14 & 3) == 0)
+		m.send = BUFFERED;
 	m.persistent_send = (r >> 7 & 3) == 0 && on(C_PERSISTENT);
 	m.persistent_receive = (r >> 9 & 3) == 0 && on(C_PERSISTENT);
 #if MPI_VERSION >= 4
@@ -308,17 +344,41 @@ static void hold(struct self *me, MPI_Request request, uint32_t op)
 	me->held_op[me->held_count++] = op;
 }
 
+static unsigned char *message_data(const struct message *m)
+{
+	unsigned char *data = malloc((size_t)m->bytes + 1);
+
+	for (int k = 0; k < m->bytes; k++)
+		data[k] = pattern_at(m->pattern, k);
+	return data;
+}
+
+/* A call that returns when the message is through. Its receive is posted. */
+static void send_blocking(const struct message *m)
+{
+	unsigned char *data = message_data(m);
+
+	chaos_note("blocking send", (uint64_t)m->send, (uint64_t)m->tag);
+	if (m->send == BLOCKING)
+		OK(MPI_Send(data, m->bytes, MPI_BYTE, m->to, m->tag, world));
+	else
+		OK(MPI_Ssend(data, m->bytes, MPI_BYTE, m->to, m->tag, world));
+	free(data);
+}
+
 static void post_send(struct self *me, const struct message *m)
 {
+	static int (*const init[])(const void *, int, MPI_Datatype, int, int, MPI_Comm,
+				   MPI_Request *) = {MPI_Send_init, MPI_Ssend_init, MPI_Bsend_init, MPI_Rsend_init};
+	static int (*const immediate[])(const void *, int, MPI_Datatype, int, int, MPI_Comm,
+					MPI_Request *) = {MPI_Isend, MPI_Issend, MPI_Ibsend, MPI_Irsend};
 	uint32_t i = op_new(SEND);
 	struct op *o = &ops[i];
 	MPI_Request r;
 
 	o->bytes = m->bytes;
-	o->data = malloc((size_t)m->bytes + 1);
+	o->data = message_data(m);
 	o->persistent = m->persistent_send;
-	for (int k = 0; k < m->bytes; k++)
-		o->data[k] = pattern_at(m->pattern, k);
 	chaos_note("send", i, (uint64_t)m->tag);
 #if MPI_VERSION >= 4
 	if (m->partitioned) {
@@ -330,34 +390,44 @@ static void post_send(struct self *me, const struct message *m)
 	} else
 #endif
 		if (m->persistent_send) {
-		if (m->ssend)
-			OK(MPI_Ssend_init(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
-		else
-			OK(MPI_Send_init(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
+		OK(init[m->send](o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
 		OK(MPI_Start(&r));
 		o->request = r;
-	} else if (m->ssend) {
-		OK(MPI_Issend(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
 	} else {
-		OK(MPI_Isend(o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
+		OK(immediate[m->send](o->data, m->bytes, MPI_BYTE, m->to, m->tag, world, &r));
 	}
 	hold(me, r, i);
 }
 
-static void post_receive(struct self *me, const struct message *m)
+static uint32_t receive_new(const struct message *m)
 {
 	uint32_t i = op_new(RECV);
 	struct op *o = &ops[i];
-	MPI_Request r;
 
 	o->bytes = m->bytes;
 	o->data = malloc((size_t)m->bytes + 1);
 	o->source = m->from;
 	o->tag = m->tag;
 	o->pattern = m->pattern;
-	o->persistent = m->persistent_receive;
 	memset(o->data, 0x5a, (size_t)m->bytes + 1);
 	chaos_note("receive", i, (uint64_t)m->tag);
+	return i;
+}
+
+static void check_data(const unsigned char *data, const struct message *m, const char *by)
+{
+	for (int k = 0; k < m->bytes; k++)
+		if (data[k] != pattern_at(m->pattern, k))
+			chaos_wrong("%s with tag %x has another message", by, (unsigned)m->tag);
+}
+
+static void post_receive(struct self *me, const struct message *m)
+{
+	uint32_t i = receive_new(m);
+	struct op *o = &ops[i];
+	MPI_Request r;
+
+	o->persistent = m->persistent_receive;
 #if MPI_VERSION >= 4
 	if (m->partitioned) {
 		OK(MPI_Precv_init(o->data, 2, m->bytes / 2, MPI_BYTE, m->from, m->tag, world, MPI_INFO_NULL, &r));
@@ -377,6 +447,51 @@ static void post_receive(struct self *me, const struct message *m)
 		OK(MPI_Irecv(o->data, m->bytes, MPI_BYTE, chaos_draw(2) ? m->from : MPI_ANY_SOURCE, m->tag, world, &r));
 	}
 	hold(me, r, i);
+}
+
+/* A message that is under way, found by a probe, and then received by that or by its tag. */
+static void probe_and_receive(struct self *me, const struct message *m, uint64_t r)
+{
+	int source = r & 1 ? m->from : MPI_ANY_SOURCE, count = -1, flag = 0;
+	unsigned char *data;
+	MPI_Message found;
+	MPI_Request request;
+	MPI_Status s;
+	uint32_t i;
+
+	chaos_note("probe", r >> 1 & 3, (uint64_t)m->tag);
+	switch (r >> 1 & 3) {
+	case 0:
+		OK(MPI_Probe(source, m->tag, world, &s));
+		break;
+	case 1:
+		while (!flag)
+			OK(MPI_Iprobe(source, m->tag, world, &flag, &s));
+		break;
+	case 2:
+		OK(MPI_Mprobe(source, m->tag, world, &found, &s));
+		break;
+	default:
+		while (!flag)
+			OK(MPI_Improbe(source, m->tag, world, &flag, &found, &s));
+	}
+	MPI_Get_count(&s, MPI_BYTE, &count);
+	if (s.MPI_SOURCE != m->from || s.MPI_TAG != m->tag || count != m->bytes)
+		chaos_wrong("a probe for tag %x from %d, %d bytes, finds tag %x from %d, %d bytes", (unsigned)m->tag,
+			    m->from, m->bytes, (unsigned)s.MPI_TAG, s.MPI_SOURCE, count);
+	if (!(r >> 2 & 1) && r >> 3 & 1) {
+		data = malloc((size_t)m->bytes + 1);
+		OK(MPI_Recv(data, m->bytes, MPI_BYTE, source, m->tag, world, &s));
+		check_data(data, m, "MPI_Recv");
+		free(data);
+		return;
+	}
+	i = receive_new(m);
+	if (r >> 2 & 1)
+		OK(MPI_Imrecv(ops[i].data, m->bytes, MPI_BYTE, &found, &request));
+	else
+		OK(MPI_Irecv(ops[i].data, m->bytes, MPI_BYTE, source, m->tag, world, &request));
+	hold(me, request, i);
 }
 
 static int query(void *state, MPI_Status *status)
@@ -622,6 +737,18 @@ static void entitled(struct self *me, const struct cont *c, uint32_t index)
 	uint32_t context = contd__load(&contd__self.context);
 	const struct crec *k = c->cr == NONE ? NULL : &crs[c->cr];
 
+	if (c->tasked || (k && k->pooled)) {
+		if (!me->in_pool)
+			chaos_wrong("continuation %u of CR %d (pooled %d, a task %d) runs outside its executor", index,
+				    (int)c->cr, k && k->pooled, c->tasked);
+		return;
+	}
+	if (c->moded && c->mode <= CONTD_MODE_SUSPEND) {
+		if (me != c->by || context == CONTEXT_HANDLER)
+			chaos_wrong("done() of operation %u, mode %d, is not called by the caller, context %u", index,
+				    c->mode, context);
+		return;
+	}
 	if (context == CONTEXT_HANDLER && !(k && k->safe))
 		chaos_wrong("continuation %u of CR %d runs in a handler outside a region", index, (int)c->cr);
 	if (context == CONTEXT_REGION && !me->in_region)
@@ -711,12 +838,121 @@ static int revised_ran(int rc, void *data)
 	return refuses ? MPI_ERR_OTHER : MPI_SUCCESS;
 }
 
+static void task_ran(int status, void *data)
+{
+	struct cont *c = &conts[(uintptr_t)data % CONTS];
+
+	if ((status != 0) != (c->revised && c->fails))
+		chaos_wrong("task %llx gets status %d", (unsigned long long)(uintptr_t)data, status);
+	memset(&c->work, 0xa5, sizeof(c->work)); /* it is free again */
+	ran(data, NULL, true);
+}
+
 static void event_ran(int status, void *data)
 {
 	if (status && !conts[(uintptr_t)data % CONTS].fails)
 		chaos_wrong("continuation %llx of an event gets status %d", (unsigned long long)(uintptr_t)data,
 			    status);
 	ran(data, NULL, false);
+}
+
+/* ------------------------------------------------------------------------------------------------- executors --- */
+
+/* Of a round: one whose threads are lent, and one with a queue. */
+static struct contd_executor *pull, *push;
+static struct contd_work *queue[QUEUE];
+static uint32_t pool_on, pool_parked;
+
+static int submit(void *pool, struct contd_work *work, int priority)
+{
+	(void)pool, (void)priority;
+	for (uint32_t i = 0; i < QUEUE; i++) {
+		struct contd_work *none = NULL;
+
+		if (!contd__load(&queue[i]) && contd__cas(&queue[i], &none, work))
+			return 0;
+	}
+	return -EAGAIN;
+}
+
+static void pool_run(struct self *me, uint32_t most, int64_t timeout_ns)
+{
+	int n;
+
+	contd__add(&me->in_pool, 1);
+	n = contd_executor_run(pull, most, timeout_ns);
+	if (n < 0)
+		chaos_wrong("contd_executor_run is %d: %s", n, contd_error_text());
+	for (uint32_t i = 0; i < QUEUE; i++) {
+		struct contd_work *work = contd__load(&queue[i]) ? contd__xchg(&queue[i], NULL) : NULL;
+
+		if (work)
+			contd_work_run(work);
+	}
+	contd__sub(&me->in_pool, 1);
+}
+
+static void *pool_thread(void *arg)
+{
+	struct self *me = arg;
+
+	chaos_become(me->chaos);
+	me->registering = NONE;
+	while (!contd__load(&leaving)) {
+		if (contd__load_acquire(&pool_on)) {
+			uint64_t r = chaos_draw_at(0);
+
+			pool_run(me, r & 3, (int64_t[]){0, 20000, 200000, 1000000}[r >> 2 & 3]);
+			continue;
+		}
+		contd__store_seq(&pool_parked, 1);
+		chaos_nap(50000);
+	}
+	return NULL;
+}
+
+static void pool_begin(void)
+{
+	struct contd_executor_ops with_queue = {.size = sizeof(with_queue), .submit = submit};
+	struct contd_executor_attr queued = {.size = sizeof(queued), .ops = &with_queue},
+				   lent = {.size = sizeof(lent),
+					   .flags = chaos_mix(chaos.seed, ~(uint64_t)chaos_round) & 1
+							    ? CONTD_EXECUTOR_PROGRESS
+							    : 0};
+
+	if (contd_executor_create(&lent, &pull) || contd_executor_create(&queued, &push))
+		chaos_wrong("contd_executor_create: %s", contd_error_text());
+	contd__store_seq(&pool_parked, 0);
+	contd__store_seq(&pool_on, 1);
+}
+
+/* All of it has run, or is to be run just now. */
+static void pool_end(void)
+{
+	uint64_t until = chaos_patience() + chaos_bound_ns(5000);
+
+	contd__store_seq(&pool_on, 0);
+	contd__store_seq(&pool_parked, 0);
+	if (contd_executor_stop(pull, 1))
+		chaos_wrong("contd_executor_stop: %s", contd_error_text());
+	while (!contd__load_acquire(&pool_parked)) {
+		if (chaos_patience() > until)
+			chaos_wrong("a thread that is lent to an executor that is stopped does not return");
+		chaos_nap(50000);
+	}
+	if (contd_executor_drain(pull) || contd_executor_drain(push))
+		chaos_wrong("contd_executor_drain: %s", contd_error_text());
+	/* A group may be gone a little later. */
+	while (pull || push) {
+		if (pull && contd_executor_destroy(pull) == 0)
+			pull = NULL;
+		if (push && contd_executor_destroy(push) == 0)
+			push = NULL;
+		if (chaos_patience() > until)
+			chaos_wrong("contd_executor_destroy of a %s executor: %s", pull ? "pull" : "push",
+				    contd_error_text());
+		contd_poll(0);
+	}
 }
 
 /* ------------------------------------------------------------------------------------------------------- CRs --- */
@@ -782,6 +1018,9 @@ static void cr_new(uint64_t r)
 	k->group = contd_mpi_group(k->cr);
 	if (!k->group)
 		chaos_wrong("contd_mpi_group: NULL for CR %u", i);
+	k->pooled = on(C_POOL) && pull && !k->poll_only && !k->safe && k->max_poll < 0 && (r >> 32 & 3) == 0;
+	if (k->pooled && contd_group_set_executor(k->group, r >> 34 & 1 ? pull : push))
+		chaos_wrong("contd_group_set_executor: %s", contd_error_text());
 	for (uint32_t at = 0; at < LIVE; at++, none = NONE)
 		if (contd__load(&live[at]) == NONE && contd__cas(&live[at], &none, i))
 			return;
@@ -859,6 +1098,9 @@ static void attach(struct self *me, uint32_t at, uint32_t m, uint32_t i, uint64_
 	uint32_t index = contd__add(&cont_count, 1), before = me->registering, before_depth = me->registering_depth;
 	struct cont *c = &conts[index % CONTS];
 	MPI_Request list[MOST], cr = i == NONE ? MPI_REQUEST_NULL : crs[i].cr;
+	MPIX_Continue_cb_function *revised_cb = revised_ran;
+	MPI_Continue_cb_function *draft_cb = draft_ran;
+	void *data = data_of(index);
 	int flags = 0, rc;
 
 	if (index >= CONTS)
@@ -876,8 +1118,11 @@ static void attach(struct self *me, uint32_t at, uint32_t m, uint32_t i, uint64_
 		c->fails |= ops[me->held_op[at + k]].error != MPI_SUCCESS;
 	if (c->fails && c->revised && (i == NONE || !crs[i].fails || crs[i].freed))
 		flags |= MPIX_CONT_INVOKE_FAILED;
+	c->tasked = on(C_TASK) && pull && (r >> 27 & 7) == 0;
+	if (c->tasked && c->revised && c->fails)
+		flags |= MPIX_CONT_INVOKE_FAILED;
 	c->queues = c->fails && c->revised && !(flags & (MPIX_CONT_INVOKE_FAILED | MPIX_CONT_REQBUF_VOLATILE));
-	c->refuses = i != NONE && crs[i].fails && c->revised && (r >> 24 & 7) == 0;
+	c->refuses = i != NONE && crs[i].fails && c->revised && (r >> 24 & 7) == 0 && !c->tasked;
 	c->defers = (i != NONE && (crs[i].enqueue || crs[i].poll_only)) || flags & MPIX_CONT_DEFER_COMPLETE;
 	for (uint32_t k = 0; k < m; k++) {
 		list[k] = me->held[at + k];
@@ -892,20 +1137,27 @@ static void attach(struct self *me, uint32_t at, uint32_t m, uint32_t i, uint64_
 		c->turn = contd__load_seq(&crs[i].turn);
 		contd__add(&crs[i].begun, 1);
 	}
+	if (c->tasked) {
+		/* A push executor takes nothing in handlers. */
+		contd_task_init(&c->work, r >> 30 & 1 && i != NONE && !crs[i].safe ? push : pull, (int)(r >> 31) % 2,
+				task_ran, data_of(index));
+		revised_cb = contd_mpi_task_callback_x;
+		draft_cb = contd_mpi_task_callback;
+		data = &c->work;
+	}
 	contd__add(&total_registered, 1);
-	chaos_note("attach", index, i);
+	chaos_note(c->tasked ? "attach a task" : "attach", index, i);
 	contd__store(&me->registering_depth, me->depth);
 	contd__store(&me->registering, index);
 	contd__store_seq(&c->state, ARMED);
 	if (m == 1 && r >> 12 & 1)
-		rc = c->revised ? MPIX_Continue(&list[0], revised_ran, data_of(index), flags,
+		rc = c->revised ? MPIX_Continue(&list[0], revised_cb, data, flags,
 						c->ignore ? MPI_STATUS_IGNORE : c->status, cr)
-				: MPI_Continue(&list[0], draft_ran, data_of(index),
-					       c->ignore ? MPI_STATUS_IGNORE : c->status, cr);
+				: MPI_Continue(&list[0], draft_cb, data, c->ignore ? MPI_STATUS_IGNORE : c->status, cr);
 	else
-		rc = c->revised ? MPIX_Continueall((int)m, list, revised_ran, data_of(index), flags,
+		rc = c->revised ? MPIX_Continueall((int)m, list, revised_cb, data, flags,
 						   c->ignore ? MPI_STATUSES_IGNORE : c->status, cr)
-				: MPI_Continueall((int)m, list, draft_ran, data_of(index),
+				: MPI_Continueall((int)m, list, draft_cb, data,
 						  c->ignore ? MPI_STATUSES_IGNORE : c->status, cr);
 	good(rc, "attaching");
 	contd__store(&me->registering, before);
@@ -1079,6 +1331,220 @@ static void attach_event(struct self *me, uint64_t r)
 	contd__store_seq(&ops[op].todo, 1);
 	leave(&crs[i].users);
 	(void)me;
+}
+
+static int issue(struct contd_mpi_op *op)
+{
+	struct cont *c = op->data;
+
+	if (contd__add(&c->issued, 1))
+		chaos_wrong("an operation is issued twice");
+	OK(MPI_Irecv(ops[c->of[0]].data, c->in.bytes, MPI_BYTE, c->in.from, c->in.tag, world, &op->requests[0]));
+	if (op->count == 2)
+		OK(MPI_Isend(ops[c->of[1]].data, c->out.bytes, MPI_BYTE, c->out.to, c->out.tag, world,
+			     &op->requests[1]));
+	else if (!c->late)
+		send_blocking(&c->out);
+	return MPI_SUCCESS;
+}
+
+static void done(struct contd_mpi_op *op, int status)
+{
+	struct cont *c = op->data;
+	uint32_t index = (uint32_t)(c - conts);
+
+	if (status != MPI_SUCCESS)
+		chaos_wrong("operation %u, mode %d, ends with %d", index, c->mode, status);
+	for (int k = 0; k < op->count; k++)
+		if (c->requests[k] != MPI_REQUEST_NULL)
+			chaos_wrong("operation %u, mode %d, has ended, and its handle %d is there", index, c->mode, k);
+	memset(&c->op, 0xa5, sizeof(c->op)); /* it is free again */
+	ran(data_of(index), NULL, true);
+	if (c->transferred && c->cr != NONE) {
+		contd__add(&crs[c->cr].returned, 1);
+		leave(&crs[c->cr].users);
+	}
+}
+
+static void yield_task(void *task)
+{
+	(void)task;
+	contd_poll(0); /* nobody else need make progress */
+	sched_yield();
+}
+
+static void suspend_task(void *task)
+{
+	struct cont *c = task;
+
+	contd__store_seq(&c->suspended, 1);
+	while (!contd__load_acquire(&c->resumed)) {
+		int flag;
+
+		/* Below MPI_THREAD_MULTIPLE contd does not drive MPI on each thread that may call it. */
+		OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, control, &flag, MPI_STATUS_IGNORE));
+		contd_poll(0);
+		sched_yield();
+	}
+}
+
+static void resume_task(void *task)
+{
+	struct cont *c = task;
+
+	if (contd__add(&c->resumed, 1))
+		chaos_wrong("operation %u is resumed twice", (uint32_t)(c - conts));
+}
+
+/* The receive of a message, and a message that is sent, by contd_mpi_op_run(); alone: between the thread and itself. */
+static void run_mode(struct self *me, const struct message *in, const struct message *out, bool alone)
+{
+	uint64_t r = chaos_draw(0);
+	uint32_t index = contd__add(&cont_count, 1), i = NONE;
+	struct cont *c = &conts[index % CONTS];
+	int rc;
+
+	if (index >= CONTS)
+		chaos_wrong("too many continuations: use less with --operations");
+	memset(c, 0, sizeof(*c));
+	memset(c->status, 0x5a, sizeof(c->status));
+	c->moded = c->revised = true;
+	c->mode = (int)(r % 5);
+	c->by = me;
+	c->in = *in;
+	c->out = *out;
+	c->ignore = (r >> 3 & 3) == 0;
+	c->how = (struct contd_mode_attr){.size = sizeof(c->how), .mode = c->mode, .priority = (int)(r >> 5 & 1)};
+	c->tasked = pull && (c->mode == CONTD_MODE_NEW_TASK || r >> 6 & 1);
+	c->transferred = pull && level == MPI_THREAD_MULTIPLE && r >> 7 & 1;
+	if (c->mode == CONTD_MODE_NEW_TASK && !c->tasked)
+		c->how.mode = c->mode = CONTD_MODE_CONTINUATION;
+	if (c->mode > CONTD_MODE_SUSPEND && r >> 8 & 3)
+		i = cr_enter(r >> 16);
+	if (c->tasked)
+		c->how.completions = r >> 10 & 1 && (i == NONE || !crs[i].safe) ? push : pull;
+	if (c->transferred)
+		c->how.requests = r >> 11 & 1 ? push : pull;
+	if (c->mode == CONTD_MODE_YIELD_WHILE && r >> 12 & 1)
+		c->how.yield = yield_task;
+	if (c->mode == CONTD_MODE_SUSPEND && r >> 12 & 1) {
+		c->how.suspend = suspend_task;
+		c->how.resume = resume_task;
+	}
+	if (c->mode == CONTD_MODE_MPIX && on(C_KEYS))
+		c->how.flags =
+			(int)(r >> 24) & (MPIX_CONT_REQBUF_VOLATILE | MPIX_CONT_REQUESTS_FREE |
+					  MPIX_CONT_DEFER_COMPLETE | MPIX_CONT_INVOKE_FAILED | MPIX_CONT_IMMEDIATE);
+	c->n = alone && r >> 13 & 1 ? 1 : 2;
+	c->late = c->n == 1 && c->mode > CONTD_MODE_SUSPEND && r >> 14 & 1;
+	c->out.send = r >> 15 & 1 ? BLOCKING : BLOCKING_SYNC;
+	c->of[0] = receive_new(in);
+	if (c->n == 2) {
+		c->of[1] = op_new(SEND);
+		ops[c->of[1]].bytes = out->bytes;
+		ops[c->of[1]].data = message_data(out);
+	}
+	c->op = (struct contd_mpi_op){.count = (int)c->n,
+				      .requests = c->requests,
+				      .statuses = c->ignore ? MPI_STATUSES_IGNORE : c->status,
+				      .issue = issue,
+				      .done = done,
+				      .data = c,
+				      .task = c};
+	c->cr = i;
+	c->turn = 1;
+	c->defers = (i != NONE && (crs[i].enqueue || crs[i].poll_only)) || c->how.flags & MPIX_CONT_DEFER_COMPLETE;
+	if (i != NONE) {
+		c->how.cont_req = crs[i].cr;
+		if (!c->transferred)
+			c->turn = contd__load_seq(&crs[i].turn);
+		contd__add(&crs[i].begun, 1);
+	}
+	contd__add(&total_registered, 1);
+	chaos_note("mode", index, (uint64_t)c->mode | (uint64_t)c->tasked << 4 | (uint64_t)c->transferred << 8);
+	contd__store_seq(&c->state, ARMED);
+	if (!c->transferred && c->mode > CONTD_MODE_SUSPEND)
+		contd__store(&me->registering, index);
+	me->chaos->doing = "contd_mpi_op_run";
+	rc = contd_mpi_op_run(&c->op, &c->how);
+	me->chaos->doing = "operations";
+	contd__store(&me->registering, NONE);
+	if (rc != MPI_SUCCESS)
+		chaos_wrong("contd_mpi_op_run of operation %u, mode %d, is %d: %s", index, c->mode, rc,
+			    contd_error_text());
+	if (c->mode <= CONTD_MODE_SUSPEND && !c->tasked && contd__load(&c->state) != RAN)
+		chaos_wrong("contd_mpi_op_run, mode %d, returns, and operation %u is not done", c->mode, index);
+	if (c->suspended && contd__load(&c->resumed) != 1)
+		chaos_wrong("operation %u was suspended, and not resumed", index);
+	if (i != NONE && !c->transferred) {
+		contd__add(&crs[i].returned, 1);
+		leave(&crs[i].users);
+	}
+	if (c->late)
+		post_send(me, out);
+}
+
+/*
+ * By thread `number` of each rank, which comes to it on all ranks: a message to the next rank, and one of the rank
+ * before. All messages else are posted.
+ */
+static void exchange(struct self *me, uint32_t k)
+{
+	struct message out = message_of(me->number, 0xf00 + k), in;
+	uint64_t r = chaos_mix(out.pattern, k);
+	unsigned char *sent, *got;
+	MPI_Status s;
+
+	out.partitioned = false;
+	in = out;
+	out.from = in.to = rank;
+	out.to = (rank + 1) % ranks;
+	in.from = (rank + ranks - 1) % ranks;
+	in.persistent_receive = r >> 8 & 1 && on(C_PERSISTENT);
+	if (on(C_MODES) && (r >> 16 & 1)) {
+		run_mode(me, &in, &out, false);
+		return;
+	}
+	chaos_note("exchange", r % 6, (uint64_t)out.tag);
+	switch (r % 6) {
+	case 0:
+	case 1:
+		sent = message_data(&out);
+		got = malloc((size_t)in.bytes + 1);
+		if (r % 6 == 0)
+			OK(MPI_Sendrecv(sent, out.bytes, MPI_BYTE, out.to, out.tag, got, in.bytes, MPI_BYTE, in.from,
+					in.tag, world, &s));
+		else
+			OK(MPI_Sendrecv_replace(sent, out.bytes, MPI_BYTE, out.to, out.tag, in.from, in.tag, world,
+						&s));
+		check_data(r % 6 == 0 ? got : sent, &in, "Sendrecv");
+		if (s.MPI_SOURCE != in.from || s.MPI_TAG != in.tag)
+			chaos_wrong("a Sendrecv has a message with tag %x from %d", (unsigned)s.MPI_TAG, s.MPI_SOURCE);
+		free(sent);
+		free(got);
+		break;
+	case 2:
+	case 3:
+		post_receive(me, &in);
+		out.send = r % 6 == 2 ? BLOCKING : BLOCKING_SYNC;
+		send_blocking(&out);
+		break;
+	case 4:
+		post_send(me, &out);
+		if (on(C_PROBE))
+			probe_and_receive(me, &in, chaos_draw(0));
+		else
+			post_receive(me, &in);
+		break;
+	default:
+		post_receive(me, &in);
+		/* Each says so to the rank before: then a ready send to the next one is right. */
+		OK(MPI_Sendrecv(NULL, 0, MPI_BYTE, in.from, out.tag | 0x80, NULL, 0, MPI_BYTE, out.to, out.tag | 0x80,
+				world, MPI_STATUS_IGNORE));
+		if (on(C_READY))
+			out.send = READY;
+		post_send(me, &out);
+	}
 }
 
 /* -------------------------------------------------------------------------------------------------- tests --- */
@@ -1292,7 +1758,7 @@ static void compute(struct self *me, uint64_t ns)
 static void contd_step(struct self *me, uint64_t r)
 {
 	enum class c =
-		(enum class[]){C_POLL, C_REGION, C_GUARD, C_CHECKPOINT, C_ATTACH, C_EVENT, C_EVENT, C_DAEMON}[r & 7];
+		(enum class[]){C_POLL, C_REGION, C_GUARD, C_CHECKPOINT, C_ATTACH, C_EVENT, C_POOL, C_DAEMON}[r & 7];
 
 	r >>= 3;
 	if (!on(c))
@@ -1325,6 +1791,10 @@ static void contd_step(struct self *me, uint64_t r)
 				chaos_wrong("contd_thread_detach: %s", contd_error_text());
 			me->attached--;
 		}
+		break;
+	case C_POOL:
+		chaos_note("lent", 0, 0);
+		pool_run(me, 1 + (uint32_t)(r & 3), 0);
 		break;
 	case C_DAEMON:
 		if (r & 7)
@@ -1430,7 +1900,7 @@ static void act(struct self *me, uint32_t cr)
 	if (me->depth > DEPTH || r & 3)
 		return;
 	r >>= 2;
-	if (context == CONTEXT_HANDLER || me == daemon_self || !me->mpi) {
+	if (context == CONTEXT_HANDLER || me == daemon_self || me == pool_self || !me->mpi) {
 		complete_some(r, false, true);
 		return;
 	}
@@ -1459,27 +1929,56 @@ static void act(struct self *me, uint32_t cr)
 	}
 }
 
+static void to_itself(struct self *me, struct message *m)
+{
+	uint64_t r = chaos_draw(0);
+
+	if (on(C_MODES) && !m->partitioned && (r >> 16 & 7) == 0) {
+		run_mode(me, m, m, true);
+		return;
+	}
+	if (r & 1) {
+		post_receive(me, m);
+		if (on(C_READY) && !m->partitioned && (r >> 1 & 3) == 0)
+			m->send = READY;
+		if (on(C_BLOCKING) && !m->persistent_send && (r >> 3 & 3) == 0) {
+			m->send = r >> 5 & 1 ? BLOCKING : BLOCKING_SYNC;
+			send_blocking(m);
+		} else {
+			post_send(me, m);
+		}
+		return;
+	}
+	post_send(me, m);
+	if (on(C_PROBE) && !m->partitioned && (r >> 1 & 3) == 0)
+		probe_and_receive(me, m, r >> 3);
+	else
+		post_receive(me, m);
+}
+
 /* All operations of one thread that calls MPI, in an epoch. */
 static void communicate(struct self *me)
 {
 	for (uint32_t k = 0; k < chaos.operations; k++) {
 		struct message m = message_of(me->number, k);
+		uint32_t posted;
 
 		me->chaos->steps++;
 		contd__add(&chaos_progress, 1);
 		while (me->held_count > HELD - 4)
 			attach_some(me, chaos_draw(0) | 1);
-		if (m.from == rank && m.to == rank && chaos_draw(2)) {
-			post_receive(me, &m);
-			post_send(me, &m);
+		posted = me->held_count;
+		if (m.from == rank && m.to == rank) {
+			to_itself(me, &m);
 		} else {
 			if (m.from == rank)
 				post_send(me, &m);
 			if (m.to == rank)
 				post_receive(me, &m);
 		}
+		posted = me->held_count - posted;
 		/* MPICH (4.0) answers MPI_ERR_IN_STATUS to an MPI_Testall of a partitioned send. */
-		for (uint32_t n = m.partitioned ? (m.from == rank) + (m.to == rank) : 0; n; n--) {
+		for (uint32_t n = m.partitioned ? posted : 0; n; n--) {
 			uint32_t i = cr_enter(chaos_draw(0));
 
 			attach(me, me->held_count - 1, 1, i, chaos_draw(0));
@@ -1493,6 +1992,12 @@ static void communicate(struct self *me)
 	/* Nothing that others may wait for is missing any more when this thread waits. */
 	while (complete_some(chaos_draw_at(0), true, true))
 		;
+	for (uint32_t k = 0; on(C_BLOCKING) && k < 4; k++) {
+		while (me->held_count > HELD - 4)
+			attach_some(me, chaos_draw(0) | 1);
+		exchange(me, k);
+		mpi_step(me, chaos_draw(0));
+	}
 	/* The sends first: who waits for a message of another thread's gets one. */
 	if (on(C_BLOCKING))
 		for (int k = 0, value = 4711; k < 2; k++) {
@@ -1787,6 +2292,13 @@ static void finish_all(struct self *me)
 			/* Of a failed one of a freed CR nobody is told. */
 			if (conts[i].queues && crs[conts[i].cr].freed && contd__cas(&conts[i].state, &armed, RAN))
 				contd__add(&total_ran, 1);
+			/* It has been issued after its CR was complete. */
+			for (uint32_t k = 0; conts[i].transferred && k < LIVE; k++) {
+				if (live[k] == conts[i].cr && !(crs[live[k]].turn & 1))
+					cr_start(live[k]);
+				if (live[k] == conts[i].cr)
+					test_one(me, k | (uint64_t)1 << 40);
+			}
 			OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, control, &flag, MPI_STATUS_IGNORE));
 			contd_poll(0);
 			if (chaos_patience() > until)
@@ -1862,11 +2374,22 @@ static int descriptors_before = -1;
 
 static void round_end(void)
 {
+	uint64_t until = chaos_patience() + chaos_bound_ns(5000);
 	int n;
 
 	for (uint32_t i = 0; i < LIVE; i++)
+		while (live[i] != NONE && chaos_slots_used(crs[live[i]].group)) {
+			OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, control, &n, MPI_STATUS_IGNORE));
+			contd_poll(0);
+			if (chaos_patience() > until)
+				chaos_wrong("%u slots of CR %u are left over", chaos_slots_used(crs[live[i]].group),
+					    live[i]);
+		}
+	for (uint32_t i = 0; i < LIVE; i++)
 		if (live[i] != NONE && !cr_free(i))
 			chaos_wrong("somebody uses a CR, and nobody is there");
+	if (pull)
+		pool_end();
 	if (contd__load(&total_ran) != contd__load(&total_registered))
 		chaos_wrong("%llu continuations registered, %llu ran", (unsigned long long)total_registered,
 			    (unsigned long long)total_ran);
@@ -1981,6 +2504,7 @@ int main(int argc, char **argv)
 	pthread_t watcher_thread;
 	cpu_set_t all;
 	uint64_t until;
+	size_t buffered;
 	int provided;
 
 	chaos.threads = 3;
@@ -2006,6 +2530,8 @@ int main(int argc, char **argv)
 	daemon_self->chaos = chaos_thread_new("daemon");
 	daemon_self->chaos->daemon = true;
 	daemon_self->registering = NONE;
+	pool_self = &selves[worker_count + 2];
+	pool_self->chaos = chaos_thread_new("pool");
 
 	MPI_Init_thread(&argc, &argv, level, &provided);
 	if (provided < level) {
@@ -2030,6 +2556,10 @@ int main(int argc, char **argv)
 	for (uint32_t i = 1; i <= worker_count; i++)
 		if (pthread_create(&selves[i].thread, NULL, worker, &selves[i]))
 			abort();
+	buffered = (worker_count + 1) * (chaos.operations + 8) * 2 * (BUFFERED_MOST + MPI_BSEND_OVERHEAD);
+	OK(MPI_Buffer_attach(malloc(buffered), (int)buffered));
+	if (pthread_create(&pool_self->thread, NULL, pool_thread, pool_self))
+		abort();
 	OK(MPIX_Gr_init(template_start, template_push, template_complete, NULL, &template));
 	if (pthread_create(&watcher_thread, NULL, watcher, NULL))
 		abort();
@@ -2042,6 +2572,8 @@ int main(int argc, char **argv)
 		MPI_Bcast(&more, 1, MPI_INT, 0, control);
 		if (!more)
 			break;
+		if (on(C_TASK) || on(C_POOL) || on(C_MODES))
+			pool_begin();
 		round_begin();
 		for (uint32_t i = 0; i < 1 + chaos_mix(chaos.seed, chaos_round) % 6; i++) {
 			me->mpi = level != MPI_THREAD_MULTIPLE;
@@ -2052,6 +2584,7 @@ int main(int argc, char **argv)
 	contd__store_seq(&leaving, 1);
 	for (uint32_t i = 1; i <= worker_count; i++)
 		pthread_join(selves[i].thread, NULL);
+	pthread_join(pool_self->thread, NULL);
 	me->mpi = true;
 	OK(MPIX_Gr_free(&template));
 	if (on(C_FINALIZE))

@@ -15,6 +15,7 @@
 #include "chaos.h"
 #include "base/atomic.h"
 #include "base/testpoint.h"
+#include "dispatch/group.h"
 
 #define WATCH_NAP_NS 20000000u
 
@@ -231,6 +232,29 @@ int chaos_descriptors(void)
 	while (readdir(dir))
 		n++;
 	closedir(dir);
+	return n;
+}
+
+uint32_t chaos_slots_used(struct contd_group *group)
+{
+	struct contd__table *t = &group->table;
+	uint32_t used = contd__load_acquire(&t->used), n = 0;
+
+	for (uint32_t at = (uint32_t)contd__load_acquire(&t->free_head); at && n < used; n++)
+		at = contd__load(&contd__table_slot(t, at - 1)->link);
+	return used - n;
+}
+
+uint32_t chaos_pages(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	uint32_t n = 0;
+
+	while (maps && fgets(line, sizeof(line), maps))
+		n += strstr(line, "/memfd:contd") != NULL;
+	if (maps)
+		fclose(maps);
 	return n;
 }
 
