@@ -83,10 +83,15 @@ void chaos_nap(uint64_t ns); /* async-signal-safe; may end early */
 /*
  * The clock for bounds, in ns: time as the watching thread sees it, which naps again and again. A nap counts for at
  * most twice its length. So no bound passes while other work, or a pause of the machine, keeps this process from
- * running.
+ * running. The ranks of a job on one host share it: a bound does not pass either while one of them does not run.
  */
 uint64_t chaos_patience(void);
 void chaos_watch_nap(void); /* the watching thread's nap */
+void chaos_watch_end(void); /* this rank watches no longer; the others do not wait for it */
+/* fd: memory of at least CHAOS_SHARED bytes, filled with 0, that all ranks map. -1: it can't be mapped, or too many. */
+#define CHAOS_RANKS 64
+#define CHAOS_SHARED (CHAOS_RANKS * sizeof(uint64_t))
+int chaos_share_patience(int fd, uint32_t rank, uint32_t ranks);
 
 /* A rule is broken: says so, prints all diaries, and ends the program. */
 _Noreturn void chaos_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -23,12 +23,14 @@
  * call contd.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <contd/contd.h>
@@ -1384,7 +1386,7 @@ static void suspend_task(void *task)
 		/* Below MPI_THREAD_MULTIPLE contd does not drive MPI on each thread that may call it. */
 		OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, control, &flag, MPI_STATUS_IGNORE));
 		contd_poll(0);
-		sched_yield();
+		chaos_nap(1000);
 	}
 }
 
@@ -2032,7 +2034,7 @@ static void communicate(struct self *me)
 		if (flag)
 			answered(&a, 0, &a.status[0], "Test");
 		ask_end(me, &a);
-		sched_yield();
+		chaos_nap(1000);
 		if (chaos_patience() > until)
 			chaos_wrong("operation %u of kind %d without a continuation does not complete", me->held_op[0],
 				    ops[me->held_op[0]].kind);
@@ -2457,7 +2459,34 @@ static void *watcher(void *data)
 		}
 		chaos_watch_nap();
 	}
+	chaos_watch_end();
 	return data;
+}
+
+/* All ranks run on this host. */
+static void share_patience(void)
+{
+	int64_t at[2] = {getpid(), -1};
+	char name[64];
+	int fd, failed;
+
+	if (rank == 0) {
+		at[1] = memfd_create("chaos", MFD_CLOEXEC);
+		if (at[1] >= 0 && ftruncate((int)at[1], CHAOS_SHARED))
+			abort();
+	}
+	MPI_Bcast(at, 2, MPI_INT64_T, 0, control);
+	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)at[0], (int)at[1]);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	failed = fd < 0 || chaos_share_patience(fd, (uint32_t)rank, (uint32_t)ranks);
+	if (failed)
+		fprintf(stderr, "rank %d: no memory is shared: a bound may pass while another rank does not run\n",
+			rank);
+	MPI_Barrier(control); /* rank 0's descriptor has been opened by all */
+	if (fd >= 0)
+		close(fd);
+	if (rank == 0 && at[1] >= 0)
+		close((int)at[1]);
 }
 
 static const char *const level_name[] = {"single", "funneled", "serialized", "multiple"};
@@ -2553,6 +2582,7 @@ int main(int argc, char **argv)
 		printf("seed %llu on %d ranks, --level %s\n", (unsigned long long)chaos.seed, ranks,
 		       level_name[level_index()]);
 	fflush(stdout);
+	share_patience();
 	for (uint32_t i = 1; i <= worker_count; i++)
 		if (pthread_create(&selves[i].thread, NULL, worker, &selves[i]))
 			abort();

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@
 #include "dispatch/group.h"
 
 #define WATCH_NAP_NS 20000000u
+#define AHEAD_NS 200000000u /* so far one rank's count may be ahead of another's */
+#define COUNT_ENDED UINT64_MAX
 
 struct chaos_options chaos = {.threads = 4, .operations = 60};
 uint32_t chaos_round, chaos_calm, chaos_progress;
@@ -73,6 +76,26 @@ uint64_t chaos_ns(void)
 
 static uint64_t patience;
 
+/* What each rank's watching thread has counted. In shared memory, if there are several. */
+static uint64_t own_count, *counts = &own_count;
+static uint32_t rank, ranks = 1;
+static uint64_t base[CHAOS_RANKS]; /* a rank's count when `patience` was 0, or later where it was ahead */
+
+int chaos_share_patience(int fd, uint32_t my_rank, uint32_t of_ranks)
+{
+	void *page;
+
+	if (of_ranks > CHAOS_RANKS)
+		return -1;
+	page = mmap(NULL, sizeof(base), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return -1;
+	counts = page;
+	rank = my_rank;
+	ranks = of_ranks;
+	return 0;
+}
+
 uint64_t chaos_patience(void)
 {
 	return contd__load(&patience);
@@ -80,11 +103,31 @@ uint64_t chaos_patience(void)
 
 void chaos_watch_nap(void)
 {
-	uint64_t since = chaos_ns(), passed;
+	uint64_t since = chaos_ns(), passed, slowest = UINT64_MAX;
 
 	chaos_nap(WATCH_NAP_NS);
 	passed = chaos_ns() - since;
-	contd__store(&patience, patience + (passed < 2 * WATCH_NAP_NS ? passed : 2 * WATCH_NAP_NS));
+	contd__store(&counts[rank], counts[rank] + (passed < 2 * WATCH_NAP_NS ? passed : 2 * WATCH_NAP_NS));
+	for (uint32_t i = 0; i < ranks; i++) {
+		uint64_t n = contd__load(&counts[i]);
+
+		if (n != COUNT_ENDED && n - base[i] < slowest)
+			slowest = n - base[i];
+	}
+	/* Who is ahead waits for the slowest: the time in which that one did not run counts for nobody. */
+	for (uint32_t i = 0; i < ranks; i++) {
+		uint64_t n = contd__load(&counts[i]);
+
+		if (n != COUNT_ENDED && n - base[i] > slowest + AHEAD_NS)
+			base[i] = n - slowest - AHEAD_NS;
+	}
+	if (slowest > patience)
+		contd__store(&patience, slowest);
+}
+
+void chaos_watch_end(void)
+{
+	contd__store(&counts[rank], COUNT_ENDED);
 }
 
 void chaos_nap(uint64_t ns)
@@ -274,9 +317,13 @@ static void hold(uint32_t operations, uint64_t ns)
 {
 	uint32_t since = __atomic_load_n(&chaos_progress, __ATOMIC_RELAXED);
 	uint64_t until = chaos_ns() + ns;
+	uint32_t tries = 0;
 
 	while (__atomic_load_n(&chaos_progress, __ATOMIC_RELAXED) - since < operations && chaos_ns() < until)
-		sched_yield();
+		if (++tries % 32)
+			sched_yield();
+		else
+			chaos_nap(1000);
 }
 
 static void point(const char *name)
