@@ -26,30 +26,31 @@
 #define SECOND 1000000000ull
 #define QUIET_TOGETHER (SECOND / 4) /* every process is in MPI_Finalize, and so long nothing has completed here */
 #define QUIET_ALONE SECOND          /* the same, if the others are not waited for */
-#define QUIET_MOST 20u              /* times as long on the clock, where the thread does not get its processor */
+#define LOOK_MOST (SECOND / 1000)   /* a look counts for at most so much of that time */
 #define HINT (10 * SECOND)          /* after that it is said what is waited for */
 #define NAP 50000                   /* nanoseconds between looks, with nothing outstanding */
 
-static uint64_t clock_now(clockid_t clock)
+static uint64_t now(void)
 {
 	struct timespec ts;
 
-	clock_gettime(clock, &ts);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t now(void)
-{
-	return clock_now(CLOCK_MONOTONIC);
 }
 
 /* ------------------------------------------------------------------------------------------------------ driving --- */
 
 /*
- * MPI works on pending operations until every process has called MPI_Finalize, and so does contd: a nonblocking barrier
- * tells. Every process takes part, even if it has never used contd, because MPI_Finalize would wait as long. A barrier
- * that one process does not know of never ends. So there is one only if contd is known to be part of every process.
- * CONTD_FINALIZE says so (together), or says that it is not (alone).
+ * MPI works on pending operations until every process has called MPI_Finalize, and so does contd: nonblocking
+ * reductions tell. Every process takes part, even if it has never used contd, because MPI_Finalize would wait as long.
+ * A reduction that one process does not know of never ends. So there are some only if contd is known to be part of
+ * every process. CONTD_FINALIZE says so (together), or says that it is not (alone).
+ *
+ * The first one ends when all have called MPI_Finalize. If nothing is outstanding by then, that is all. Otherwise each
+ * process begins the next one when nothing has completed for some time, and contributes whether something has since the
+ * one before. Meanwhile all of them make progress, because one process's operation needs another's progress: which may
+ * be late, because a callback takes long, or other programs have the processor. The processes stop after two reductions
+ * in which nobody had something: between them there was an instant at which nothing was going on anywhere.
  */
 static bool wants_others(int size)
 {
@@ -64,60 +65,72 @@ static bool wants_others(int size)
 	return contd__mpi_everywhere(size);
 }
 
+enum { OUTSTANDING, ACTIVE, VALUES };
+
 /* The others, if they are waited for. */
 struct others {
-	MPI_Request barrier; /* MPI_REQUEST_NULL: all are there, or not waited for */
-	bool asked;
+	MPI_Request request; /* the reduction under way; or MPI_REQUEST_NULL */
+	int mine[VALUES], sum[VALUES];
+	unsigned rounds, still; /* reductions begun; the last ones in which nobody was active */
+	bool asked, over;
 };
 
 /* If it fails, the others are not waited for, and that is all. No continuation runs meanwhile, because its errors would
  * be told to no handler of the program. */
-static int begin_barrier(MPI_Request *barrier)
+static void round_begin(struct others *o, bool outstanding, bool active)
 {
 	struct contd__call call = {.runs_itself = true, .outer = contd__call};
 	MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-	int rc;
 
+	o->mine[OUTSTANDING] = outstanding;
+	o->mine[ACTIVE] = active;
+	o->rounds++;
 	contd__call = &call;
 	PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
 	PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	rc = PMPI_Ibarrier(MPI_COMM_WORLD, barrier);
+	o->over = PMPI_Iallreduce(o->mine, o->sum, VALUES, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &o->request) != 0;
 	PMPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
 	PMPI_Errhandler_free(&handler);
 	contd__call = call.outer;
-	return rc;
+	if (o->over)
+		o->request = MPI_REQUEST_NULL;
 }
 
-static void others_begin(struct others *o)
+static void others_begin(struct others *o, bool outstanding)
 {
 	int size = 1;
 
 	PMPI_Comm_size(MPI_COMM_WORLD, &size);
-	if (size == 1 || !wants_others(size))
-		return;
-	if (begin_barrier(&o->barrier))
-		o->barrier = MPI_REQUEST_NULL;
-	o->asked = true;
+	o->asked = size > 1 && wants_others(size);
+	o->over = !o->asked;
+	if (o->asked)
+		round_begin(o, outstanding, true);
 }
 
-/* This may run continuations: their errors go to the program's own handlers. */
-static bool others_there(struct others *o)
+/* Has a reduction ended? This may run continuations: their errors go to the program's own handlers. */
+static bool round_ended(struct others *o)
 {
 	int flag = 0;
 
-	if (o->barrier == MPI_REQUEST_NULL)
+	if (o->request == MPI_REQUEST_NULL)
+		return false;
+	if (contd__next_pmpi.Test(&o->request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+		o->request = MPI_REQUEST_NULL;
+		o->over = true;
 		return true;
-	if (contd__next_pmpi.Test(&o->barrier, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-		o->barrier = MPI_REQUEST_NULL;
-	return o->barrier == MPI_REQUEST_NULL;
+	}
+	if (!flag)
+		return false;
+	o->still = o->sum[ACTIVE] ? 0 : o->still + 1;
+	o->over = o->sum[OUTSTANDING] == 0 || o->still == 2;
+	return true;
 }
 
 /* May something still run, for MPI's sake? */
 static bool may_complete(void)
 {
-	return contd__load_seq(&contd__mpi_open) && contd__crs_outstanding() &&
-	       (contd__mpi->pending() || contd__general_any() || contd__load_seq(&contd__sets_owing) ||
-		contd__marked_sig(CLASSES_ALL));
+	return contd__crs_outstanding() && (contd__mpi->pending() || contd__general_any() ||
+					    contd__load_seq(&contd__sets_owing) || contd__marked_sig(CLASSES_ALL));
 }
 
 /*
@@ -166,6 +179,23 @@ static bool drive(void)
 	return ran || contd__mpi->pending() != before;
 }
 
+/* May this thread run continuations? Not if one of them has called MPI_Finalize. */
+static bool may_run(void)
+{
+	return contd__load_seq(&contd__mpi_open) && !contd__self.frame;
+}
+
+/* Progress that another process may need. */
+static bool drive_for_others(void)
+{
+	int flag;
+
+	if (may_run())
+		return drive();
+	contd__next_pmpi.Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+	return false;
+}
+
 static void nap(void)
 {
 	struct timespec ts = {.tv_nsec = NAP};
@@ -182,48 +212,53 @@ static void hint(void)
 }
 
 /*
- * The time since something has happened. It is measured by how long this thread has looked since: on a machine that has
- * other things to do, a quarter of a second may pass with two or three looks.
+ * The time since something has happened, as long as this thread has looked: on a machine that has other things to do,
+ * seconds may pass with two or three looks.
  */
 struct quiet {
-	uint64_t clock, processor;
+	uint64_t last, looked;
 };
 
 static void quiet_begin(struct quiet *q)
 {
-	*q = (struct quiet){now(), clock_now(CLOCK_THREAD_CPUTIME_ID)};
+	*q = (struct quiet){.last = now()};
 }
 
-static bool quiet_for(const struct quiet *q, uint64_t ns)
+static bool quiet_for(struct quiet *q, uint64_t ns)
 {
-	uint64_t passed = now() - q->clock;
+	uint64_t t = now(), passed = t - q->last;
 
-	if (passed <= ns)
-		return false;
-	return passed > QUIET_MOST * ns || clock_now(CLOCK_THREAD_CPUTIME_ID) - q->processor > ns;
+	q->last = t;
+	q->looked += passed < LOOK_MOST ? passed : LOOK_MOST;
+	return q->looked > ns;
 }
 
 static void drive_with(struct others *o)
 {
-	uint64_t enough = o->asked ? QUIET_TOGETHER : QUIET_ALONE;
-	bool there = false, told = false;
-	struct quiet last;
+	uint64_t enough = o->asked ? QUIET_TOGETHER : QUIET_ALONE, begun = now();
+	bool active = false, told = false, quiet;
+	struct quiet since;
 
-	quiet_begin(&last);
+	quiet_begin(&since);
 	for (;;) {
-		bool busy = may_complete(), taken = !busy && contd__load_seq(&contd__mpi_open) && some_taken();
+		bool busy = may_run() && may_complete(), taken = !busy && may_run() && some_taken();
 
-		if (!there && others_there(o)) {
-			there = true;
-			quiet_begin(&last);
-		}
-		if (busy && drive())
-			quiet_begin(&last);
-		else if (!busy)
+		if (round_ended(o) && !(o->over && o->still))
+			quiet_begin(&since);
+		if (busy ? drive() : o->rounds > 1 && !o->over && drive_for_others()) {
+			quiet_begin(&since);
+			active = true;
+		} else if (!busy && (o->rounds <= 1 || o->over)) {
 			nap();
-		if (there && (!(busy || taken) || quiet_for(&last, enough)))
+		}
+		quiet = quiet_for(&since, enough);
+		if (o->over && (!(busy || taken) || quiet))
 			return;
-		if (!there && busy && !told && now() - last.clock > HINT) {
+		if (!o->over && quiet && o->request == MPI_REQUEST_NULL) {
+			round_begin(o, busy || taken, active);
+			active = false;
+		}
+		if (o->rounds == 1 && !o->over && busy && !told && now() - begun > HINT) {
 			told = true;
 			hint();
 		}
@@ -236,19 +271,19 @@ static bool may_drive(void)
 
 	PMPI_Initialized(&initialized);
 	PMPI_Finalized(&finalized);
-	return initialized && !finalized && !contd__load(&contd__live.forked) && !contd__self.frame;
+	return initialized && !finalized && !contd__load(&contd__live.forked);
 }
 
 void contd__mpi_drive_to_end(bool together)
 {
-	struct others others = {.barrier = MPI_REQUEST_NULL};
+	struct others others = {.request = MPI_REQUEST_NULL, .over = true};
 	static bool driven;
 
 	if (driven || !may_drive())
 		return;
 	driven = true;
 	if (together)
-		others_begin(&others);
+		others_begin(&others, may_run() && (may_complete() || some_taken()));
 	drive_with(&others);
 }
 
