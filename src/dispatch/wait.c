@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -14,6 +13,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/rest.h"
 #include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/group.h"
@@ -203,7 +203,7 @@ void contd__idle(struct contd__idling *idling, bool (*still)(const void *), cons
 	if (looks && early && !idling->gives_way) {
 		CONTD_RELAX();
 	} else if (looks || early) {
-		sched_yield();
+		contd__rest();
 	} else if (words || barred) {
 		doze(still, what, left >= 0 && left < nap ? left : nap, true, barred);
 		idling->nap = nap * 2 > NAP_MAX_NS ? NAP_MAX_NS : nap * 2;

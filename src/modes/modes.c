@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/rest.h"
 #include "base/sized.h"
 #include "dispatch/carried.h"
 #include "dispatch/daemon.h"
@@ -478,7 +478,7 @@ static void yield(const struct contd_mpi_op *op)
 		op->how->yield(op->task);
 	else if (!contd__self.lent.executor ||
 		 contd_executor_run(contd__executor_of(contd__self.lent.executor), 1, 0) <= 0)
-		sched_yield();
+		contd__rest();
 }
 
 /* Does another thread look after it, so that this one may sleep until it is woken? */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"
 #include "base/memory.h"
+#include "base/rest.h"
 #include "base/testpoint.h"
 #include "dispatch/classes.h"
 #include "dispatch/group.h"
@@ -797,7 +797,7 @@ static void progress(enum contd__progress how)
 	if (contd__load_seq(&ops_pending) == 0)
 		NEXT.Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
 	if (how == PROGRESS_WAITING)
-		sched_yield(); /* MPI's own waiting does that, where it was told to */
+		contd__rest(); /* MPI's own waiting yields, where it was told to */
 }
 
 static uint32_t pending(void)
