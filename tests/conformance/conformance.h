@@ -80,6 +80,10 @@ bool check_class(int code, int class, const char *what, const char *file, int li
 /* Names what follows in messages, and gives it the watchdog's full time. */
 void step(const char *name);
 
+/* For a job that ends abnormally: how far it came, for expect. It goes to the file CONFORMANCE_SAYS too, because a
+ * launcher may lose the output of a process that ends the job. */
+void say(const char *what);
+
 /* The rule cannot be shown here. All ranks of a test must come to the same decision; then the test returns. */
 void skip(const char *reason);
 

@@ -423,11 +423,9 @@ static void fatal_error(enum face f)
 	face = f;
 	cr = new_cr(NULL);
 	CHECK_OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
-	printf("reached\n");
-	fflush(stdout);
+	say("reached");
 	attach(&op, NULL, NULL, MPI_STATUS_IGNORE, cr);
-	printf("survived\n");
-	fflush(stdout);
+	say("survived");
 }
 
 CONFORMANCE_ENDS(s5_6_errors_are_fatal, 1, single, aborts,

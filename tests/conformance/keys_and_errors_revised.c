@@ -669,12 +669,10 @@ CONFORMANCE_ENDS(s5_6_failed_operation_is_fatal, 2, single, aborts,
 	cr = new_cr(NULL);
 	CHECK_OK(MPI_Comm_set_errhandler(world, MPI_ERRORS_ARE_FATAL));
 	CHECK_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL)); /* see above */
-	printf("reached\n");
-	fflush(stdout);
+	say("reached");
 	truncated_begin(&t, 0, TAG);
 	MPIX_Continue(&t.receive, must_not_run, &told, MPIX_CONT_INVOKE_FAILED, MPI_STATUS_IGNORE, cr);
 	truncated_send(&t);
 	MPI_Wait(&cr, MPI_STATUS_IGNORE);
-	printf("survived\n");
-	fflush(stdout);
+	say("survived");
 }

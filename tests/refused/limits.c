@@ -223,7 +223,9 @@ static int notification_refused(void)
 		nanosleep(&nap, NULL);
 	CHECK(ran_now() == 3, "%u: the notification after the limit was lifted has not come", ran_now());
 	MUST_DO(contd_stats_get(&stats));
-	CHECK(stats.notifications == 1 && stats.run_handler == 3, "%llu sent, %llu run",
+	/* One for the completion. It is sent even if a late timer has run the continuation already; that handler may
+	 * have sent another, if it looked before the completion was marked in full. */
+	CHECK((stats.notifications == 1 || stats.notifications == 2) && stats.run_handler == 3, "%llu sent, %llu run",
 	      (unsigned long long)stats.notifications, (unsigned long long)stats.run_handler);
 	MUST_DO(contd_thread_detach());
 	MUST_DO(contd_group_destroy(safe));
