@@ -103,10 +103,8 @@ struct contd__mpi_backend {
 	int (*cr_create)(struct contd_group *group, bool revised, struct contd__cr **crp);
 	/* The CR of a handle; NULL where it is none. */
 	struct contd__cr *(*cr_of)(MPI_Request handle);
-	/* A revised one is active, or is not. cr_active_soon: it becomes so now, unless another thread is faster. Both
-	 * may be NULL. */
+	/* A revised one is about to become active, or inactive. May be NULL. */
 	void (*cr_active)(struct contd__cr *cr, bool active);
-	void (*cr_active_soon)(struct contd__cr *cr, bool active);
 	/* Something was registered with it. */
 	void (*cr_changed)(struct contd__cr *cr);
 	/* A completion call of this CR fails: returns the class, told to MPI_COMM_SELF's error handler unless it

@@ -89,20 +89,25 @@ static void release_held(struct contd__cr *cr, uint32_t held)
 }
 
 /*
- * Call it after each change of the state. A thread that changes the state after the last look here calls it later.
- * A caller that knows what the state will be says so before the change (cr_active_soon), and then nothing is left to do
- * here but to look.
+ * Tells the backend what the state is about to become. Only the thread whose turn it is does so: the one that starts an
+ * inactive CR, or the one that has taken an active one. Its exchange follows, and the next such thread has seen that
+ * exchange: so these calls are in the order of the changes, and none comes late.
  */
-static void say_active(struct contd__cr *cr)
+static void will_be_active(struct contd__cr *cr, bool active)
+{
+	if (contd__mpi->cr_active)
+		contd__mpi->cr_active(cr, active);
+}
+
+/* Two threads have started it, and this one came second: its word was not its to give. */
+static int started_twice(struct contd__cr *cr)
 {
 	bool active;
 
-	do {
-		active = !contd__cr_inactive(cr);
-		CONTD_TESTPOINT("say_active");
-		if (contd__mpi->cr_active)
-			contd__mpi->cr_active(cr, active);
-	} while (active == contd__cr_inactive(cr));
+	do
+		will_be_active(cr, active = !contd__cr_inactive(cr));
+	while (active == contd__cr_inactive(cr));
+	return MPI_ERR_REQUEST;
 }
 
 int contd__cr_start(struct contd__cr *cr)
@@ -111,17 +116,15 @@ int contd__cr_start(struct contd__cr *cr)
 
 	if (!cr->revised || held & (CR_ACTIVE | CR_TAKEN))
 		return MPI_ERR_REQUEST;
-	if (contd__mpi->cr_active_soon)
-		contd__mpi->cr_active_soon(cr, true);
+	will_be_active(cr, true);
+	CONTD_TESTPOINT("cr_start_said");
 	do {
-		if (held & (CR_ACTIVE | CR_TAKEN)) {
-			say_active(cr);
-			return MPI_ERR_REQUEST;
-		}
+		if (held & (CR_ACTIVE | CR_TAKEN))
+			return started_twice(cr);
 		/* Acquire, by the exchange: the links of what is held. */
 	} while (!contd__cas(&cr->state, &held, CR_ACTIVE));
 	contd__store(&cr->started, true);
-	say_active(cr);
+	CONTD_TESTPOINT("cr_started");
 	if (held)
 		release_held(cr, held);
 	return MPI_SUCCESS;
@@ -157,11 +160,8 @@ void contd__cr_taken(struct contd__cr *cr)
 {
 	if (!cr->revised)
 		return;
-	/* Also before the change: another thread may start the CR as soon as it is inactive. */
-	if (contd__mpi->cr_active_soon)
-		contd__mpi->cr_active_soon(cr, false);
+	will_be_active(cr, false);
 	contd__and(&cr->state, ~(CR_TAKEN | CR_AWAITED));
-	say_active(cr);
 }
 
 /* Taken, and not reported: active again. Returns whether a continuation has waited for it meanwhile. */

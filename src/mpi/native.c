@@ -483,27 +483,8 @@ static void cr_changed(struct contd__cr *cr)
 		cr_sync(n);
 }
 
-/*
- * MPI_Start refuses a request whose state is not inactive. `complete` of an inactive request is not read.
- *
- * Both functions write the state of Open MPI's request. cr_active writes only if the state is wrong, and is called
- * after each change of cr->state. If it finds the state right although another thread is about to write the opposite,
- * that thread changes cr->state later than this one, or looks at it later, and then writes the state itself:
- *
- * - If it writes by cr_active_soon, it then changes cr->state by an exchange. An exchange before this thread's own
- *   would have made its write visible here. So it comes later, and cr_active follows it.
- * - If it writes by cr_active, it looks at cr->state again. The stores and loads are sequentially consistent, and this
- *   thread does not see the write: so the look there sees this thread's exchange.
- */
+/* MPI_Start refuses a request whose state is not inactive. `complete` of an inactive request is not read. */
 static void cr_active(struct contd__cr *cr, bool active)
-{
-	int *state = &native_of(cr)->super.state, right = active ? OMPI_ACTIVE : OMPI_INACTIVE;
-
-	if (contd__load_seq(state) != right)
-		contd__store_seq(state, right);
-}
-
-static void cr_active_soon(struct contd__cr *cr, bool active)
 {
 	contd__store_release(&native_of(cr)->super.state, active ? OMPI_ACTIVE : OMPI_INACTIVE);
 }
@@ -1031,7 +1012,6 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.cr_create = cr_create,
 	.cr_of = cr_of,
 	.cr_active = cr_active,
-	.cr_active_soon = cr_active_soon,
 	.cr_changed = cr_changed,
 	.cr_raise = cr_raise,
 	.peek = peek,

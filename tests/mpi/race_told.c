@@ -46,18 +46,67 @@ static void let_side_test(void)
 	side_do(test_it);
 }
 
+/* What Open MPI 5 checks before it starts a request. */
+static void for_open_mpi_it_is(bool active)
+{
+	(void)active;
+#ifdef OPEN_MPI
+	if (check_native())
+		CHECK_EQ(((struct contd__ompi_request *)(void *)cr)->state, active ? OMPI_ACTIVE : OMPI_INACTIVE);
+#endif
+}
+
+static void start_it(void)
+{
+	for_open_mpi_it_is(false);
+	CHECK_OK(MPI_Start(&cr));
+	for_open_mpi_it_is(true);
+}
+
+static void let_side_test_and_start(void)
+{
+	side_do(test_it);
+	side_do(start_it);
+	side_do(test_it);
+}
+
 /* It is active, and nothing is outstanding, as soon as MPI_Start has begun. */
-static void reported_in_the_start(void)
+static void reported_in_the_start(void (*act)(void))
 {
 	begin("reported while MPI_Start is under way");
-	point_at("say_active", let_side_test);
+	point_at("cr_started", act);
 	CHECK_OK(MPI_Start(&cr));
 	point_off();
-#ifdef OPEN_MPI
-	/* Open MPI 5 checks this before it starts a request. */
-	if (check_native())
-		CHECK_EQ(((struct contd__ompi_request *)(void *)cr)->state, OMPI_INACTIVE);
-#endif
+	for_open_mpi_it_is(false);
+	end_inactive();
+}
+
+static int side_rc;
+
+static void start_too(void)
+{
+	side_rc = MPI_Start(&cr);
+}
+
+static void let_side_start_too(void)
+{
+	side_do(start_too);
+}
+
+/* Two threads start it at the same time, which is an error for one of them. */
+static void started_twice(void)
+{
+	int rc;
+
+	begin("started by two threads");
+	point_at("cr_start_said", let_side_start_too);
+	rc = MPI_Start(&cr);
+	point_off();
+	CHECK(rc == MPI_SUCCESS || rc == MPI_ERR_REQUEST);
+	CHECK_EQ(side_rc, rc == MPI_SUCCESS ? MPI_ERR_REQUEST : MPI_SUCCESS);
+	for_open_mpi_it_is(true);
+	test_it();
+	for_open_mpi_it_is(false);
 	end_inactive();
 }
 
@@ -254,7 +303,9 @@ int main(int argc, char **argv)
 	/* Natively Open MPI 5 refuses the start of an active CR itself, and calls this one, unless told otherwise. */
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	side_create();
-	reported_in_the_start();
+	reported_in_the_start(let_side_test);
+	reported_in_the_start(let_side_test_and_start);
+	started_twice();
 	for (int here = ANY; here < CALLS; here++)
 		for (int there = ANY; there < CALLS; there++) {
 			told_once(here, there);
