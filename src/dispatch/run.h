@@ -51,7 +51,7 @@ static inline void contd__frame_enter_sig(struct contd__frame *f, const struct c
 	f->guard = contd__tls.guard;
 	/* A continuation is not interrupted by another one: the handler leaves it for the end of the guard. */
 	contd_guard_begin();
-	contd__self.frame = f;
+	contd__store(&contd__self.frame, f);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (contd__late_watched_sig()) {
 		f->site = contd__self.watched.site;
@@ -72,7 +72,7 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
 		contd__store_release(&contd__self.watched.site, f->site);
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__self.frame = f->outer;
+	contd__store(&contd__self.frame, f->outer);
 	CONTD_COUNT(run, ran);
 	if (contd__self.context == CONTEXT_HANDLER)
 		CONTD_COUNT(run_handler, ran);

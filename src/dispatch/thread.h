@@ -6,6 +6,7 @@
 #ifndef CONTD_DISPATCH_THREAD_H
 #define CONTD_DISPATCH_THREAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <urcu/list.h>
@@ -184,6 +185,9 @@ struct contd__running {
 	uint8_t context;
 };
 unsigned contd__threads_running(struct contd__running *running, unsigned room);
+
+/* Is a thread in a continuation's callback, other than the calling one? Ordinary threads only; blocking. */
+CONTD_INTERNAL_API bool contd__threads_other_in_callback(void);
 
 /* No thread's checkpoints watch the bell any more: its page is about to go. Ordinary threads; may block. */
 void contd__threads_unwatch(void);

@@ -68,6 +68,18 @@ unsigned contd__threads_running(struct contd__running *running, unsigned room)
 	return n;
 }
 
+bool contd__threads_other_in_callback(void)
+{
+	struct contd__self *self;
+	bool some = false;
+
+	pthread_mutex_lock(&list_lock);
+	cds_list_for_each_entry (self, &threads, node)
+		some = some || (self != &contd__self && contd__load(&self->frame));
+	pthread_mutex_unlock(&list_lock);
+	return some;
+}
+
 void contd__threads_sum(struct contd__counters *sum)
 {
 	struct contd__self *self;

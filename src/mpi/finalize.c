@@ -203,12 +203,15 @@ static void nap(void)
 	nanosleep(&ts, NULL);
 }
 
-static void hint(void)
+static void hint(bool running)
 {
-	fprintf(stderr,
-		"contd: MPI_Finalize: %u continuations are outstanding, and wait for the other processes to call "
-		"MPI_Finalize. If some never do, set CONTD_FINALIZE=alone\n",
-		contd__crs_outstanding());
+	if (running)
+		fprintf(stderr, "contd: MPI_Finalize: waits for the end of a callback that another thread runs\n");
+	else
+		fprintf(stderr,
+			"contd: MPI_Finalize: %u continuations are outstanding, and wait for the other processes to "
+			"call MPI_Finalize. If some never do, set CONTD_FINALIZE=alone\n",
+			contd__crs_outstanding());
 }
 
 /*
@@ -242,6 +245,7 @@ static void drive_with(struct others *o)
 	quiet_begin(&since);
 	for (;;) {
 		bool busy = may_run() && may_complete(), taken = !busy && may_run() && some_taken();
+		bool running = may_run() && contd__threads_other_in_callback() && some_taken();
 
 		if (round_ended(o) && !(o->over && o->still))
 			quiet_begin(&since);
@@ -251,6 +255,10 @@ static void drive_with(struct others *o)
 		} else if (!busy && (o->rounds <= 1 || o->over)) {
 			nap();
 		}
+		if (running) { /* it may call MPI, so it must end first; an executor's task may never begin */
+			quiet_begin(&since);
+			active = true;
+		}
 		quiet = quiet_for(&since, enough);
 		if (o->over && (!(busy || taken) || quiet))
 			return;
@@ -258,9 +266,9 @@ static void drive_with(struct others *o)
 			round_begin(o, busy || taken, active);
 			active = false;
 		}
-		if (o->rounds == 1 && !o->over && busy && !told && now() - begun > HINT) {
+		if ((running || (o->rounds == 1 && !o->over && busy)) && !told && now() - begun > HINT) {
 			told = true;
-			hint();
+			hint(running);
 		}
 	}
 }
