@@ -592,7 +592,7 @@ static int set_mode_locked(void)
 		int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 
 		if (fd < 0)
-			return contd__fail(-errno, "no file descriptor to be had for the daemon; raise RLIMIT_NOFILE");
+			return contd__fail(-errno, "cannot make a file descriptor for the daemon; raise RLIMIT_NOFILE");
 		contd__store_release(&contd__wake.daemon_fd, fd);
 	}
 	contd__store_seq(&contd__wake.daemon_mode, mode());
@@ -609,7 +609,7 @@ static int start_locked(void)
 	rc = contd__own_thread_create(&S.thread, daemon_main, NULL);
 	if (rc) {
 		contd__store_seq(&contd__wake.daemon_mode, 0);
-		return contd__fail(-rc, "no thread to be had for the daemon; raise RLIMIT_NPROC");
+		return contd__fail(-rc, "cannot create the daemon's thread; raise RLIMIT_NPROC");
 	}
 	S.runs = true;
 	while (!contd__load_acquire(&S.tid))

@@ -43,7 +43,7 @@ int contd__threads_start(void)
 	pthread_mutex_unlock(&lock);
 	return err ? contd__fail(
 			     -err,
-			     "contd_init: no key for thread-specific data to be had (pthread_key_create): the program "
+			     "contd_init: cannot make a key for thread-specific data (pthread_key_create): the program "
 			     "has taken all of them")
 		   : 0;
 }

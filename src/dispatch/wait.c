@@ -338,5 +338,5 @@ int contd_fd(void)
 		}
 	}
 	pthread_mutex_unlock(&fd_lock);
-	return rc ? contd__fail(rc, "contd_fd: no file descriptor to be had; raise RLIMIT_NOFILE") : fd;
+	return rc ? contd__fail(rc, "contd_fd: cannot make a file descriptor; raise RLIMIT_NOFILE") : fd;
 }

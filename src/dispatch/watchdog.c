@@ -145,7 +145,7 @@ int contd__watchdog_start(void)
 	contd__store(&watchdog.stop, 0);
 	rc = contd__own_thread_create(&watchdog.thread, watchdog_main, NULL);
 	if (rc)
-		return contd__fail(-rc, "no thread to be had for the watchdog; raise RLIMIT_NPROC");
+		return contd__fail(-rc, "cannot create the watchdog's thread; raise RLIMIT_NPROC");
 	/* Here, so that it has its name when the caller's call returns. */
 	pthread_setname_np(watchdog.thread, "contd-watchdog");
 	watchdog.runs = true;

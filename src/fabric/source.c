@@ -226,7 +226,7 @@ int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, c
 		rc = fi_control(fid, FI_GETWAIT, &o->fd);
 		if (rc)
 			return contd__fail(
-				rc, "contd_fabric: no descriptor to be had (FI_GETWAIT, fi_cq(3)): was it opened with "
+				rc, "contd_fabric: cannot get a descriptor (FI_GETWAIT, fi_cq(3)): was it opened with "
 				    "FI_WAIT_FD?");
 	}
 	pthread_mutex_lock(&lock);

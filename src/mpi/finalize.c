@@ -377,7 +377,7 @@ static struct lost describe(struct contd__cr *cr, struct contd__slot *s, uint64_
 	} else if (SLOT_STATE(w) == SLOT_RUNNING) {
 		l.why = "it was handed to an executor, or still runs";
 	} else if (cr->group->flags & CONTD_POLL_ONLY) {
-		l.why = "it is ready, and nobody tested its continuation request, which is poll-only";
+		l.why = "it is ready, but its continuation request is poll-only and was not tested";
 	} else {
 		l.why = "it is ready, and no thread that may run it has looked";
 	}

@@ -109,7 +109,7 @@ static const char *probe(void)
 	const char *why = NULL;
 
 	if (PMPI_Comm_dup(MPI_COMM_SELF, &contd__ompi.quiet))
-		return "a duplicate of MPI_COMM_SELF is not to be had";
+		return "MPI_COMM_SELF cannot be duplicated";
 	PMPI_Comm_set_errhandler(contd__ompi.quiet, MPI_ERRORS_RETURN);
 	if (PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 3, contd__ompi.quiet, &handle) ||
 	    !probe_steps((struct contd__ompi_request *)handle, &handle))

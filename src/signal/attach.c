@@ -207,7 +207,7 @@ int contd_thread_attach(const struct contd_thread_attr *given)
 	if (rc) {
 		record_give_back(a);
 		return contd__fail(rc,
-				   "contd_thread_attach: no timer to be had (timer_create); raise RLIMIT_SIGPENDING");
+				   "contd_thread_attach: cannot make a timer (timer_create); raise RLIMIT_SIGPENDING");
 	}
 	/* Thread-local data is touched, and the record whole, before the first signal can come. */
 	sigemptyset(&ours);

@@ -122,9 +122,10 @@ int contd__page_make(void)
 		contd__store_release(&contd__page,
 				     own.page); /* before the daemon and any attached thread waits on the other one */
 	pthread_mutex_unlock(&own.lock);
-	return rc ? contd__fail(rc, "contd_init: no page for doorbells to be had (memfd_create, mmap, /proc); raise "
-				    "RLIMIT_NOFILE, or "
-				    "do without them (CONTD_BELL=0)")
+	return rc ? contd__fail(rc,
+				"contd_init: no memory for the page of doorbells (memfd_create, mmap, /proc); raise "
+				"RLIMIT_NOFILE, or "
+				"do without them (CONTD_BELL=0)")
 		  : 0;
 }
 
@@ -194,7 +195,7 @@ static int listen_locked(const char *job, uint32_t number)
 		return contd__fail(-EOPNOTSUPP, "contd_bell_listen: doorbells are off (the setting bell, CONTD_BELL)");
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return contd__fail(-errno, "contd_bell_listen: no socket to be had; raise RLIMIT_NOFILE");
+		return contd__fail(-errno, "contd_bell_listen: cannot make a socket; raise RLIMIT_NOFILE");
 	/* Peers stay in the queue, unaccepted, even when they have gone: contd__bell_drain_sig(). */
 	if (bind(fd, (struct sockaddr *)&un, bytes) || listen(fd, 4096)) {
 		int err = -errno;
@@ -239,12 +240,12 @@ static pid_t who_listens(const char *job, uint32_t number)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc = 0;
 
 	if (fd < 0)
-		return contd__fail(-errno, "contd_bell_create: no socket to be had; raise RLIMIT_NOFILE");
+		return contd__fail(-errno, "contd_bell_create: cannot make a socket; raise RLIMIT_NOFILE");
 	length = sizeof(who);
 	if (connect(fd, (struct sockaddr *)&un, bytes)) {
 		/* EAGAIN: its queue is full; to be found later. */
 		rc = contd__fail(errno == ECONNREFUSED || errno == EAGAIN ? -ENOENT : -errno,
-				 "contd_bell_create: nobody listens by that name");
+				 "contd_bell_create: no process listens by that name");
 	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length)) {
 		rc = contd__fail(-errno, "contd_bell_create: the kernel does not say who listens");
 	} else if (who.uid != geteuid()) {
@@ -330,8 +331,7 @@ static int create(const char *job, uint32_t number, struct contd_bell **bellp)
 		int err = errno == ESRCH ? -ENOENT : -errno;
 
 		free(peer);
-		return contd__fail(err,
-				   "contd_bell_create: no descriptor of the peer's process to be had (pidfd_open)");
+		return contd__fail(err, "contd_bell_create: cannot open the peer's process (pidfd_open)");
 	}
 	peer->page = map_page(pid, peer);
 	/* The descriptor and the page are of the same process if that began when the page says, and has not ended. */

@@ -360,7 +360,7 @@ CONFORMANCE_TEST(s11_signal_taken, 1, single,
 	free_cr(&cr);
 }
 
-CONFORMANCE_TEST(s11_no_timer, 1, single, "No timer to be had: an error, and what needs none goes on working")
+CONFORMANCE_TEST(s11_no_timer, 1, single, "No timer can be made: an error, and what needs none goes on working")
 {
 	struct rlimit before, none;
 	MPI_Info info = new_info(SIGNAL_SAFE, "true", NULL);

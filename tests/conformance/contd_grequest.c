@@ -388,7 +388,7 @@ static void wakes(void)
 				CHECK_OK(attach(&r, general_ran, &g, &g.status, cr));
 			atomic_store(&go, 0);
 			if (pthread_create(&thread, NULL, completes_when_told, &g)) {
-				skip("no thread to be had");
+				skip("no thread can be made");
 				return;
 			}
 			atomic_store(&go, 1);
@@ -446,7 +446,7 @@ CONFORMANCE_BOTH(s8_1_freed_before_the_cr_is_complete, 1, multiple,
 	atomic_store(&begun, 0);
 	atomic_store(&completed, 0);
 	if (pthread_create(&thread, NULL, completes_many, NULL)) {
-		skip("no thread to be had");
+		skip("no thread can be made");
 		return;
 	}
 	for (int i = 0; i < MANY; i++) {
@@ -480,7 +480,7 @@ CONFORMANCE_TEST(s8_1_contd_complete_in_a_child, 1, single, "In the child of a f
 	r = begin(&g);
 	pid = fork();
 	if (pid < 0) {
-		skip("no process to be had");
+		skip("no process can be made");
 		return;
 	}
 	if (pid == 0)

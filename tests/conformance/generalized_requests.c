@@ -133,7 +133,7 @@ CONFORMANCE_BOTH(s8_1_completed_by_another_thread, 1, multiple,
 	for (int i = 0; i < 200; i++) {
 		r = begin(&g);
 		if (pthread_create(&thread, NULL, completes, &g)) {
-			skip("no thread to be had");
+			skip("no thread can be made");
 			return;
 		}
 		CHECK_OK(attach(&r, general_ran, &g, &g.status, cr));
@@ -223,7 +223,7 @@ CONFORMANCE_BOTH(s8_2_complete_wakes_waiters, 1, multiple,
 			CHECK_OK(attach(&r, general_ran, &g, &g.status, cr));
 		atomic_store(&waits, 0);
 		if (pthread_create(&thread, NULL, waits_for, awaited)) {
-			skip("no thread to be had");
+			skip("no thread can be made");
 			return;
 		}
 		while (!atomic_load(&waits))
