@@ -8,13 +8,12 @@
  * check: ltl ends
  * mutant: GIVES_UP safety a continuation has waited for a CR that another call has taken, and does not say so
  * mutant: FORGOTTEN safety that call does not look whether one has
- * mutant: LATE safety that call makes the CR active first and then looks, in two steps
  * mutant: TAKE_BLIND safety a continuation takes a CR that another call has taken
  * mutant: KEEPS safety a continuation that finds something outstanding leaves the CR taken
  *
- * One more operation may be attached at any moment; it completes by itself. The CR is told of once in each start, it is
- * not told of while something is outstanding, and when nothing is under way any more one that was to become inactive
- * has.
+ * While the CR is active, one more operation may be attached, which completes by itself. (What is attached while the CR
+ * is taken is held: see `cr`.) The CR is reported once, with nothing outstanding. When all calls have returned, a CR that
+ * a continuation has waited for, with nothing outstanding since, is inactive.
  */
 byte outstanding = 1;
 bool active_word = true, taken_word, awaited_word; /* cr->state, which changes by exchanges */
@@ -31,7 +30,7 @@ active proctype Operations()
 {
 	outstanding--;
 	if
-	:: d_step { active_word || taken_word -> outstanding++; due = false };
+	:: d_step { active_word -> outstanding++; due = false };
 		outstanding--
 	:: true
 	fi;
@@ -42,7 +41,7 @@ active proctype Operations()
 inline tell()
 {
 	d_step {
-		assert(open);
+		assert(open && outstanding == 0);
 		taken_word = false;
 		awaited_word = false;
 		open = false;
@@ -52,23 +51,12 @@ inline tell()
 
 inline active_again()
 {
-#ifdef MUTANT_LATE
-	d_step {
-		taken_word = false;
-		active_word = true
-	}
-	d_step {
-		again = awaited_word && !active_word;
-		awaited_word = false
-	}
-#else
 	d_step {
 		again = awaited_word;
 		awaited_word = false;
 		taken_word = false;
 		active_word = true
 	}
-#endif
 }
 
 /* contd__cr_awaited, while `again` */

@@ -186,7 +186,7 @@ struct contd__running {
 };
 unsigned contd__threads_running(struct contd__running *running, unsigned room);
 
-/* Is a thread in a continuation's callback, other than the calling one? Ordinary threads only; blocking. */
+/* Does any other thread run a callback now? It may begin or end one at any moment. Ordinary threads; may block. */
 CONTD_INTERNAL_API bool contd__threads_other_in_callback(void);
 
 /* No thread's checkpoints watch the bell any more: its page is about to go. Ordinary threads; may block. */

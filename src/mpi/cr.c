@@ -93,19 +93,19 @@ static void release_held(struct contd__cr *cr, uint32_t held)
  * inactive CR, or the one that has taken an active one. Its exchange follows, and the next such thread has seen that
  * exchange: so these calls are in the order of the changes, and none comes late.
  */
-static void will_be_active(struct contd__cr *cr, bool active)
+static void say_active(struct contd__cr *cr, bool active)
 {
 	if (contd__mpi->cr_active)
 		contd__mpi->cr_active(cr, active);
 }
 
-/* Two threads have started it, and this one came second: its word was not its to give. */
+/* Two threads start the CR, and this one is second. What it has told the backend may be wrong. */
 static int started_twice(struct contd__cr *cr)
 {
 	bool active;
 
 	do
-		will_be_active(cr, active = !contd__cr_inactive(cr));
+		say_active(cr, active = !contd__cr_inactive(cr));
 	while (active == contd__cr_inactive(cr));
 	return MPI_ERR_REQUEST;
 }
@@ -116,7 +116,7 @@ int contd__cr_start(struct contd__cr *cr)
 
 	if (!cr->revised || held & (CR_ACTIVE | CR_TAKEN))
 		return MPI_ERR_REQUEST;
-	will_be_active(cr, true);
+	say_active(cr, true);
 	CONTD_TESTPOINT("cr_start_said");
 	do {
 		if (held & (CR_ACTIVE | CR_TAKEN))
@@ -160,7 +160,7 @@ void contd__cr_taken(struct contd__cr *cr)
 {
 	if (!cr->revised)
 		return;
-	will_be_active(cr, false);
+	say_active(cr, false);
 	contd__and(&cr->state, ~(CR_TAKEN | CR_AWAITED));
 }
 

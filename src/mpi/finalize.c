@@ -244,8 +244,9 @@ static void drive_with(struct others *o)
 
 	quiet_begin(&since);
 	for (;;) {
-		bool busy = may_run() && may_complete(), taken = !busy && may_run() && some_taken();
-		bool running = may_run() && contd__threads_other_in_callback() && some_taken();
+		bool busy = may_run() && may_complete(), elsewhere = contd__threads_other_in_callback();
+		bool taken = may_run() && (elsewhere || !busy) && some_taken();
+		bool running = taken && elsewhere;
 
 		if (round_ended(o) && !(o->over && o->still))
 			quiet_begin(&since);
@@ -255,7 +256,9 @@ static void drive_with(struct others *o)
 		} else if (!busy && (o->rounds <= 1 || o->over)) {
 			nap();
 		}
-		if (running) { /* it may call MPI, so it must end first; an executor's task may never begin */
+		/* The callback may call MPI, so it must end first. A continuation that was only handed to an executor
+		 * may never begin, and is not waited for. */
+		if (running) {
 			quiet_begin(&since);
 			active = true;
 		}

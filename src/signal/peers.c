@@ -122,10 +122,8 @@ int contd__page_make(void)
 		contd__store_release(&contd__page,
 				     own.page); /* before the daemon and any attached thread waits on the other one */
 	pthread_mutex_unlock(&own.lock);
-	return rc ? contd__fail(rc,
-				"contd_init: no memory for the page of doorbells (memfd_create, mmap, /proc); raise "
-				"RLIMIT_NOFILE, or "
-				"do without them (CONTD_BELL=0)")
+	return rc ? contd__fail(rc, "contd_init: cannot make the page of doorbells (memfd_create, mmap, /proc); raise "
+				    "RLIMIT_NOFILE, or do without them (CONTD_BELL=0)")
 		  : 0;
 }
 
