@@ -711,7 +711,7 @@ struct contd_daemon_attr {
  *     -EBUSY           it runs with another tick_ns; or, in a callback in a region's handler, another thread is in
  *                      contd_init(), contd_configure() or contd_fini(): call later
  *     -EAGAIN          pthread_create(3): raise RLIMIT_NPROC
- *     -EPERM           contd_fini() is under way
+ *     -EPERM           contd does not run; also where contd_fini() ends it on another thread at the same time
  *     -EDEADLK         on the daemon, or in a handler outside regions
  *     other            errors of the daemon's settings, as in contd_configure()
  */

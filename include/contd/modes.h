@@ -46,6 +46,7 @@ struct contd_mode_attr {
 	 * makes progress or it is lent to an executor, does so itself and takes some of its work. suspend() is called
 	 * by the task and returns when resume() has been called with the same task: once, by whoever finds the
 	 * completion, also contd's daemon, and possibly before suspend() was called or while it is at work.
+	 * A mode calls only its own functions, so a runtime sets all three once and changes the mode.
 	 */
 	void (*yield)(void *task);
 	void (*suspend)(void *task);

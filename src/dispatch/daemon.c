@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own_thread.h"
+#include "base/rest.h"
 #include "base/sized.h"
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
@@ -51,7 +52,6 @@ static struct {
 	unsigned users;
 	bool runs; /* for users, or because the settings' agent wants it */
 	bool by_settings;
-	bool closed; /* contd_fini() has ended it for good: a handler's callback does not start another one */
 	int32_t tid;
 	uint32_t stop;
 	uint32_t changes; /* futex word: goes up when the thread is to look at its settings, or to stop */
@@ -613,7 +613,7 @@ static int start_locked(void)
 	}
 	S.runs = true;
 	while (!contd__load_acquire(&S.tid))
-		sched_yield();
+		contd__rest();
 	rc = apply_locked();
 	if (rc)
 		end_locked();
@@ -626,7 +626,6 @@ int contd__daemon_configure(const struct contd_config *before)
 	int rc = 0;
 
 	pthread_mutex_lock(&S.lock);
-	S.closed = false;
 	if (!S.runs && wanted) {
 		contd__store(&S.tick_ns, 0);
 		rc = start_locked();
@@ -669,10 +668,12 @@ int contd_daemon_start(const struct contd_daemon_attr *given)
 	/* contd_configure() must not change the settings under it. */
 	if ((rc = contd__live_lock()) != 0)
 		return rc;
+	if ((rc = contd__check_live()) != 0) { /* another thread's contd_fini() may have had the lock */
+		contd__live_unlock();
+		return rc;
+	}
 	pthread_mutex_lock(&S.lock);
-	if (S.closed) {
-		rc = contd__fail(-EPERM, "contd_daemon_start: contd_fini() is under way");
-	} else if (!S.runs) {
+	if (!S.runs) {
 		contd__store(&S.tick_ns, attr.tick_ns);
 		rc = start_locked();
 	} else if (given && attr.tick_ns != S.tick_ns) {
@@ -719,7 +720,6 @@ void contd__daemon_end(void)
 	end_locked();
 	S.users = 0;
 	S.by_settings = false;
-	S.closed = true;
 	contd__store(&S.tick_ns, 0);
 	pthread_mutex_unlock(&S.lock);
 }

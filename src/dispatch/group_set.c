@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Groups and registered continuations, on ordinary threads. */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/rest.h"
 #include "base/sized.h"
 #include "dispatch/classes.h"
 #include "dispatch/complete.h"
@@ -221,7 +221,7 @@ void contd__grace_over(void)
 	/* Completers that RCU does not know are few and short: signal handlers of the program, on threads that contd
 	 * does not know. */
 	while (contd__load_seq(&contd__groups.strangers))
-		sched_yield();
+		contd__rest();
 }
 
 bool contd__reap(bool all)

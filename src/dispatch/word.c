@@ -2,12 +2,12 @@
 /* Watched memory words: registering and withdrawing, on ordinary threads. */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/rest.h"
 #include "base/testpoint.h"
 #include "dispatch/group.h"
 #include "dispatch/live.h"
@@ -127,7 +127,7 @@ uint32_t contd__word_remove(struct contd__slot *s)
 	/* A look may be under way: the entry and the word stay until it is over. It is another thread's look, since
 	 * this is no handler. */
 	while (contd__load_acquire(&contd__words.busy))
-		sched_yield();
+		contd__rest();
 	contd__and(&b->used, ~mine);
 	return 1;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completion queues: reading them, and the operations whose completions they tell of. */
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/rest.h"
 #include "base/sized.h"
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
@@ -146,7 +146,7 @@ static void end_many(struct contd_fabric_queue *q, struct contd_fabric_many *m, 
 static void await_put(const struct contd_fabric_many *m)
 {
 	while (contd__load_acquire(&m->armed) & PUTTING)
-		sched_yield();
+		contd__rest();
 }
 
 /* true: nothing is left of the entry. */

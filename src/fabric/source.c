@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The two sources, and the objects that they look at. Handlers outside compute regions never come here. */
 #include <errno.h>
-#include <sched.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/rest.h"
 #include "dispatch/live.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
@@ -252,7 +252,7 @@ int contd__fabric_object_close(struct contd__fabric_object *o)
 	contd__store_seq(&set->object[o->place], closing);
 	contd__grace_period();
 	while (contd__load_seq(&o->users) || contd__load_seq(&o->looking))
-		sched_yield();
+		contd__rest();
 	return 0;
 }
 
@@ -263,7 +263,7 @@ void contd__fabric_await_look(const struct contd__fabric_object *o)
 
 	while (contd__load_seq(&o->looking) && contd__load_acquire(&o->looks) == looks &&
 	       contd__load(&o->looker) != &contd__self)
-		sched_yield();
+		contd__rest();
 }
 
 void contd__fabric_object_closed(struct contd__fabric_object *o)

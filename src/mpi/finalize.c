@@ -2,13 +2,13 @@
 /* MPI_Finalize: what is outstanding is driven for as long as MPI works on it; what remains is named, and never runs. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/rest.h"
 #include "dispatch/classes.h"
 #include "dispatch/group.h"
 #include "dispatch/live.h"
@@ -439,7 +439,7 @@ static void wait_for_running(struct contd__slot *s, uint32_t generation, uint64_
 
 		if (SLOT_GENERATION(w) != generation || SLOT_STATE(w) != SLOT_RUNNING || now() > until)
 			return;
-		sched_yield();
+		contd__rest();
 	}
 }
 

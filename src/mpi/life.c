@@ -2,12 +2,12 @@
 /* From the first call to MPI_Finalize: which backend, the thread level, and the orderly end. */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/rest.h"
 #include "dispatch/group.h"
 #include "dispatch/live.h"
 #include "dispatch/settings.h"
@@ -165,7 +165,7 @@ void contd__mpi_end(void)
 			PMPI_Request_free(&loose_cr[i]);
 	contd__store_seq(&contd__mpi_open, 0);
 	while (contd__load_seq(&driving))
-		sched_yield();
+		contd__rest();
 	left = contd__instances_stop();
 	if (left)
 		fprintf(stderr, "contd: MPI_Finalize: %u request%s of MPIX_Gr_begin %s never marked complete\n", left,

@@ -2,7 +2,6 @@
 /* Attaching and detaching threads; reserving the signal. Ordinary threads only. */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/rest.h"
 #include "base/sized.h"
 #include "base/testpoint.h"
 #include "dispatch/classes.h"
@@ -97,10 +97,10 @@ static bool record_retire(struct contd__attached *a)
 		return false;
 	CONTD_TESTPOINT("detach_cleared");
 	while (contd__load_seq(&a->senders))
-		sched_yield();
+		contd__rest();
 	/* After contd_fini() no callback runs. Dekker with the handler, which sets `inside` and then loads tid. */
 	while (a != contd__me && contd__load_seq(&a->inside))
-		sched_yield();
+		contd__rest();
 	timer_delete(a->timer);
 	return true;
 }

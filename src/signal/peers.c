@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +28,7 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/rest.h"
 #include "dispatch/limits.h"
 #include "dispatch/live.h"
 #include "dispatch/page.h"
@@ -151,7 +151,7 @@ void contd__peers_end(void)
 		contd__store_seq(&contd__page, &unshared);
 		contd__threads_unwatch();
 		while (contd__load_seq(&contd__signals.strays)) /* partner: stray(), which uses the page */
-			sched_yield();
+			contd__rest();
 		munmap(own.page, PAGE_BYTES); /* peers have their own mapping of it */
 		close(own.page_fd);
 	}
