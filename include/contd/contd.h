@@ -155,7 +155,8 @@ struct contd_config {
  *     -EALREADY        contd runs and cfg is not NULL: use contd_configure()
  *     -EBUSY           the signal has a handler: choose another signal or CONTD_SIGNAL_CHAIN; or, in a callback in a
  *                      region's handler or on the daemon, another thread is in contd_init(), contd_configure() or
- *                      contd_fini(): call later -ENOMEM
+ *                      contd_fini(): call later
+ *     -ENOMEM          no memory
  *     -EAGAIN          no thread for the daemon or the watchdog: pthread_create(3); or no pthread_key_create(3) key
  *                      left
  *     -EPERM           in a handler
@@ -275,7 +276,8 @@ struct contd_group_attr {
  * and ends at the latest in the last contd_fini().
  * Context: any thread, in a callback; may block.
  * Errors:
- *     -EINVAL, -E2BIG  groupp is NULL, or an attribute is wrong -ENOMEM
+ *     -EINVAL, -E2BIG  groupp is NULL, or an attribute is wrong
+ *     -ENOMEM          no memory
  *     -EAGAIN          there are 4096 groups already with this priority, these CONTD_THREAD_ANY and
  *                      CONTD_ASYNC_SIGNAL_SAFE flags and no CONTD_POLL_ONLY: destroy some, share groups, or use
  *                      CONTD_POLL_ONLY
@@ -391,7 +393,8 @@ CONTD_API void contd_event_init(struct contd_event *event) CONTD_NOEXCEPT;
  * group has memory in reserve (normally for at least 32 registrations). Not in other signal handlers.
  * Errors:
  *     -EINVAL  cb, group or an event is NULL, or n > 2^24 - 3
- *     -EBUSY   an event has a continuation -ENOMEM
+ *     -EBUSY   an event has a continuation
+ *     -ENOMEM  no memory
  *     -ENOSPC  2^24 continuations of the group are outstanding: use more groups
  *     -EAGAIN  in contd's handler: the reserve is used up; register on a thread
  */
@@ -445,7 +448,8 @@ struct contd_word {
  * has started or contd_cancel() has returned 0. handlep as in contd_event_continue().
  * Context: any thread, in a callback; may block.
  * Errors:
- *     -EINVAL  a pointer is NULL, the address is not a multiple of 8, or op is wrong -ENOMEM
+ *     -EINVAL  a pointer is NULL, the address is not a multiple of 8, or op is wrong
+ *     -ENOMEM  no memory
  *     -ENOSPC  as contd_event_continue()
  *     -EPERM   in a handler
  */
@@ -461,7 +465,8 @@ CONTD_API int contd_word_continue(const struct contd_word *word, contd_callback 
  * Errors:
  *     -EINVAL  NULL
  *     -EBUSY   `awaited` has such a continuation
- *     -ELOOP   the group would wait for itself, directly or through other groups -ENOMEM
+ *     -ELOOP   the group would wait for itself, directly or through other groups
+ *     -ENOMEM  no memory
  *     -ENOSPC  as contd_event_continue()
  *     -EPERM   in a handler
  */
@@ -477,11 +482,12 @@ CONTD_API int contd_group_continue(struct contd_group *awaited, contd_callback *
 CONTD_API int contd_poll(uint32_t max) CONTD_NOEXCEPT;
 
 /*
- * A file descriptor for the program's event loop (epoll(7), poll(2), libuv): it becomes readable when a continuation
- * that contd_poll() may run becomes ready. Then call contd_poll(), which makes it unreadable when no more are ready;
- * it may run none. The descriptor does not poll: completions of sources (MPI, memory words, libfabric) make it
- * readable only after a tick, the daemon or another call has found them. It is an eventfd(2), contd's, valid until
- * the last contd_fini(); each call returns the same one. The program must not read or close it.
+ * Returns the number of a file descriptor for the program's event loop (epoll(7), poll(2), libuv). It becomes
+ * readable when a continuation that contd_poll() may run becomes ready. Then call contd_poll(), which makes it
+ * unreadable when no more are ready; it may run none. The descriptor does not poll: completions of sources (MPI,
+ * memory words, libfabric) make it readable only after a tick, the daemon or another call has found them. It is
+ * an eventfd(2), contd's, valid until the last contd_fini(); each call returns the same one. The program must not read
+ * or close it.
  * Context: any thread, in a callback. Errors: -EPERM (in a handler); errors of eventfd(2) (-EMFILE: raise
  * RLIMIT_NOFILE).
  */
@@ -662,7 +668,8 @@ CONTD_API int contd_bell_listen(const char *job, uint32_t number) CONTD_NOEXCEPT
  *     -EINVAL  job, bellp
  *     -ENOENT  no process listens under this name: it has no contd, has not started or has ended; try later
  *     -EACCES  another user's process listens
- *     -EPROTO  the peer has another version of contd, or its memory cannot be opened -ENOMEM
+ *     -EPROTO  the peer has another version of contd, or its memory cannot be opened
+ *     -ENOMEM  no memory
  *     -EPERM   in a handler
  *     other    errors of socket(2) and pidfd_open(2)
  */

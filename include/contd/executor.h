@@ -95,7 +95,8 @@ struct contd_executor_attr {
 };
 
 /*
- * attr may be NULL: a pull executor without flags.
+ * Create an executor. attr is copied; NULL: a pull executor without flags. It is the caller's until
+ * contd_executor_destroy().
  * Context: any thread, in a callback; may block. Errors: -EINVAL (sizes, flags; flags with a push executor; _MPI
  * without _PROGRESS), -ENOMEM, -EPERM (not initialized, in a handler), -ECHILD.
  */
@@ -103,8 +104,8 @@ CONTD_API int contd_executor_create(const struct contd_executor_attr *attr,
 				    struct contd_executor **executorp) CONTD_NOEXCEPT;
 
 /*
- * The last continuation of a group is counted down a moment before the pool's thread is through with it:
- * contd_executor_drain() comes between contd_group_wait() and this.
+ * Destroy an executor. Call contd_executor_drain() between contd_group_wait() and this: the last continuation of a
+ * group is counted as run a moment before the pool's thread has finished with it.
  * Context: any thread, not in its own work; may block. Errors: -EINVAL (NULL); -EBUSY (a group that has it was not
  * destroyed, or has continuations outstanding; work is queued or runs; or a thread is in contd_executor_run(): first
  * stop it, wait for the groups and destroy them, and drain it); -EPERM (in a handler); -ECHILD (in the child of a fork:
@@ -133,7 +134,7 @@ CONTD_API int contd_group_set_executor(struct contd_group *group, struct contd_e
  */
 CONTD_API void contd_work_run(struct contd_work *work);
 
-/* Its priority, of enum contd_priority. Before it is run; any thread. */
+/* The priority of a piece of work that has not run yet: enum contd_priority. Context: any thread. */
 CONTD_API int contd_work_priority(const struct contd_work *work) CONTD_NOEXCEPT;
 
 /* -------------------------------------------------------------------------------------------------------- tasks --- */
@@ -152,7 +153,7 @@ struct contd_task {
 	struct contd_group *group;
 };
 
-/* priority: enum contd_priority. Any thread, handler. */
+/* Prepare a task; nothing runs yet. priority: enum contd_priority. Context: any thread, handler. */
 static inline void contd_task_init(struct contd_task *task, struct contd_executor *executor, int priority,
 				   contd_callback *cb, void *data)
 {
@@ -222,8 +223,9 @@ CONTD_API int contd_executor_stop(struct contd_executor *executor, int stopped) 
 CONTD_API int contd_executor_drain(struct contd_executor *executor);
 
 /*
- * As snprintf(3): what describe() says, or of a pull executor how many threads it has, and in both cases how much is
- * queued or running. Context: any thread. Errors: -EINVAL (NULL).
+ * Write a line for people into text: what describe() says, or of a pull executor how many threads it has, and in both
+ * cases how much is queued or running. As snprintf(3) it writes at most `bytes` bytes and returns how many the whole
+ * line has, without the 0 at its end. Context: any thread. Errors: -EINVAL (NULL).
  */
 CONTD_API int contd_executor_describe(struct contd_executor *executor, char *text, size_t bytes) CONTD_NOEXCEPT;
 

@@ -101,7 +101,8 @@ CONTD_API int contd_fabric_queue_adopt(struct fid_cq *cq, const struct contd_fab
  * above (NULL: FI_THREAD_SAFE), but that format and wait are the queue's. With FI_WAIT_UNSPEC in cq->wait_obj the queue
  * has a descriptor, if attr->fabric is set and the provider can do that, and no wait object else:
  * contd_fabric_queue_wait_object() says which, and contd_error_text() why there is none. A zeroed cq asks for none
- * (FI_WAIT_NONE). Context and errors as above, and what fi_cq_open(3) says.
+ * (FI_WAIT_NONE).
+ * Context: as contd_fabric_queue_adopt(). Errors: as contd_fabric_queue_adopt(), and what fi_cq_open(3) says.
  */
 CONTD_API int contd_fabric_queue_create(struct fid_domain *domain, const struct fi_cq_attr *cq,
 					const struct contd_fabric_attr *attr,
@@ -113,7 +114,7 @@ CONTD_API int contd_fabric_queue_create(struct fid_domain *domain, const struct 
  */
 CONTD_API enum fi_wait_obj contd_fabric_queue_wait_object(const struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
-/* The queue itself: for fi_ep_bind(3). Any thread. NULL for NULL. */
+/* The queue itself, for fi_ep_bind(3). NULL for NULL. Context: any thread. */
 CONTD_API struct fid_cq *contd_fabric_queue_cq(const struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
 /*
@@ -127,12 +128,12 @@ CONTD_API int contd_fabric_queue_stop(struct contd_fabric_queue *queue) CONTD_NO
 
 /*
  * contd_fabric_queue_stop(), and the queue's end; one that contd has opened is closed (endpoints that are bound to it
- * before that: fi_close(3); where it refuses, the queue stays open, and the caller's). Context and errors as above, and
- * what fi_close(3) says.
+ * before that: fi_close(3); where it refuses, the queue stays open, and the caller's).
+ * Context: as contd_fabric_queue_stop(). Errors: as contd_fabric_queue_stop(), and what fi_close(3) says.
  */
 CONTD_API int contd_fabric_queue_destroy(struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
-/* How many operations are under way; a momentary figure. Any thread, handler. */
+/* How many operations are under way at this moment. Context: any thread, handler. */
 CONTD_API uint32_t contd_fabric_queue_pending(const struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
 /* --------------------------------------------------------------------------------------------------- operations --- */
@@ -198,7 +199,7 @@ CONTD_API int contd_fabric_begin_continue(struct contd_fabric_queue *queue, stru
  */
 CONTD_API int contd_fabric_withdraw(struct contd_fabric_op *op, int status) CONTD_NOEXCEPT;
 
-/* contd_event_continue() on this operation alone; the same context and errors. */
+/* contd_event_continue() on this operation alone. Context: as contd_event_continue(). Errors: the same. */
 static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callback *cb, void *data,
 					struct contd_group *group)
 {
@@ -226,7 +227,8 @@ struct contd_fabric_many {
 	uint32_t armed;
 };
 
-/* As contd_fabric_begin(). Errors: besides, -EINVAL where room is 0. */
+/* Prepare *many and make it pending, as contd_fabric_begin() does with an operation. Context: as contd_fabric_begin().
+ * Errors: as contd_fabric_begin(); -EINVAL also if room is 0. */
 CONTD_API int contd_fabric_many_begin(struct contd_fabric_queue *queue, struct contd_fabric_many *many,
 				      struct contd_fabric_entry *entry, uint32_t room) CONTD_NOEXCEPT;
 
@@ -238,7 +240,8 @@ CONTD_API int contd_fabric_many_begin(struct contd_fabric_queue *queue, struct c
 CONTD_API int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *cb, void *data,
 					 struct contd_group *group) CONTD_NOEXCEPT;
 
-/* Take the oldest. 1; 0: there is none now. One thread at a time for each buffer; any thread, in a callback. */
+/* Take the oldest entry. Returns 1, or 0 if there is none now. One thread at a time for each buffer. Context: any
+ * thread, in a callback. */
 CONTD_API int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_entry *entry) CONTD_NOEXCEPT;
 
 /* ----------------------------------------------------------------------------------------------------- counters --- */
@@ -251,7 +254,8 @@ CONTD_API int contd_fabric_many_take(struct contd_fabric_many *many, struct cont
 CONTD_API int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_attr *attr,
 					 struct contd_fabric_counter **counterp) CONTD_NOEXCEPT;
 
-/* Operations that wait for the counter complete with -FI_ECANCELED. Context: as contd_fabric_queue_destroy(). */
+/* Stop looking at a counter. Operations that wait for it complete with -FI_ECANCELED. Context and errors: as
+ * contd_fabric_queue_destroy(). */
 CONTD_API int contd_fabric_counter_destroy(struct contd_fabric_counter *counter) CONTD_NOEXCEPT;
 
 /*

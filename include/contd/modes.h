@@ -111,8 +111,8 @@ struct contd_mpi_op {
  */
 CONTD_API int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how);
 
-/* MPI_Continue_cb_function and MPIX_Continue_cb_function whose data is a struct contd_task: as
- * contd_task_callback(). */
+/* contd_task_callback() as an MPI_Continue_cb_function and an MPIX_Continue_cb_function: the data is a struct
+ * contd_task. Context: as a continuation, nowhere else. */
 CONTD_API void contd_mpi_task_callback(MPI_Status *statuses, void *task);
 CONTD_API int contd_mpi_task_callback_x(int rc, void *task);
 

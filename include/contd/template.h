@@ -17,7 +17,10 @@
  * little they find. Of a push 2 microseconds count as overhead, which is enough to look whether there is something to
  * do; what it takes beyond that is the operation's work, as callbacks are.
  *
- * The functions return MPI_SUCCESS or an MPI error class or code. They may call MPI, but:
+ * Context of all functions: threads that may call MPI at the thread level that was granted; in a callback, but not in
+ * one that a signal handler runs outside a compute region.
+ *
+ * The program's functions return MPI_SUCCESS or an MPI error class or code. They may call MPI, but:
  *   start_fn     The handle is in *req already. An error: MPIX_Gr_begin fails with it, and there is no request. A
  *                continuation that start_fn has attached to it before runs, and its status holds that error.
  *   push_fn      Any thread that may call MPI, also in a handler that has interrupted a compute region; of one request

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compares the manual pages that were made with the headers and the libraries, and has groff read them.
+
+- Each public function that a library exports has a page, and so has each public inline function.
+- Each prototype on a page compiles beside the header that the page names: the compiler refuses one that differs.
+- groff has no warning, and no page lacks a section that each call has.
+"""
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUE", "CONTEXT", "SEE ALSO"]
+# Calls of MPI itself that a library intercepts or stands behind are MPI's to document.
+OURS = r"(contd_(?!_)\w+|MPIX_\w+|MPI_Continue\w*|MPI_Request_get_status_(all|any|some))$"
+
+
+def exported(nm, library):
+    out = subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    return {line.split()[-1].split("@")[0] for line in out.splitlines() if line.split()[-2] in "TW"}
+
+
+def plain(page):
+    """The text of a page's source, without fonts and escapes."""
+    text = re.sub(r"\\f[BIPR]", "", page.read_text())
+    return text.replace("\\-", "-").replace("\\(aq", "'").replace("\\&", "")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pages", type=Path, required=True)
+    parser.add_argument("--cc", required=True)
+    parser.add_argument("--nm", required=True)
+    parser.add_argument("libraries", nargs="+")
+    args = parser.parse_args()
+    wrong = []
+    pages = sorted((args.pages / "man3").glob("*.3"))
+    names = {page.stem for page in pages}
+
+    for library in args.libraries:
+        found = {name for name in exported(args.nm, library) if re.match(OURS, name)}
+        if not found:
+            wrong.append(f"{library} exports no public function")
+        wrong += [f"{name} of {Path(library).name} has no page" for name in sorted(found - names)]
+    include = Path(__file__).resolve().parent.parent / "include/contd"
+    inline = re.findall(r"^static inline [^(]*?(contd_(?!_)\w+)\(", (include / "contd.h").read_text(), re.M)
+    wrong += [f"the inline {name} has no page" for name in inline if name not in names]
+
+    lines = []
+    for page in pages:
+        text = plain(page)
+        if text.startswith(".so "):
+            if not (args.pages / text.split()[1]).exists():
+                wrong.append(f"{page.name}: {text.strip()} is not there")
+            continue
+        wrong += [f"{page.name}: no section {section}" for section in SECTIONS if f"\n.SH {section}\n" not in text]
+        synopsis = text.split(".SH SYNOPSIS\n")[1].split(".fi\n")[0]
+        if f"{page.stem}(" not in synopsis:
+            wrong.append(f"{page.name}: not its own prototype")
+        lines += [line for line in synopsis.split("\n") if not line.startswith(".")]
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "synopses.c"
+        source.write_text("\n".join(lines) + "\n")
+        command = args.cc.split() + ["-std=gnu11", "-fsyntax-only", "-Wall", "-Werror", str(source)]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode:
+            wrong.append(f"the synopses do not compile:\n{result.stderr}")
+    if len(pages) < 40:
+        wrong.append(f"{len(pages)} pages only")
+
+    groff = shutil.which("groff")
+    overviews = sorted((args.pages / "man7").glob("*.7"))
+    if not overviews:
+        wrong.append("no page in man7")
+    if groff:
+        names = [page.relative_to(args.pages) for page in pages + overviews]
+        result = subprocess.run([groff, "-man", "-ww", "-z", *names], cwd=args.pages, capture_output=True, text=True)
+        if result.returncode or result.stderr:
+            wrong.append(f"groff: {result.stderr.strip()}")
+    for line in wrong:
+        print(line)
+    print(
+        f"{len(pages)} pages in man3, {len(overviews)} in man7, {len(wrong)} wrong"
+        + ("" if groff else "; groff is not here: its warnings were not asked for")
+    )
+    sys.exit(1 if wrong else 0)
+
+
+main()
