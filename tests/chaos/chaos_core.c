@@ -9,9 +9,9 @@
  *   2. quiet          the threads park. From now on nothing happens but what is said here
  *   3. one entitled   by turns, and in random order, there is one who is entitled to run what is ready (the handler of
  *                     an attached thread, a region, the daemon, the descriptor, a poll, a lent thread, a drain, a test,
- *                     a wait) and nobody else; a few more continuations are completed meanwhile; and everything that it
+ *                     a wait) and no other; a few more continuations are completed meanwhile; and everything that it
  *                     is entitled to run must run within a bound
- *   4. all            everybody; then nothing may be left
+ *   4. all            all threads run everything; then nothing may be left
  *
  * So what was lost during the operations is found out at once: nothing marks again what should have been marked.
  *
@@ -119,7 +119,7 @@ static struct chaos_class classes[C_END] = {
 	[C_POLL] = {"poll", "contd_poll", 0},
 	[C_LONG] = {"long-wait", "callbacks that wait until another thread has completed something", 0},
 	[C_TEST] = {"test", "contd_group_test", 0},
-	[C_WAIT] = {"wait", "contd_group_wait, for a short while", 0},
+	[C_WAIT] = {"wait", "contd_group_wait with a short timeout", 0},
 	[C_PUSH] = {"push", "run what push executors were given", 0},
 	[C_PULL] = {"pull", "lend the thread, take work, stop", 0},
 	[C_TASK] = {"task", "tasks, and continuations that become tasks", 0},
@@ -156,8 +156,8 @@ static struct chaos_class classes[C_END] = {
 
 /* ------------------------------------------------------------------------------------------------------ records --- */
 
-/* One group's; in a round each group has another one. Who uses its handle counts; who needs it alone waits for nobody,
- * but closes it when the count is 0. */
+/* The record of one group; each round uses new ones. A thread that uses the handle is counted. A thread that needs the
+ * handle alone does not wait for the others: it closes the record when the count is 0. */
 struct grec {
 	struct contd_group *g;
 	uint32_t flags;
@@ -186,8 +186,8 @@ enum kind { ON_EVENTS, ON_WORD, ON_GROUP };
 
 struct cont {
 	uint32_t state;     /* STATE() */
-	uint32_t busy;      /* the continuation, each completer, who registers, who cancels; 0: to be used anew */
-	uint32_t todo;      /* events, and the word, that somebody is to complete */
+	uint32_t busy;      /* users: the continuation, each completer, registering and cancelling threads; 0: free */
+	uint32_t todo;      /* events, and the word, that are still to be completed */
 	uint32_t handle_of; /* the use that the handle is of */
 	uint8_t kind, n, as_task, handled;
 	uint32_t group, awaited, ex;
@@ -236,7 +236,7 @@ enum order { O_IDLE, O_SLEEP, O_REGION, O_CHECKPOINT, O_LENT, O_POOL, O_WAIT, O_
 static const char *const order_name[] = {"idle", "asleep", "in a region", "at checkpoints",
 					 "lent", "pool",   "in a wait",   "end"};
 
-/* What a thread is about, for entitled(). Written by the thread and its handlers. */
+/* The state of a thread that entitled() reads. Written by the thread and its handlers. */
 struct self {
 	struct chaos_thread *chaos;
 	pthread_t thread;
@@ -392,7 +392,7 @@ static bool complete_of(uint32_t index)
 	return true;
 }
 
-/* Of anybody's, from a random place on. Any context. */
+/* Complete some events of any thread, from a random place on. Any context. */
 static bool complete_some(uint64_t r)
 {
 	for (uint32_t i = 0; i < 64; i++)
@@ -402,8 +402,8 @@ static bool complete_some(uint64_t r)
 }
 
 /*
- * A source as MPI is one: operations are begun, and whoever drives it finds them complete; several at a time are
- * announced together.
+ * A source like MPI: operations are begun, and a thread that polls the source finds them complete. It announces several
+ * at a time together.
  */
 static uint32_t source_operations;
 
@@ -591,7 +591,7 @@ static void ran(int status, void *data)
 	contd__add(&me->ran, 1);
 	registering = contd__load(&me->registering);
 	contd__store(&me->registering, NONE);
-	/* What a call in the callback runs is that call's look, with a max_poll of its own (contd.h). */
+	/* A call in the callback has its own max_poll for the continuations that it runs (contd.h). */
 	outer = me->interruption;
 	me->interruption = NULL;
 	me->depth++;
@@ -601,7 +601,7 @@ static void ran(int status, void *data)
 	me->depth--;
 	me->interruption = outer;
 	contd__store(&me->registering, registering);
-	errno = 99; /* a callback's business, and nobody's whom it interrupts */
+	errno = 99; /* callbacks may change it; the interrupted code must not see that */
 	w = contd__xchg(&c->state, STATE(use, RAN));
 	if (w != STATE(use, RUNNING))
 		chaos_wrong("continuation %u.%u has run, and is %u.%s", index, use, USE(w), state_name[w & 7]);
@@ -658,7 +658,7 @@ static uint32_t cont_new(uint64_t r)
 	return NONE;
 }
 
-/* Its registration has failed: what nobody has taken to complete nobody will. */
+/* Its registration has failed: events that no thread has taken for completion stay pending. */
 static void drop_todo(struct cont *c)
 {
 	uint32_t todo = contd__xchg(&c->todo, 0);
@@ -867,7 +867,7 @@ static void do_poll(uint64_t r)
 	chaos_note("polled", (uint64_t)rc, 0);
 }
 
-/* What of a group is to have ended when a test or wait that begins now reports that it is complete. */
+/* The continuations of a group that must have ended when a test or wait that begins now reports completion. */
 struct snapshot {
 	uint32_t returned, cancels_ended;
 };
@@ -882,7 +882,7 @@ static void reported_complete(uint32_t group, const struct snapshot *s, const ch
 	struct grec *g = &groups[group];
 	uint32_t ended = contd__load_seq(&g->ended), cancelling = contd__load_seq(&g->cancels_begun) - s->cancels_ended;
 
-	/* If nothing was registered meanwhile nothing may be left, but what somebody is about to count as cancelled. */
+	/* If no thread has registered since, only cancelled ones may be left that have not been counted yet. */
 	if (contd__load_seq(&g->begun) != s->returned)
 		return;
 	if (ended + cancelling < s->returned)
@@ -1249,7 +1249,7 @@ static void wait_long(struct self *me, uint64_t r)
 		chaos_wrong("contd_group_destroy is %d: %s", rc, contd_error_text());
 }
 
-/* What a callback does: as much as it may where it runs. */
+/* The body of a callback: it makes the calls that are allowed where it runs. */
 static void act(struct self *me, const struct cont *c)
 {
 	bool handler = contd__self.context == CONTEXT_HANDLER, safe = handler;
@@ -1351,7 +1351,7 @@ void chaos_deed(struct chaos_thread *t)
 	if (!contd__load(&running))
 		return;
 	contd__store(&me->registering, NONE);
-	/* In contd's handler before it looks: a completion on an attached thread is an interruption of its own. */
+	/* In contd's handler, before it polls: a completion on an attached thread counts as a separate interruption. */
 	me->interruption = NULL;
 	if (r & 3 || !on(C_TASK))
 		complete_some(r >> 8);
@@ -1612,7 +1612,7 @@ static void op_stats(struct self *me)
 		chaos_wrong("contd_version, contd_error_text");
 }
 
-/* Nobody else writes to it. */
+/* No other code writes to this file. */
 static void op_file(uint64_t r)
 {
 	int fd = memfd_create("chaos", MFD_CLOEXEC);
@@ -1981,7 +1981,7 @@ struct alone {
 	const char *who;
 	uint32_t ex, group;
 	uint64_t since;
-	bool words; /* somebody looks at them */
+	bool words; /* it polls memory words */
 	bool (*covers)(const struct alone *a, const struct cont *c);
 	void (*step)(struct self *me, const struct alone *a);
 };
@@ -2255,7 +2255,7 @@ static void alone_lent(struct self *me)
 	total_alone[C_ALONE_LENT]++;
 }
 
-/* All of the group's own will come, with nobody's help. */
+/* Are all armed continuations of the group ready, and need no executor? */
 static bool group_due(uint32_t group)
 {
 	for (uint32_t i = 0; i < CONTS; i++) {
@@ -2308,7 +2308,7 @@ static void alone_poll(struct self *me)
 	total_alone[C_ALONE_POLL]++;
 }
 
-/* One look of everybody at everything. */
+/* Each kind of call polls and runs what it may, once. */
 static void sweep(struct self *me)
 {
 	do_poll(0);
@@ -2334,7 +2334,7 @@ static void nothing_outstanding(struct self *me)
 				chaos_wrong("group %u has %u outstanding, and all that was registered has ended",
 					    live_group[k], contd_group_outstanding(groups[live_group[k]].g));
 		}
-	/* One that was cancelled is free when somebody has looked for what is ready. */
+	/* The slot of a cancelled continuation is free after the next scan. */
 	for (uint32_t k = 0; k < LIVE_GROUPS; k++)
 		while (live_group[k] != NONE && chaos_slots_used(groups[live_group[k]].g)) {
 			sweep(me);
@@ -2345,7 +2345,7 @@ static void nothing_outstanding(struct self *me)
 		}
 }
 
-/* Everybody runs everything. */
+/* Run everything, by all means. */
 static void finish_all(struct self *me)
 {
 	uint64_t bound = chaos_bound_ns(5000), until = chaos_patience() + bound;
@@ -2536,7 +2536,7 @@ static void round_end(struct self *me)
 	for (uint32_t k = 0; k < LIVE_EXECUTORS; k++) {
 		uint64_t until = chaos_patience() + chaos_bound_ns(3000);
 
-		/* Whoever looks at it just now keeps it for a moment. */
+		/* A thread that scans right now may hold it for a moment. */
 		while (live_executor[k] != NONE) {
 			rc = do_executor_destroy(k);
 			if (left || live_executor[k] == NONE)
@@ -2608,12 +2608,12 @@ static void epoch(struct self *me)
 		if (on(class_of[i]))
 			alone[i](me);
 	if (on(C_ALONE_SIGNAL))
-		alone_signal(me); /* nobody else has looked since */
+		alone_signal(me); /* no other thread has polled since */
 	finish_all(me);
 	total_epochs++;
 }
 
-/* If nobody comes to the end of anything for so long they hang. */
+/* If no thread finishes anything for so long, they hang. */
 static void *watcher(void *data)
 {
 	uint32_t before = contd__load(&chaos_progress);

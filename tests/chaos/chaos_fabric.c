@@ -3,16 +3,16 @@
  * Every public call of contd-fabric, by several threads, in random order, and deeds at test points: see chaos.h for
  * what a seed decides, and chaos_core.c for the core's calls.
  *
- * A run is a row of rounds, each with one provider: a real one, whose endpoints send to themselves and to each other,
- * or `fake`, whose completion queues and counters are this program's own. They say what the program wants when it wants
- * it. A round is a row of epochs:
+ * A run is a row of rounds, each with one provider. A real one's endpoints send to themselves and to each other. The
+ * queues and counters of `fake` belong to this program, which decides what they report and when. A round is a row of
+ * epochs:
  *
  *   1. operations     each thread makes so many calls
  *   2. quiet          the threads park
- *   3. one entitled   somebody who may run what is complete (polls, tests, a wait, a region, the daemon) looks, and
- *                     nobody else; a few more operations are completed first; and all that it is entitled to must run
+ *   3. one entitled   one that may run what is complete (polls, tests, a wait, a region, the daemon)
+ *                     does so, alone; a few more operations are completed first; all that it may run must run
  *                     within a bound
- *   4. all            everything is completed, everybody looks, nothing may be left
+ *   4. all            everything is completed, all threads poll, nothing may be left
  *
  * The rules are checked when a callback begins: entitled(), check_outcome(). An operation's record has a use, a number
  * that goes up each time. A continuation's data names the record and the use. So one that runs twice, late, or after it
@@ -103,7 +103,7 @@ static struct chaos_class classes[C_END] = {
 	[C_NET] = {"net", "rounds with net", 0},
 	[C_PORT] = {"port", "open and close queues, with operations under way", 0},
 	[C_STOP] = {"stop", "contd_fabric_queue_stop, while others begin", 0},
-	[C_BREAK] = {"break", "queues that go out of order", 0},
+	[C_BREAK] = {"break", "queues that fail", 0},
 	[C_ERROR] = {"error", "operations that fail, fi_cancel, cut messages, interrupted reads", 0},
 	[C_FOREIGN] = {"foreign", "completions that are none of contd's", 0},
 	[C_MANY] = {"many", "multi-receive buffers", 0},
@@ -146,8 +146,8 @@ enum phase { BEFORE, BEGUN, PUT, WITHDRAWN };
 
 enum kind { FAKE_OP, SEND, RECV, COUNT };
 
-/* An operation. Whoever uses it holds one of `refs`: the call that makes it, its continuation or the lack of one,
- * passers-by. */
+/* An operation. Each user holds one of `refs`: the call that makes it, its continuation or the lack of one, passing
+ * threads. */
 struct rec {
 	struct contd_fabric_op op;
 	struct contd_event extra;
@@ -552,7 +552,7 @@ static void entitled(const struct self *me, uint32_t group, const char *what, ui
 		chaos_wrong("%s %u of the poll-only group %u runs outside its tests and waits", what, index, group);
 }
 
-/* What op.status says is one of the things that may have happened. */
+/* Check that op.status is one of the possible outcomes. */
 static void check_outcome(const struct rec *c, uint32_t index)
 {
 	uint32_t phase = STATE(contd__load_seq(&c->phase));
@@ -695,7 +695,7 @@ static int enroll(struct self *me, struct rec *c)
 	return rc;
 }
 
-/* Begun by `begin` with the record's group; returns false where it is refused: then nobody has it. */
+/* Begun by `begin` with the record's group; returns false if it is refused: then it is in no thread's hands. */
 static bool start(struct self *me, struct rec *c, struct contd_fabric_queue *queue, uint64_t r)
 {
 	uint32_t use = USE(contd__load(&c->state)), before = me->registering;
@@ -734,7 +734,7 @@ static void enroll_it(struct self *me, struct rec *c, uint64_t r)
 
 	if (c->carried)
 		return;
-	if (r % 8 == 0) { /* no continuation: whoever passes by finds it complete */
+	if (r % 8 == 0) { /* no continuation: a thread that passes by finds it complete */
 		contd__add(&c->refs, 1);
 		contd__store_seq(&c->state, WORD(use, BARE));
 		return;
@@ -790,7 +790,7 @@ static bool restart(struct self *me, struct rec *c, uint64_t r)
 	bool good = false;
 	int rc;
 
-	/* Somebody else may still look at it. */
+	/* Another thread may still read it. */
 	if (contd__load_seq(&c->refs) != 1)
 		return false;
 	if (!enter(&p->users))
@@ -899,7 +899,7 @@ static void op_withdraw(uint64_t r)
 		users = counter ? &counters[c->port].users : &ports[c->port].users;
 		if (enter(users)) {
 			c->withdrawn_status = r >> 16 & 1 ? -FI_ETIMEDOUT : 0;
-			/* Nobody completes it by other means but a queue that is stopped or broken, or the counter. */
+			/* Besides this, only a stopped or failed queue, or the counter, completes it. */
 			if (set_phase(c, BEGUN, WITHDRAWN)) {
 				rc = contd_fabric_withdraw(&c->op, c->withdrawn_status);
 				chaos_note("withdrawn", index, (uint64_t)(int64_t)rc);
@@ -1873,7 +1873,7 @@ static void order(struct self *w, enum order o)
 	}
 }
 
-/* It is complete, or is found so by whoever looks, and its continuation has not run. */
+/* It is complete, or the next poll finds that it is, and its continuation has not run. */
 static bool due(const struct rec *c)
 {
 	uint32_t word = contd__load_seq(&c->state), phase = STATE(contd__load_seq(&c->phase));
@@ -1988,7 +1988,7 @@ static void alone_region(struct self *me)
 	if (!selves[1].attached || contd__load(&agent_now) <= CONTD_AGENT_CALLER)
 		return;
 	for (uint32_t i = 0; i < RECS; i++)
-		recs[i].done_ns = 0; /* what is complete already nobody may be told of again */
+		recs[i].done_ns = 0; /* there need not be a second notification of completed operations */
 	order(&selves[1], O_REGION);
 	complete_few();
 	expect(me, BY_REGION, "a region");
@@ -1996,7 +1996,7 @@ static void alone_region(struct self *me)
 	total_alone[C_ALONE_REGION]++;
 }
 
-/* For the report: which slots of a group are not free, and whose records name it. */
+/* For the report: the slots of a group that are not free, and the records that name the group. */
 static void say_group(uint32_t g)
 {
 	struct contd__table *t = &groups[g].group->table;
@@ -2092,7 +2092,7 @@ static void read_stopped(void)
 	}
 }
 
-/* Complete everything, and have everybody look, until nothing is left. */
+/* Complete everything, and poll on all threads, until nothing is left. */
 static void finish_all(struct self *me)
 {
 	uint64_t until = chaos_patience() + chaos_bound_ns(10000), cancels = 0;
@@ -2349,7 +2349,7 @@ static void round_end(struct self *me)
 		}
 	if (again)
 		live_again();
-	/* What a buffer has, and its end, may be taken after that. */
+	/* The entries of a buffer, and its end, may be taken after that. */
 	for (uint32_t i = 0; i < MANYS; i++) {
 		struct mrec *m = &manys[i];
 
@@ -2486,7 +2486,7 @@ int main(int argc, char **argv)
 		for (uint32_t i = 0; i < epochs; i++)
 			epoch(me);
 		round_end(me);
-		/* Providers keep descriptors of their own: rounds without one are compared with the one before. */
+		/* Providers keep descriptors open: rounds without a real provider are compared with the one before. */
 		now = chaos_descriptors();
 		if (provider == C_FAKE && descriptors >= 0 && n > 2 && now > descriptors)
 			chaos_wrong("%d descriptors are left over", now - descriptors);

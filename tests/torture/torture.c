@@ -20,13 +20,13 @@
  * continuations that are left on purpose. Then the books must balance: see settle().
  *
  * Exactly once: a continuation's data names its operation and which use of it this is (incarnation). The callback, and
- * who cancelled, exchange the operation's state for RAN or CANCELLED and must find ARMED with their incarnation. So a
- * continuation that runs twice, or after it was cancelled, is found when it does; one that does not run keeps its
- * operation from being used anew, and the round from ending.
+ * a cancelling thread, exchange the operation's state for RAN or CANCELLED and must find ARMED with their incarnation.
+ * So a continuation that runs twice, or after it was cancelled, is found when it does; one that does not run keeps its
+ * operation busy, and the round does not end.
  *
- * Every choice comes from the seed, which is printed first. Each worker has two generators: one for its operations,
- * which nothing but the operations draws from, so that the same seed and number give the same choices (the line
- * "choices"), and one for what happens at test points, where timing decides how often.
+ * Every choice comes from the seed, which is printed first. Each worker has two generators. Only its
+ * operations draw from the first, so that the same seed and number give the same choices (the line "choices"). Test
+ * points draw from the second; timing decides how often they are reached.
  *
  * usage: torture [--seed N] [--seconds S | --continuations N]
  * Without either CONTD_TORTURE_SECONDS says how long; without that it is 100 million continuations.
@@ -79,12 +79,12 @@ enum op_state { OP_IDLE, OP_ARMED, OP_RAN, OP_CANCELLED, OP_REFUSED };
 #define STATE(incarnation, st) ((incarnation) << 3 | (uint32_t)(st))
 #define INCARNATION(state) ((state) >> 3)
 
-/* What its callback does. */
+/* The deed of its callback. */
 enum action {
 	ACT_NOTHING,
 	ACT_COMPLETE, /* the event of `other`, which is registered */
 	ACT_REGISTER, /* `other`, which is not */
-	ACT_AGAIN,    /* itself anew, with the same event */
+	ACT_AGAIN,    /* registers itself again, with the same event */
 	ACT_TEST,
 	ACT_POLL,
 	ACT_CANCEL,  /* `other`, which is registered, and completes its event */
@@ -102,8 +102,7 @@ static const char *const for_name[FORS] = {"events", "words", "groups"};
 
 struct op {
 	uint32_t state; /* STATE() */
-	/* Who still has something to do with it: each completer of an event, and the continuation. At 0 it may be used
-	 * anew. */
+	/* Users: each completer of an event, and the continuation. At 0 the operation is free. */
 	uint32_t busy;
 	uint8_t n, waits_for, action, flags; /* flags of its group */
 	uint8_t lasting;                     /* 1 + the number of its group, where that stays for the round */
@@ -131,7 +130,7 @@ struct ring {
 	uint32_t event[RING];
 };
 
-/* A group that all threads use. Who uses it counts; who wants to give it back needs the count to be 0. */
+/* A group that all threads use. Its users are counted; it is given back when the count is 0. */
 struct shared {
 	uint32_t users __attribute__((aligned(64)));
 	uint32_t incarnation;
@@ -209,7 +208,7 @@ struct self {
 	uint32_t passes[64];
 	uint32_t in_point;
 
-	/* What this thread is doing, for the checks in callbacks. Set and cleared where it cannot be wrong. */
+	/* The state of this thread, which callbacks check. Set and cleared where it cannot be wrong. */
 	uint32_t in_guard, in_region, depth, completing;
 	uint8_t completing_context;
 	uint64_t registering;
@@ -469,7 +468,7 @@ static int enroll_chain(struct self *m, uint32_t index, struct contd_group *awai
 	return rc;
 }
 
-/* What a callback would have done, of one that will never run: what others wait for. A thread, not in a handler. */
+/* Do what others wait for in place of a callback that will never run. On a thread, not in a handler. */
 static void act_instead(struct op *o)
 {
 	struct op *other = &ops[o->other];
@@ -513,7 +512,7 @@ static void act_register(struct self *m, struct op *o)
 {
 	struct contd_group *group = shared_enter(o->slot);
 	struct op *other = &ops[o->other];
-	uint32_t n = other->n; /* without an event it may be over, and in use anew, before this returns */
+	uint32_t n = other->n; /* without an event it may have run, and be in use again, before this returns */
 	int rc;
 
 	if (!group) {
@@ -722,8 +721,7 @@ static void run_cb(int status, void *data)
 
 /* -------------------------------------------------------------------------------------------------- test points --- */
 
-/* The latest continuations of lasting groups, for whoever stands at a test point and wants to cancel what is just
- * begun. */
+/* The latest continuations of lasting groups: a thread at a test point may cancel one that is just being registered. */
 #define RECENT 16u
 static struct recent {
 	uint32_t taken, incarnation, index;
@@ -966,7 +964,7 @@ static void go_way(struct self *m, uint32_t event, enum way way)
 
 static void set_codes(struct op *o, uint64_t r)
 {
-	/* One code at most: which of several comes first nobody knows. */
+	/* One code at most: of several the first is not known. */
 	if (o->n && r % 8 == 0) {
 		o->code[r >> 3 & 3] = 1 + (int32_t)(r >> 8 & 0xffff);
 		o->expected = (r >> 3 & 3) < o->n ? o->code[r >> 3 & 3] : 0;
@@ -1034,7 +1032,7 @@ static void prepare_other(struct self *m, struct op *o, uint64_t r)
 	switch ((enum action)o->action) {
 	case ACT_COMPLETE:
 	case ACT_CANCEL:
-		contd__add(&other->busy, 2); /* its event, and whoever acts */
+		contd__add(&other->busy, 2); /* its event, and the acting thread */
 		k = some_shared(below(r, SHARED));
 		note_group(other, k);
 		set_codes(other, r >> 8);
@@ -1077,7 +1075,7 @@ static void step_events(struct self *m, uint64_t r)
 	}
 	k = some_shared(below(r, SHARED));
 	note_group(o, k);
-	/* Held a little longer: whoever cancels needs the group. */
+	/* Held a little longer: a cancelling thread needs the group. */
 	contd__add(&o->busy, 1);
 	events_on(m, index, shared[k].group, r2 >> 24, false);
 	handle = o->handle;
@@ -1213,7 +1211,7 @@ static void bulk_cb(int status, void *data)
 	COUNT(m, ran_for[FOR_EVENTS]);
 	if (contd__self.context == CONTEXT_THREAD && m->registering == (uintptr_t)b)
 		COUNT(m, run_inline);
-	/* Last: then the worker may use it anew. Release: pairs with the acquires in step_bulk and step_wide. */
+	/* Last: then the worker may use it again. Release: pairs with the acquires in step_bulk and step_wide. */
 	if (__atomic_fetch_add(&b->runs, 1, __ATOMIC_ACQ_REL))
 		wrong("one of many ran again");
 }
@@ -1253,7 +1251,7 @@ static void step_bulk(struct self *m, uint64_t r)
 			COUNT(m, cancelled);
 		}
 	}
-	/* Whatever stride and n have in common: what was missed comes after. */
+	/* If stride and n have a common divisor, the loop below does the rest. */
 	for (uint32_t i = 0, at = 0; i < n; i++, at = (at + stride) % n) {
 		if (together)
 			held[holds++] = &m->bulk[at].event; /* complete already, perhaps, or twice there */
@@ -1375,7 +1373,7 @@ static void step_refused(struct self *m, uint64_t r)
 	release(a);
 }
 
-/* What an interruption must not harm. */
+/* Work of the program that an interruption must not harm. */
 static void step_other_work(struct self *m, uint64_t r)
 {
 	size_t bytes = 16 + r % 3000;
@@ -1574,7 +1572,7 @@ static bool pause_point(uint32_t *pauses)
 	return contd__load_acquire(&ended) != 0;
 }
 
-/* What came is completed a few at a time, in any order. */
+/* Arrived operations are completed a few at a time, in any order. */
 #define BAG 32u
 
 static bool completer_look(struct self *m)
