@@ -136,13 +136,13 @@ static struct chaos_class classes[C_END] = {
 	[C_ACTIONS] = {"actions", "callbacks that call MPI and contd", 0},
 	[C_SIGNAL] = {"signal", "raise contd's signal, or the program's", 0},
 	[C_POINTS] = {"points", "deeds at test points", 0},
-	[C_ALONE] = {"alone", "who is entitled alone must run what is ready", 0},
+	[C_ALONE] = {"alone", "the only entitled thread must run ready continuations", 0},
 	[C_FINALIZE] = {"finalize", "continuations that are left to MPI_Finalize", 0},
 };
 
 /* ----------------------------------------------------------------------------------------------- records --- */
 
-/* A CR; in a round each has another one. Who uses its handle counts; who frees it closes it while nobody does. */
+/* A CR; each round makes new ones. Threads that use its handle are counted; it is freed when the count is 0. */
 struct crec {
 	MPI_Request cr;
 	struct contd_group *group;
@@ -167,7 +167,7 @@ struct op {
 	unsigned char *data;
 	uint32_t pattern;
 	MPI_Request request; /* a copy: of persistent and of generalized ones */
-	uint32_t todo;       /* somebody is to complete it */
+	uint32_t todo;       /* still to be completed */
 	uint32_t queried, done, was_cancelled;
 	uint64_t delivered; /* how many bytes of the status are valid: see retire() */
 	MPI_Status status;
@@ -214,7 +214,7 @@ static struct cont conts[CONTS];
 static uint32_t cr_count, op_count, cont_count, live[LIVE];
 static uint64_t epoch_number; /* of the program */
 
-/* What a thread is about. Written by the thread and its handlers. */
+/* The calls that a thread is in. Written by the thread and its handlers. */
 struct testing {
 	uint32_t n, cr[HELD];
 	int left[HELD];   /* INT32_MAX: no limit */
@@ -713,8 +713,8 @@ static bool testing_it(struct self *me, uint32_t cr)
 }
 
 /*
- * An interruption has a bound of its own: a signal that comes before the call has begun to count or when it has ended,
- * but for the return, and one that was put off until the end of a guard there. (chaos_core looks at what an
+ * An interruption has a separate bound: a signal that comes before the call begins to count, or after it has finished
+ * counting, and one that was put off until the end of a guard there. (chaos_core looks at what an
  * interruption runs.)
  */
 static void charge(struct self *me, uint32_t cr)
@@ -1030,7 +1030,7 @@ static void cr_new(uint64_t r)
 	OK(MPI_Request_free(&k->cr));
 }
 
-/* Unless somebody uses it. */
+/* Unless a thread uses it. */
 static bool cr_free(uint32_t at)
 {
 	uint32_t i = contd__load_acquire(&live[at]), none = 0;
@@ -1045,7 +1045,7 @@ static bool cr_free(uint32_t at)
 	}
 	contd__store_seq(&live[at], NONE);
 	if (k->revised) {
-		/* What it holds would never run. */
+		/* The continuations that it holds would never run. */
 		if (!(k->turn & 1)) {
 			contd__add(&k->turn, 1);
 			OK(MPI_Start(&k->cr));
@@ -1242,7 +1242,7 @@ static void told_failed(uint32_t i)
 	} while (count == 2);
 }
 
-/* A CR of its own for what is held, and a continuation on that CR. */
+/* A new CR for held operations, and a continuation on that CR. */
 static void attach_chain(struct self *me, uint64_t r)
 {
 	uint32_t i, inner, op;
@@ -1371,7 +1371,7 @@ static void done(struct contd_mpi_op *op, int status)
 static void yield_task(void *task)
 {
 	(void)task;
-	contd_poll(0); /* nobody else need make progress */
+	contd_poll(0); /* other threads need not make progress */
 	sched_yield();
 }
 
@@ -1801,7 +1801,7 @@ static void contd_step(struct self *me, uint64_t r)
 	case C_DAEMON:
 		if (r & 7)
 			break;
-		/* It may be running, and somebody else may be stopping it. */
+		/* It may be running, and another thread may be stopping it. */
 		if (r & 8)
 			contd_daemon_start(NULL);
 		else
@@ -2000,7 +2000,7 @@ static void communicate(struct self *me)
 		exchange(me, k);
 		mpi_step(me, chaos_draw(0));
 	}
-	/* The sends first: who waits for a message of another thread's gets one. */
+	/* The sends first: a thread that waits for another thread's message gets one. */
 	if (on(C_BLOCKING))
 		for (int k = 0, value = 4711; k < 2; k++) {
 			int got = 0;
@@ -2291,7 +2291,7 @@ static void finish_all(struct self *me)
 		while (contd__load_acquire(&conts[i].state) != RAN) {
 			uint32_t armed = ARMED;
 
-			/* Of a failed one of a freed CR nobody is told. */
+			/* A failed continuation of a freed CR is reported to no call. */
 			if (conts[i].queues && crs[conts[i].cr].freed && contd__cas(&conts[i].state, &armed, RAN))
 				contd__add(&total_ran, 1);
 			/* It has been issued after its CR was complete. */
@@ -2442,7 +2442,7 @@ static void check_left(void)
 				    (int)conts[i].cr);
 }
 
-/* If nobody comes to the end of anything for so long they hang. */
+/* If no thread finishes anything for so long, they hang. */
 static void *watcher(void *data)
 {
 	uint32_t before = contd__load(&chaos_progress);

@@ -210,7 +210,7 @@ static struct contd_bell *opened(uint32_t number)
 	return bell;
 }
 
-/* Wait until somebody has armed; false: nobody does for a long while. */
+/* Wait until the bell is armed; false: it is not for a long while. */
 static bool armed(const struct contd_bell *bell)
 {
 	for (int i = 0; i < 20000; i++) {
@@ -268,7 +268,7 @@ static void *bystander(void *arg)
 	return NULL;
 }
 
-/* A ring that came to a thread which has no use for it, while nobody computed: the next region arms the bell again. */
+/* A ring hits a thread that cannot use it, while no thread computes: the next region arms the bell again. */
 static void stray(void)
 {
 	uint32_t *word;
@@ -434,7 +434,7 @@ static void stays_armed(int fd)
 		;
 }
 
-/* A process that died, before it is found and after: no error but -ENOENT and -ESRCH, and no signal to anybody. */
+/* A process that died, before it is found and after: no error but -ENOENT and -ESRCH, and no signal to any process. */
 static void died(void)
 {
 	struct child c = begin(stays_armed);
@@ -526,7 +526,7 @@ static void recycled(void)
 	child_end(&c);
 	pid = with_number(c.pid, pair[1]);
 	if (pid != c.pid) {
-		printf("a process of a given number is not to be had (clone3: %s)\n", strerror(errno));
+		printf("cannot make a process with a given number (clone3: %s)\n", strerror(errno));
 		exit(SKIPPED);
 	}
 	CHECK(__atomic_load_n(bell->armed, __ATOMIC_SEQ_CST));
@@ -652,7 +652,7 @@ static void versions(void)
 	DISMISS(c);
 }
 
-/* A child of a listening process is nobody: not rung, not found, and it does not keep the name. */
+/* A child of a listening process does not listen: not rung, not found, and it does not keep the name. */
 static void forks(int fd)
 {
 	int pair[2];
@@ -689,7 +689,7 @@ static void forks(int fd)
 	compute_rounds(fd, ROUNDS);
 	CHECK(stats().rings > 0);
 	last_round(fd);
-	/* The child outlives this one, for a moment. */
+	/* The child lives a moment longer than this process. */
 	CHECK(write(fd, &child, sizeof(child)) == sizeof(child));
 	_exit(0);
 }
@@ -840,7 +840,7 @@ static void many_peers(void)
 			tell(c[i].fd, 'r');
 		compute_until(round + 1);
 	}
-	/* One ring at most for each arming, whoever rings. */
+	/* One ring at most for each arming, by all peers together. */
 	CHECK(stats().rings <= (uint64_t)ROUNDS * PEERS);
 	for (int i = 0; i < PEERS; i++)
 		DISMISS(c[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * agents_races fake CASE: who may read a queue, and calls that meet each other. All on queues of the test's own, so
+ * agents_races fake CASE: who may read a queue, and calls that meet each other. All queues are fakes, so
  * that sanitizers see everything. CONTD_FABRIC_ROUNDS: how often.
  */
 #include <sys/mman.h>
@@ -89,7 +89,7 @@ static void stop_lookers(unsigned count)
 
 static const int agents[] = {CONTD_AGENT_REGION, CONTD_AGENT_TICK, CONTD_AGENT_BLOCK, CONTD_AGENT_SPIN};
 
-/* Only the thread that has adopted the queue, whoever else looks; it polls, and computes. */
+/* Only the thread that adopted the queue reads it, in polls and in regions, while other threads poll too. */
 static void case_owned(void)
 {
 	enum { OPERATIONS = 32 };
@@ -110,8 +110,8 @@ static void case_owned(void)
 			}
 			reads = LOAD(fake.reads);
 			if (round % 20 == 0) {
-				/* All the others look, for a while; none of them at this. (Ticks outside regions never
-				 * do.) */
+				/* All other threads poll for a while; none reads this queue. (Ticks outside regions
+				 * never do.) */
 				nap_ns(10000000);
 				CHECK_IS(LOAD(fake.reads), reads);
 				CHECK_IS(fake_waiting(&fake), OPERATIONS);
@@ -131,7 +131,7 @@ static void case_owned(void)
 	}
 }
 
-/* With a mutex anybody, but never without it; the program holds it around its own calls. */
+/* With a mutex any thread reads, but never without holding it; the program holds it around its own calls. */
 static void case_mutex(void)
 {
 	enum { OPERATIONS = 32 };
@@ -158,7 +158,7 @@ static void case_mutex(void)
 			}
 			AWAIT(LOAD(ran) == before + OPERATIONS, nap_ns(20000));
 			on_others++;
-			/* While the program is inside nobody enters, and nobody waits: polling returns. */
+			/* While the program holds the mutex no thread reads or waits: polling returns. */
 			CHECK_OK(contd_fabric_begin(fake.queue, &op[0]));
 			CHECK_OK(contd_fabric_continue(&op[0], ran_cb, NULL, any));
 			pthread_mutex_lock(&mutex);
@@ -203,7 +203,8 @@ static void *withdraw_all(void *arg)
 	return NULL;
 }
 
-/* What is withdrawn and what the queue tells of: one of the two, once. A withdrawn one's completion is nobody's. */
+/* Each operation is withdrawn or completed by the queue: one of the two, once. The completion of a withdrawn one is
+ * dropped. */
 static void case_withdraw(void)
 {
 	pthread_t completer, withdrawer;
@@ -246,7 +247,7 @@ static void case_withdraw(void)
 	end();
 }
 
-/* A queue is closed while everybody looks: what was under way ends once, and nobody reads it any more. */
+/* A queue is closed while all threads poll: pending operations end once, and no thread reads it afterwards. */
 static void case_close(void)
 {
 	enum { OPERATIONS = 16 };
@@ -267,7 +268,7 @@ static void case_close(void)
 			fake_put(&fake, &op[i], FI_RECV, 1);
 		spin_for(any_number(&seed) % 8192);
 		fake_close(&fake);
-		fake.cq.ops = NULL; /* who reads it now is seen */
+		fake.cq.ops = NULL; /* reading it now crashes */
 		AWAIT(contd_group_outstanding(any) == 0, sched_yield());
 		for (unsigned i = 0; i < OPERATIONS; i++)
 			CHECK_IS(LOAD(number[i]), 1);
@@ -290,7 +291,7 @@ static void stop_there(const char *name)
 	CHECK_OK(contd_fabric_queue_stop(fake.queue));
 }
 
-/* It is stopped while an operation begins: that is refused, or ends; nobody would tell of it later. */
+/* It is stopped while an operation begins. That is refused, or ends at once: no later read would find it. */
 static void case_begun_late(void)
 {
 	static const char *const places[] = {"begin_checked", "begin_added"};
@@ -397,8 +398,8 @@ static struct many *many_new(void)
 }
 
 /*
- * Messages are put while they are taken, with room for four; who has taken the last gives the buffer's memory back to
- * the kernel at once: who touches it after that is seen.
+ * Messages are put while they are taken, with room for four. The thread that has taken the last gives the buffer's
+ * memory back to the kernel at once: touching it after that crashes.
  */
 static void case_many(void)
 {
@@ -445,7 +446,7 @@ static void case_many(void)
 	end();
 }
 
-/* The same memory is begun anew at once: nothing of the buffer before is seen in the next. */
+/* The same memory is begun again at once: nothing of the buffer before is seen in the next. */
 static void case_many_again(void)
 {
 	struct contd_fabric_entry e;
@@ -475,7 +476,7 @@ static void case_many_again(void)
 	end();
 }
 
-/* Who looks stops for a while at each place where the other side may be quicker. */
+/* The polling thread stops for a while at each place where the other side may be quicker. */
 static void linger(const char *name)
 {
 	if (strncmp(name, "many_", 5) == 0)
@@ -607,8 +608,8 @@ static void case_many_close(void)
 	end();
 }
 
-/* Its end comes where there was no room for it when the queue ended: as the last entry, to who registers after that
- * too. */
+/* The end comes as the last entry if there was no room for it when the queue ended. A continuation that is registered
+ * later gets it too. */
 static void case_many_end(void)
 {
 	struct contd_fabric_entry e;

@@ -7,8 +7,8 @@
  * Operations that fail: the error handler of the operation's object is called once, before the continuation; the
  * continuation runs; its statuses say what failed, and MPI_SUCCESS for the rest.
  *
- * What fails, and with what, differs between MPIs. So each failure is provoked for MPI_Wait and MPI_Waitsome first, and
- * what these say is what a continuation must find. Three outcomes:
+ * The failing operations and their error classes differ between MPIs. So each failure is provoked for MPI_Wait and
+ * MPI_Waitsome first, and a continuation must find the same as these. Three outcomes:
  *   the request fails              a continuation finds the same
  *   the starting call fails        there is no request, and nothing for a continuation
  *   MPI does not notice            neither does a continuation
@@ -190,7 +190,7 @@ static int begin_both(const struct provocation *p, MPI_Request r[])
 }
 #endif
 
-/* Each collective that fails has a communicator of its own, where nothing can be left of the one before. */
+/* Each collective that fails has a new communicator, where nothing can be left of the one before. */
 static MPI_Comm common = MPI_COMM_NULL;
 
 static void fresh(MPI_Comm of)
@@ -390,7 +390,7 @@ static void drop(const struct provocation *p, MPI_Request r[])
 			MPI_Request_free(&r[i]);
 }
 
-/* What MPI itself makes of it. */
+/* Find out how MPI itself reports it. */
 static void find_out(const struct provocation *p)
 {
 	MPI_Request r[MOST] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
@@ -513,7 +513,7 @@ static void check_one(const struct provocation *p, MPI_Request cr, bool before, 
 		told_once(p, ignore ? MPI_SUCCESS : status[0].MPI_ERROR);
 		CHECK_EQ(o[0].told, 1);
 	} else {
-		/* Nobody, or the one that this MPI calls in place of the object's. */
+		/* No handler, or the one that this MPI calls in place of the object's. */
 		CHECK_EQ(told_total(), expected.object != p->object && expected.object != OBJECTS
 					       ? (int)told[expected.object].times
 					       : 0);
@@ -591,7 +591,7 @@ static void check_two(MPI_Request cr)
 	send(LONG, TAG, second);
 	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
 	CHECK_EQ(o.runs, 1);
-	/* Of failures that one Testsome of its own finds Open MPI tells the first. */
+	/* Open MPI reports the first of several failures that one Testsome finds. */
 	CHECK(check_native() ? o.told == 2 : o.told >= 1);
 	CHECK(check_native() ? told_total() == 2 : told_total() >= 1);
 	if (own_one && check_native()) {

@@ -3,7 +3,7 @@
 /* also: funneled MODES_LEVEL=funneled */
 /*
  * The completion modes on the one thread that there is, below MPI_THREAD_MULTIPLE: there the native backend has a short
- * way for operations of one request. What it does must be what the long way does: so everything here is done with one
+ * way for operations of one request. It must do the same as the long way: so everything here is done with one
  * request and with several, complete at once and later, with all kinds of continuation requests, with and without
  * executors.
  */
@@ -29,7 +29,7 @@ static bool waits(int mode)
 	return mode <= CONTD_MODE_SUSPEND;
 }
 
-/* What a mode has a use for: others refuse it. */
+/* The flags that a mode uses: the others refuse them. */
 CHECK_HELPER int mode_flags(int mode)
 {
 	return mode == CONTD_MODE_MPIX ? MPIX_CONT_INVOKE_FAILED : 0;
@@ -94,7 +94,7 @@ static void one_prepare(struct one *x, int count, bool ignore)
 	x->op.task = NULL;
 }
 
-/* What the partner's is to receive: complete when this returns. */
+/* Send the message that the partner receives; it has arrived when this returns. */
 static void one_send(const struct one *x)
 {
 	for (int i = 0; i < x->count; i++) {
@@ -586,7 +586,7 @@ static void truncated(int mode, int count, bool late, MPI_Request cr)
 	MPI_Request sends[MANY];
 
 	if (late && check_size == 1)
-		return; /* of a short one to oneself that was expected Open MPI 4.1 tells nobody */
+		return; /* Open MPI 4.1 does not report a short expected one to oneself */
 	one_prepare(&x, count, false);
 	told = told_class = told_when_done = 0;
 	failing = &x;
@@ -909,7 +909,7 @@ static int short_lived_issue(struct contd_mpi_op *op)
 	return MPI_Irecv(&s->in, 1, MPI_INT, partner, s->tag, comm, &s->request);
 }
 
-/* The memory is the program's: nobody looks at it any more. */
+/* The memory is the program's: contd does not read it any more. */
 static void short_lived_done(struct contd_mpi_op *op, int status)
 {
 	struct short_lived *s = op->data;
@@ -924,7 +924,7 @@ static void short_lived_done(struct contd_mpi_op *op, int status)
 		CHECK(s->cr == MPI_REQUEST_NULL);
 	}
 	memset(s, 0xee, sizeof(*s));
-	__asm__ volatile("" : : "r"(s) : "memory"); /* compilers see that nobody may look at it */
+	__asm__ volatile("" : : "r"(s) : "memory"); /* the compiler must not know that it is not read again */
 	free(s);
 }
 
@@ -1793,7 +1793,7 @@ static void regions(void)
 
 static struct one never[2];
 
-/* Nobody sends to these: MPI_Finalize ends them without their being done. */
+/* No process sends to these: MPI_Finalize ends them, and done() is not called. */
 static void left_over(void)
 {
 	static const struct contd_mode_attr how = {.size = sizeof(how), .mode = CONTD_MODE_CONTINUATION};

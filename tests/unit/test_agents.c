@@ -182,7 +182,7 @@ Test(agents, block_lets_waits_sleep)
 
 		begin_agent(CONTD_AGENT_BLOCK, LONG_TICK_NS);
 		source_register(&source_a, WHERE_DAEMON | WHERE_THREAD, true);
-		source_a.source.tells = tells; /* nobody but this thread asks */
+		source_a.source.tells = tells; /* only this thread asks */
 		find_daemon();
 		source_continue(&source_a, &e1, tally_cb, &t1, any);
 		await(daemon_is() == DAEMON_POLLS);
@@ -228,7 +228,7 @@ Test(agents, block_is_woken_by_another_agent)
 	cr_assert_eq(contd_fini(), 1);
 }
 
-/* What came by no descriptor, and a peer tells of: the daemon polls, and only a signal can wake it. */
+/* A completion without a descriptor, which a peer rings for: the daemon polls, and only a signal can wake it. */
 static uint64_t never;
 static const struct contd_word never_word = {&never, 0, 1, CONTD_WORD_EQ};
 static struct tally never_tally;
@@ -258,7 +258,7 @@ Test(agents, block_is_woken_by_a_peer)
 	cr_assert_eq(contd_fini(), 1);
 }
 
-/* What becomes pending while the daemon asks for descriptors is slept on as well. */
+/* The daemon also sleeps on operations that become pending while it asks for descriptors. */
 static void begin_the_other(void)
 {
 	source_b.asking = NULL;
@@ -286,7 +286,7 @@ Test(agents, block_asks_again_where_something_became_pending_meanwhile)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* A tick at its longest, for what comes by no descriptor. */
+/* Ticks at the longest interval, because a completion may come without a descriptor. */
 Test(agents, block_looks_at_the_longest_tick)
 {
 	uint64_t begun;
@@ -443,7 +443,7 @@ Test(agents, block_interrupts_a_region)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* Readable while nobody is in a region: nobody can do anything about it, and the daemon's own work goes on. */
+/* Readable while no thread is in a region: no thread may read it, and the daemon's own work goes on. */
 Test(agents, block_leaves_regions_descriptors_alone_outside_them)
 {
 	struct usage before, after;
@@ -583,7 +583,7 @@ static void same(const char *agent, const char *what, uint64_t before, uint64_t 
 	*wrong = 1;
 }
 
-/* In a process of its own. All that may be pending has been, and is not any more. */
+/* In a separate process. Everything has been pending once, and is complete. */
 __attribute__((unused)) static int idle(enum contd_agent agent, const char *name)
 {
 	static uint64_t word;
@@ -615,7 +615,7 @@ __attribute__((unused)) static int idle(enum contd_agent agent, const char *name
 	if (agent < CONTD_AGENT_TICK)
 		contd_poll(0);
 	await(runs(&t2));
-	/* What waits for a call, or for an event of the program's, is nothing to be awake for. */
+	/* The daemon sleeps if continuations wait only for a call, or for an event of the program's. */
 	contd_event_init(&e1);
 	must(contd_event_continue(1, es1, paused_cb, NULL, safe, NULL));
 	usleep(500000);

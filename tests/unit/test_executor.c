@@ -138,7 +138,7 @@ Test(executor, a_thread_that_looks_for_others_is_woken)
 }
 
 /* It looks at memory words, and runs what belongs to no executor. */
-/* What a look at sources hands over it tells of once, when it is through: else who is woken finds a single task. */
+/* A look at sources notifies once, after all hand-overs: otherwise a woken thread would find a single task. */
 #define SWEEP 40
 static struct contd_task sweep[SWEEP];
 static uint32_t swept, sweep_under_way;
@@ -302,8 +302,7 @@ Test(executor, a_handler_submits_where_threads_are_woken)
 	submitted_in_a_handler_at("tells_now");
 }
 
-/* What a brief task hands over is told of when it is through; but at once where a callback runs in it, which may
- * wait. */
+/* A brief task's hand-overs are notified when it ends, but at once if a callback runs in it, because that may wait. */
 static struct contd_executor *issuing;
 static struct contd_task brief[2], awaited;
 static bool came, handed_over_before;
@@ -347,7 +346,7 @@ static void callback_in_a_brief_task(void)
 	for (int i = !handed_over_before; i < 2; i++)
 		must(contd_task_submit(&brief[i], 0));
 	cr_assert_eq(contd_executor_run(issuing, 0, 0), 1 + handed_over_before);
-	cr_assert(came, "who was to run it was told of it too late");
+	cr_assert(came, "the thread that runs it was notified too late");
 	must(contd_executor_stop(ex, 1));
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	must(contd_executor_destroy(issuing));
@@ -415,7 +414,7 @@ Test(executor, high_priority_first)
 	end();
 }
 
-/* Work that makes more of its own kind leaves turns for lower priorities. */
+/* Work that submits itself again leaves turns for lower priorities. */
 static struct contd_task endless;
 
 static void again(int status, void *data)
@@ -822,7 +821,7 @@ Test(executor, told_once_and_taken)
 	end();
 }
 
-/* What was taken can't be cancelled any more; what is ready can. */
+/* A taken continuation can't be cancelled any more; a ready one can. */
 Test(executor, cancelled)
 {
 	struct contd_handle handle[2];
@@ -844,7 +843,7 @@ Test(executor, cancelled)
 	end();
 }
 
-/* What was ready and is cancelled is not outstanding, though no thread is lent. */
+/* A ready continuation that is cancelled is not outstanding, though no thread is lent. */
 Test(executor, cancelled_with_nobody_lent)
 {
 	struct contd_handle handle;
@@ -1254,7 +1253,7 @@ static void *lent_for_one(void *data)
 	return NULL;
 }
 
-/* Who drains sleeps, and nobody else is there to run what comes meanwhile. */
+/* The draining thread sleeps, and no other thread can run work that arrives meanwhile. */
 Test(executor, drained_of_what_its_work_submits)
 {
 	pthread_t thread;
@@ -1280,7 +1279,7 @@ static void wait_for_it(int status, void *data)
 	must(contd_group_wait(data, LONG_NS));
 }
 
-/* The only thread of an executor waits, in its work, for other work of the executor. */
+/* The only thread of an executor waits, inside a piece of work, for other work of the executor. */
 Test(executor, waits_in_its_own_work)
 {
 	struct contd_group *inner;
@@ -1564,8 +1563,8 @@ Test(executor, tasks_from_all_sides)
 
 /* ------------------------------------------------------------------------------------------- after contd_fini() --- */
 
-/* A pool has work in its queue when contd ends. What contd_fini() has counted does not run, not even in contd's next
- * life. */
+/* A pool has work in its queue when contd ends. Continuations that contd_fini() has counted do not run, not even after
+ * the next contd_init(). */
 static void work_outlives_contd(bool is_task, bool another_life)
 {
 	static struct contd_task task;

@@ -155,7 +155,7 @@ ParameterizedTestParameters(races, interrupted)
 	return cr_make_param_array(struct point, points, POINTS);
 }
 
-/* What the handler finds ready: on groups of the classes that it may serve, one also the workload's own group. */
+/* Ready continuations for the handler, in groups of the classes that it may serve; one is the workload's group. */
 enum { SIDE_GROUPS = 3, SIDES = 3000 };
 static struct contd_group *side_group[SIDE_GROUPS];
 static struct contd_event side_event[SIDES];
@@ -210,7 +210,7 @@ static void events_part(void)
 	for (unsigned i = 0; i < MAINS; i += 2) {
 		if (i % 7 == 3)
 			main_cancelled[i] = contd_cancel(handle[i]) == 0;
-		/* For those cancelled these are the events of nobody. */
+		/* The events of cancelled ones have no continuation. */
 		if (i % 3)
 			must(contd_event_complete(&main_event[i], 0));
 		if (i % 12)
@@ -282,7 +282,7 @@ static void together_part(void)
 	must(contd_group_wait(poll_group, PATIENCE_SECONDS * 1000000000ll));
 }
 
-/* Operations that carry their continuations: with slots, or taken by who has completed them. */
+/* Operations that carry their continuations: with slots, or taken by the completing thread. */
 static void carried_part(void)
 {
 	struct contd_group *group[] = {signal_group, plain_group, poll_group};
@@ -347,7 +347,7 @@ static void bells_part(const char *point)
 	contd_bell_destroy(bell);
 }
 
-/* Something becomes ready between two regions: the next one runs it, as often as nobody is told before. */
+/* Something becomes ready between two regions: the next one runs it, unless a thread was notified before. */
 static void regions_part(void)
 {
 	struct contd_event e = CONTD_EVENT_INIT, *es[] = {&e};
@@ -386,8 +386,8 @@ static void run_all_of(void *executor)
 }
 
 /*
- * Tasks and a continuation of an executor's, which this thread is lent to; and it sleeps there for a moment. What it
- * submits after that is queued without atomic operations, until another thread comes.
+ * Tasks and a continuation of an executor to which this thread is lent; and it sleeps there for a moment. Its later
+ * submissions are queued without atomic operations, until another thread comes.
  */
 static void executor_part(struct helper *helper)
 {
@@ -681,7 +681,7 @@ Test(races, cancelled_when_marked)
 	end(0, 0, 0);
 }
 
-/* Nobody scans: what was ready is outstanding no more when it has been cancelled, wherever the one is who marks it. */
+/* No thread scans. A ready continuation that is cancelled is not outstanding, wherever its completer stands. */
 static void cancelled_unscanned(const char *point)
 {
 	struct contd_event *both[] = {&e1, &e2};
@@ -806,7 +806,7 @@ Test(races, completed_while_it_is_cancelled)
 	end(0, 0, 0);
 }
 
-/* The completer finishes while the canceller stands between withdrawing and taking back, and the slot is used anew. */
+/* The completer finishes while the canceller stands between withdrawing and taking back, and the slot is used again. */
 static void complete_e1_and_register(void)
 {
 	complete_e1();
@@ -843,7 +843,7 @@ Test(races, slot_ready_anew_while_it_is_cancelled)
 	end(0, 1, 0);
 }
 
-/* Nobody can scan it while the canceller has the bit; after it, somebody does. */
+/* No thread can scan it while the canceller has the bit; afterwards one does. */
 static void scan_in_vain(void)
 {
 	cr_assert_eq(contd_poll(0), 0);
@@ -1219,7 +1219,7 @@ Test(races, groups_given_back_in_a_region_at_mark_leaf)
 	region_at("mark_leaf");
 }
 
-/* The same with one that gives a group another executor: nobody may be about to tell the old one when it is
+/* The same with a group that gets another executor: no thread may be about to notify the old one when it is
  * destroyed. */
 static struct contd_executor *given, *taken_back;
 
@@ -1343,7 +1343,7 @@ static void job_cancel(void *data)
 	act_rc = contd_cancel(h1);
 }
 
-/* The canceller waits for the look to end, and the look for nobody. */
+/* The canceller waits for the look to end; the look does not wait. */
 static void let_cancel(void)
 {
 	helper_start(&other, job_cancel, NULL);
@@ -1642,7 +1642,7 @@ static void begin_long(enum contd_agent agent)
 
 static void soon(void)
 {
-	cr_assert_lt(now_ns() - begun_ns, SOON_NS, "a tick has found it, and nobody has rung");
+	cr_assert_lt(now_ns() - begun_ns, SOON_NS, "a tick has found it, not a ring");
 }
 
 static void listen_to_oneself(void)
@@ -1738,7 +1738,7 @@ static void ring_too(void)
 {
 	int first = contd_bell_ring(own_bell);
 
-	cr_assert_eq(first, 0, "somebody else has taken it");
+	cr_assert_eq(first, 0, "another thread has taken it");
 }
 
 Test(races, rung_twice)

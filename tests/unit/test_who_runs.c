@@ -13,14 +13,14 @@
 
 TestSuite(who_runs, .timeout = WATCHDOG);
 
-#define NOT_WITHIN_NS 10000000 /* what nobody runs has not run after this */
+#define NOT_WITHIN_NS 10000000 /* by then a continuation that no thread runs has not run */
 
-/* What the thread does: the columns. */
+/* The thread's state: the columns. */
 enum state { UNKNOWN_CODE, REGION, GUARD_IN_REGION, GUARD, WAITS, NOT_ATTACHED, STATES };
 static const char *const state_names[] = {"unknown code", "region",           "guard in a region",
 					  "guard",        "contd_group_wait", "not attached"};
 
-/* What completes it. */
+/* The completing side. */
 enum kind { OWN, OTHER, HANDLER, GROUP, WORD, SOURCE, KINDS };
 static const char *const kind_names[] = {"the thread itself", "another thread", "a signal handler",
 					 "a group",           "a memory word",  "a source"};
@@ -31,7 +31,7 @@ static const uint32_t flags_of[] = {0, CONTD_ASYNC_SIGNAL_SAFE, CONTD_THREAD_ANY
 
 /*
  * H: inside the call that completes it. N: by a signal, the thread calls nothing. G: at the end of the guard. W: by the
- * thread that waits. D: on the daemon. E: as D or N, whoever looks first. C: nobody, until a call. -: does not exist.
+ * thread that waits. D: on the daemon. E: as D or N, the first to look. C: not until a call. -: does not exist.
  */
 static const char expected_caller[KINDS][FLAGS][STATES + 1] = {
 	[OWN] = {"CHGC-C", "HHGG-C", "CHGC-C", "CCCC-C"},     [OTHER] = {"CNGCWC", "NNGGWC", "CNGCWC", "CCCCCC"},
@@ -294,7 +294,7 @@ static void end(void)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* What is ready when a region begins runs as if a notification came there, whoever has completed it. */
+/* Continuations that are ready when a region begins run as after a notification, whichever thread completed them. */
 Test(who_runs, ready_before_the_region_begins)
 {
 	begin(CONTD_AGENT_CALLER, 0);
@@ -378,7 +378,7 @@ Test(who_runs, put_off)
 	end();
 }
 
-/* The clock has gone back since: it comes within a second all the same. */
+/* The clock has gone back since: it still comes within a second. */
 Test(who_runs, put_off_by_a_clock_that_goes_back)
 {
 	uint64_t sent;
@@ -393,7 +393,7 @@ Test(who_runs, put_off_by_a_clock_that_goes_back)
 	end();
 }
 
-/* What comes while the first attach measures what a signal costs is looked at in the end, and later ones come too. */
+/* Completions during the first attach's calibration are handled at its end, and later ones too. */
 static const char *complete_at;
 
 static void complete_there(const char *name)
@@ -496,7 +496,7 @@ Test(who_runs, a_region_that_ends_before_the_signal)
 
 /*
  * A scan in the handler clears a hint for a place that it finds empty, finds something there after all, and sets the
- * hint again: who looked in between has found nothing, so this handler's thread must look once more.
+ * hint again. Threads that looked in between have found nothing, so this handler's thread must look once more.
  */
 static struct contd_event late_event;
 static uint32_t parked, put;
