@@ -10,7 +10,7 @@
  * put.
  *
  * Which kvd:
- *   default  agent "region": the thread looks, and sleeps where nothing has come for 50 us
+ *   default  agent "region": the thread polls, and sleeps if nothing has come for 50 us
  *   looking  the same, but it never sleeps while there are requests (spin_us=1000000): what the bare loop does
  *   spin     CONTD_AGENT=spin: a daemon that never sleeps, which needs a processor of its own: with two processors it
  *            shares one with the client, or with the thread that it serves (both are open to it). Only where compaction
@@ -47,7 +47,7 @@ enum { GET50, GET99, PUT50, PUT99, RATE, COMPUTING, FIGURES };
 static const char *const figures[FIGURES] = {"get p50", "get p99", "put p50", "put p99", "per second"};
 static const char *const units[FIGURES] = {"us", "us", "us", "us", "per_second"};
 
-/* What one turn says of a server: us, requests a second, share of answers that were given while it compacted. */
+/* The result of one turn for a server: us, requests a second, share of answers that were given while it compacted. */
 struct turn {
 	double figure[FIGURES];
 };
@@ -207,7 +207,7 @@ static pid_t start_server(int which, const struct load *l, int *errors, char *at
 	return pid;
 }
 
-/* What `kv bench` prints, with so many requests at a time. */
+/* The output of `kv bench`, with so many requests at a time. */
 static void drive(const struct load *l, const char *at, const char *depth, char *text)
 {
 	const char *bench[] = {"bench",
@@ -293,7 +293,7 @@ static void compare(const struct load *l, unsigned turns)
 	for (unsigned i = 0; i < turns; i++) {
 		struct turn t[SERVERS];
 
-		/* Forth and back: who comes first is not always the same. */
+		/* Forth and back: so that the first server is not always the same. */
 		for (int k = 0; k < SERVERS; k++) {
 			int s = i % 2 ? SERVERS - 1 - k : k;
 

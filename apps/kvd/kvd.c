@@ -485,7 +485,7 @@ static void sleep_for(struct server *sv, uint64_t ns)
 	struct timespec ts;
 	int n;
 
-	/* What has come already, the descriptor need not tell. */
+	/* The descriptor may not report completions that have come already. */
 	if (ns && sv->net.sleeps && fi_trywait(sv->net.fabric, &fid, 1) != 0)
 		ns = 0;
 	ts = (struct timespec){(time_t)(ns / SECOND), (long)(ns % SECOND)};
@@ -521,8 +521,8 @@ static bool drained(const struct server *sv, uint64_t now, uint64_t quiet_from)
 }
 
 /*
- * How long to sleep where nothing says when to look: as long as it has been idle already, so that who asks then waits
- * at most twice as long as he would have anyway.
+ * How long to sleep if no descriptor tells of completions: as long as the server has been idle already. So a client
+ * waits at most twice as long as it would have anyway.
  */
 static uint64_t doze_ns(uint64_t idle)
 {
@@ -618,7 +618,7 @@ static int open_signals(struct server *sv)
 	return sv->signals < 0 ? -1 : 0;
 }
 
-/* What ends the thread's sleep. */
+/* The descriptors that end the thread's sleep. */
 static int open_epoll(struct server *sv)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -681,7 +681,7 @@ static int start(struct server *sv)
 	return 0;
 }
 
-/* In order: what is under way ends, nothing comes any more, nobody reads the table. */
+/* In order: operations under way end, nothing new comes, no thread reads the table. */
 static void stop(struct server *sv)
 {
 	sv->closing = true;

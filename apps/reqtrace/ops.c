@@ -35,7 +35,7 @@ struct entry {
 	bool persistent, cr, unseen;
 };
 
-/* What a thread did, for the timeline: a call that waited or told of an end, a continuation that ran. */
+/* An entry of a thread's timeline: a call that waited or reported an end, a continuation that ran. */
 struct slice {
 	struct slice *next;
 	const char *name, *in; /* in: of a continuation; NULL: in no call that the tool stands before */
@@ -53,7 +53,7 @@ static uint64_t kept, kept_most = UINT64_MAX, untimed;
 static struct slice *first_slice, **last_slice = &first_slice;
 static uint64_t slices;
 static uint64_t unknown, cancel_calls, lost; /* ended without a start; calls of MPI_Cancel; no memory */
-static struct attached *attached_all;        /* whose callback has not run, as far as is known */
+static struct attached *attached_all;        /* their callbacks have not run, as far as is known */
 
 static uint32_t unseen; /* entries with that mark; read without the lock */
 
@@ -65,7 +65,7 @@ static __thread int thread_own __attribute__((tls_model("initial-exec")));
 static __thread struct call *call_now __attribute__((tls_model("initial-exec")));
 static int threads;
 
-/* Where attached_done puts them, for whoever takes the lock next. */
+/* attached_done puts them here; the next thread that takes the lock handles them. */
 static struct attached *finished;
 
 uint64_t now_ns(void)
@@ -150,7 +150,7 @@ static void leave(struct entry **at)
 	free(e);
 }
 
-/* Relaxed: who has the handle got it after it was counted. */
+/* Relaxed: a thread that has the handle got it after it was counted. */
 static void mark_unseen(struct entry *e)
 {
 	if (!e->unseen)
@@ -248,7 +248,7 @@ static void end(struct op *op, enum outcome outcome, uint64_t when, const char *
 {
 	op->outcome = (unsigned char)outcome;
 	op->by = by;
-	/* Release: orders the above before it, for who writes the timeline meanwhile. */
+	/* Release: orders the above before it, for a thread that writes the timeline. */
 	__atomic_store_n(&op->end, when, __ATOMIC_RELEASE);
 }
 
@@ -286,7 +286,7 @@ static enum outcome outcome_of(enum kind kind, const MPI_Status *status)
 	return cancelled ? CANCELLED : COMPLETED;
 }
 
-/* ... and whom a receive from anybody was from. */
+/* ... and the source of a receive with MPI_ANY_SOURCE. */
 static void end_with(struct op *op, const MPI_Status *status, uint64_t when, const char *by)
 {
 	enum outcome outcome = outcome_of(op->kind, status);
@@ -325,7 +325,7 @@ static void slice(const char *name, const char *in, uint64_t start, uint64_t whe
 	slices++;
 }
 
-/* What attached_done has left. */
+/* Handle the entries that attached_done has left. */
 static void drain(void)
 {
 	/* Acquire: the operations' ends were written before the release in attached_done. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * any_messages: every rank sends messages of any size to ranks of its choice, and nobody knows how many will come to
+ * any_messages: every rank sends messages of any size to ranks of its choice, and no rank knows how many will come to
  * it. A small library (inbox.c) receives them with one persistent receive that its continuation starts again; at the
  * end the receive is cancelled, and the continuation sees that in the status. After the draft's example 3.22.
  *
@@ -27,7 +27,7 @@
 #define MESSAGES_MOST 100 /* that one rank sends */
 #define BYTES_MOST 20000  /* of a message: some go at once, others wait for their receiver */
 
-/* What went, or came, from one rank to another. The sum weighs bytes by their place, so that mixed-up ones show. */
+/* The messages from one rank to another. The sum weighs bytes by their place, so that mixed-up ones show. */
 struct tally {
 	long long messages, bytes, sum;
 };

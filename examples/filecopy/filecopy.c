@@ -39,7 +39,7 @@ struct copy {
 	long long written; /* and so many in the file */
 	char *buffer;      /* depth pieces, used in turns */
 	MPI_Request *receive;
-	int over; /* for who computes meanwhile: the last piece is in the file, or it has failed */
+	int over; /* for the computing thread: the last piece is in the file, or it has failed */
 };
 
 static long long at_most(long long left, int piece)
@@ -118,7 +118,7 @@ static int one_piece(struct copy *c, int *came)
 }
 
 /*
- * What has come, but no more than depth pieces: others have their turn in between. Called until the request is marked;
+ * Handle arrived pieces, but no more than depth: others have their turn in between. Called until the request is marked;
  * an error ends the operation.
  */
 static int copy_push(void *extra_state)
@@ -145,7 +145,7 @@ static int copy_complete(void *extra_state, MPI_Status *status)
 	free(c->buffer);
 	free(c->receive);
 	if (!status)
-		return MPI_SUCCESS; /* the program has freed the request: nobody asks */
+		return MPI_SUCCESS; /* the program has freed the request: no call reads the status */
 	return MPI_Status_set_elements_x(status, MPI_BYTE, (MPI_Count)c->written);
 }
 
@@ -181,7 +181,7 @@ static bool send_all(const struct options *o)
 	return true;
 }
 
-/* What else there is to do: in a compute region ticks push the copy. Counts what was done. */
+/* The program's other work: in a compute region ticks push the copy. Counts the steps. */
 static double compute_beside(const struct copy *c, long long *steps)
 {
 	double x = 1;

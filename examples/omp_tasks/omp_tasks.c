@@ -174,7 +174,7 @@ int main(int argc, char **argv)
 	MPI_Continue_init(MPI_INFO_NULL, &progress.cr);
 	atomic_init(&progress.closed, false);
 	if (pthread_create(&thread, NULL, progress_main, &progress)) {
-		fprintf(stderr, "omp_tasks: no thread to be had\n");
+		fprintf(stderr, "omp_tasks: cannot create a thread\n");
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
 

@@ -44,7 +44,7 @@ static const char *base_name(const char *file)
 	return slash ? slash + 1 : file;
 }
 
-/* Notes where we are. What failed is said in one line, written at once, since ranks share the terminal. */
+/* Notes where we are. A failure is one line, written at once, since ranks share the terminal. */
 __attribute__((format(printf, 4, 5))) static bool note(bool good, const char *file, int line, const char *format, ...)
 {
 	char text[600];
@@ -205,7 +205,7 @@ void until_complete(MPI_Request op)
 		CHECK_OK(MPI_Request_get_status(op, &flag, MPI_STATUS_IGNORE));
 }
 
-/* Receives that nobody sends to, so that completion calls have something to look at. */
+/* Receives without a sender, so that completion calls have something to test. */
 static MPI_Request unmatched[2];
 static bool unmatched_started;
 
@@ -605,7 +605,7 @@ static int run_inside(int *argc, char ***argv, int only)
 	MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
 	done = run_body(only);
-	/* All ranks must end alike: launchers combine exit statuses each in a way of its own. */
+	/* All ranks must end alike: each launcher combines exit statuses in a different way. */
 	step("the end of the job");
 	mine[0] = failures();
 	mine[1] = done;
@@ -632,7 +632,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc == 2 && strcmp(argv[1], "--after-exec") == 0) {
-		/* What is left of timers and signals of the program before would end this one. */
+		/* Timers and signals that the program before has left would end this one. */
 		compute_ms(200);
 		say("survived");
 		return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The conformance suite: each rule of continuations is a test of its own, which runs in a job of its own.
+ * The conformance suite: each rule of continuations is a separate test, which runs in a separate job.
  *
  * A test is registered where it is written, by one of these macros, whose name, ranks and level CMake reads from the
  * sources; so they stand on the macro's first line:
@@ -97,7 +97,7 @@ extern void (*after_finalize)(void);
 
 extern int my_rank, ranks;
 /*
- * The world and MPI_COMM_SELF, each duplicated, so that nobody else's messages and error handlers are in the way. All
+ * The world and MPI_COMM_SELF, each duplicated, so that other messages and error handlers are not in the way. All
  * communicators have MPI_ERRORS_RETURN.
  */
 extern MPI_Comm world, self;
@@ -120,13 +120,13 @@ void until_complete(MPI_Request op);
 bool drive_until(atomic_int *count, int n);
 void drive_once(void);
 
-/* Compute, without any call, for that long. */
+/* Compute that long, without any call. */
 void compute_ms(int ms);
 
 /* ------------------------------------------------------------------------------------------- the two interfaces --- */
 
 /*
- * A test that is run for both interfaces calls these: the same calls in the interface whose turn it is. A CR of new_cr
+ * A test that is run for both interfaces calls these: the same calls in the interface under test. A CR of new_cr
  * is active. Test and Wait make a CR of the revised interface inactive when they report completion; again() then starts
  * it anew, and does nothing in the draft.
  */
@@ -160,7 +160,7 @@ bool report_by(enum how how, MPI_Request *cr);
 
 /* ----------------------------------------------------------------------------------------------------- statuses --- */
 
-/* What a callback saw; `see` is async-signal-safe. */
+/* A callback's record; `see` is async-signal-safe. */
 struct seen {
 	atomic_int runs;
 	MPI_Status *status; /* the pointer it was given */

@@ -184,7 +184,7 @@ CONFORMANCE_BOTH(s2_3_get_status, 1, single, "MPI_Request_get_status tells of a 
 	CHECK_EQ(seen.runs, 1);
 	CHECK(is_empty(&status));
 	CHECK(get_status(cr));
-	/* Nobody has been told of the completion: it is still there to be reported. */
+	/* No call has reported the completion yet: it is still to be reported. */
 	CHECK(report_by(by_waitall, &cr));
 	CHECK(cr == same);
 	free_cr(&cr);
@@ -619,7 +619,7 @@ CONFORMANCE_BOTH(s2_5_crs_among_operations, 1, single, "CRs and ordinary operati
 	CHECK_OK(attach(&cr[2], see, &seen[3], MPI_STATUS_IGNORE, cr[3]));
 	complete_pending(TAG + 2);
 	complete_pending(TAG + 1);
-	while (!atomic_load(&seen[1].runs)) /* poll_only: it needs a test of its own CR */
+	while (!atomic_load(&seen[1].runs)) /* poll_only: it needs a test of this CR */
 		test_cr(&cr[1]);
 	for (int i = 0; i < 10; i++)
 		CHECK(!test_cr(&cr[3]));
@@ -794,7 +794,7 @@ CONFORMANCE_BOTH(s2_6_restarting_receive, 2, single,
 
 /* ------------------------------------------------------------------------------------------- 2.7, in a callback --- */
 
-/* What runs inside a continuation of `inside.own`. */
+/* State of the calls inside a continuation of `inside.own`. */
 static struct {
 	MPI_Request own, other[2];
 	struct seen seen, seen_other[2];

@@ -4,7 +4,7 @@
 
 #define TAG 55
 
-/* What a callback saw, and what it returns. */
+/* A callback's arguments and return value. */
 struct told {
 	int runs, rc, answer;
 };
@@ -157,7 +157,7 @@ CONFORMANCE_ON_REVISED(s5_5_invoke_failed, 2, single, "With INVOKE_FAILED, which
 			CHECK_OK(MPIX_Continue(&t.receive, tell, &told, flags[f], &status, cr));
 			CHECK(t.receive == MPI_REQUEST_NULL);
 			truncated_send(&t);
-			/* The callback has dealt with it: nobody else is told. */
+			/* The callback has dealt with it: no call reports it. */
 			wait_cr(&cr);
 			CHECK_EQ(told.runs, 1);
 			CHECK_CLASS(told.rc, MPI_ERR_TRUNCATE);
@@ -330,7 +330,7 @@ CONFORMANCE_ON_REVISED(s5_5_complete_when_nothing_is_left, 2, single,
 	}
 	complete_pending(TAG + 1);
 	CHECK_CLASS(MPI_Wait(&cr, MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE);
-	CHECK_EQ(told.runs, 1); /* the others run all the same */
+	CHECK_EQ(told.runs, 1); /* the others still run */
 	CHECK_EQ(drain(cr), 1);
 	CHECK_OK(MPI_Start(&cr));
 	op = pending(TAG + 1);
@@ -621,7 +621,7 @@ CONFORMANCE_ON_REVISED(s5_6_handler_of_a_failed_operation, 2, single,
 			CHECK_EQ(handled.communicator, communicator);
 			CHECK_EQ(handled.world, !communicator);
 			CHECK_EQ(handled.runs_before, 0);
-			CHECK_EQ(handled.self, 0); /* nobody is told of it a second time */
+			CHECK_EQ(handled.self, 0); /* it is not reported a second time */
 			CHECK_EQ(drain(cr), !invoke);
 			again(&cr);
 			truncated_end(&t);

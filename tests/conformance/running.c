@@ -76,7 +76,7 @@ static struct {
 	pthread_barrier_t together;
 } workers;
 
-/* To themselves; each with a CR of its own, or all with one. */
+/* Messages to themselves; each with a separate CR, or all with one. */
 static void *work(void *arg)
 {
 	int me = (int)(intptr_t)arg;
@@ -317,7 +317,7 @@ static void *test_in_thread(void *arg)
 }
 
 /*
- * Something that runs threads of its own, where there is such a thing: with async-signal-safe CRs contd's daemon does.
+ * On an implementation with internal threads: contd's daemon runs with async-signal-safe CRs.
  * Then messages arrive while this thread computes.
  */
 static void compute_while_messages_arrive(MPI_Request cr, bool application)
@@ -565,7 +565,7 @@ CONFORMANCE_BOTH(s4_3_poll_only_in_each_call, 1, single,
 		if (how == by_waitall)
 			CHECK_EQ(seen_second.runs, how + 1);
 		CHECK(r[2] == cr && r[3] == second);
-		/* What was reported is inactive, in the revised interface; a new CR is the same for all of them. */
+		/* In the revised interface a reported CR is inactive; a new CR is the same for all of them. */
 		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
 		CHECK_OK(MPI_Wait(&second, MPI_STATUS_IGNORE));
 		CHECK_EQ(seen_second.runs, how + 1);
@@ -852,7 +852,7 @@ static void link_of_chain(MPI_Status *status, void *data)
 		CHECK_OK(rc);
 }
 
-/* What a short chain takes, a long one may take. */
+/* A long chain may take as much as a short one. */
 static void run_chain(int kind, long links)
 {
 	uintptr_t span[2];

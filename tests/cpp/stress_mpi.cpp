@@ -37,7 +37,7 @@ static uint64_t mixed(uint64_t x)
 	return x ^ x >> 33;
 }
 
-/* What a rank's worker does in a step: the same wherever it is asked. */
+/* The deeds of a rank's worker in a step: the same at each question. */
 struct plan {
 	enum kind { plain, truncated, race };
 
@@ -49,8 +49,8 @@ struct plan {
 
 		bytes = 2 + static_cast<std::size_t>((chance >> 8) % most);
 		how = (chance >> 32) % 8 == 0 && truncates && bytes <= truncates_most ? truncated
-		      : (chance >> 32) % 8 == 1 && races			     ? race
-											     : plain;
+		      : (chance >> 32) % 8 == 1 && races                              ? race
+										      : plain;
 	}
 	bool bit(int n) const
 	{
@@ -196,7 +196,7 @@ static task<> receive(plan p, int worker)
 		co_await receive_plain(p, worker);
 }
 
-/* Nobody sends to this one. */
+/* No rank sends to this one. */
 static task<> receive_nothing(plan p)
 {
 	std::stop_source source;
@@ -248,7 +248,7 @@ static bool has_refusal(const plan &p)
 	return (p.chance >> 52) % 6 == 0;
 }
 
-/* What throws beside a message: the message is through when the exception comes. */
+/* A task throws beside a message: the message has arrived when the exception comes. */
 static task<> step(int worker, int number)
 {
 	plan mine(rank, worker, number), theirs(from(), worker, number);

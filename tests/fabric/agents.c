@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* agents PROVIDER CASE: an operation completes, and its continuation runs, whoever it is that looks. */
+/* agents PROVIDER CASE: an operation completes, and its continuation runs, by each way of polling. */
 #include <dirent.h>
 
 #include "agents_fake.h"
@@ -8,7 +8,7 @@
 /* Ticks so far apart that what comes at once was not found by one. */
 #define RARE_MIN 1000000000ull
 #define RARE_MAX 10000000000ull
-/* What a tick would take at least, and a machine that has other things to do would not. */
+/* Less than the shortest tick here, and more than a busy machine delays. */
 #define LATE_NS 900000000ull
 
 static struct node node;
@@ -73,7 +73,7 @@ static ssize_t counting_read(struct fid_cq *cq, void *buf, size_t count)
 	return counted->read(cq, buf, count);
 }
 
-/* What fi_trywait(3) has said, other than that one may sleep or shall look first. */
+/* Unexpected results of fi_trywait(3): neither "may sleep" nor "read first". */
 static struct fi_ops_fabric trying, *tried;
 static int tried_error;
 
@@ -175,8 +175,9 @@ static void case_wait(void)
 	CHECK_IS(contd_group_wait(plain, 20000000), -ETIMEDOUT);
 	CHECK_OK(contd_fabric_withdraw(&op, 0));
 	CHECK_OK(contd_group_wait(plain, (int64_t)PATIENCE_NS));
-	CHECK_OK(fi_cancel(&node.ep->fid,
-			   &op)); /* nobody writes to the buffer any more; what the queue says of it is foreign */
+	CHECK_OK(fi_cancel(
+		&node.ep->fid,
+		&op)); /* no operation writes to the buffer any more; the queue's entries for it are foreign */
 	end();
 }
 
@@ -354,7 +355,7 @@ static void case_block(void)
 	rounds_of_daemon(
 		1, 0); /* connects: meanwhile fi_trywait() may go on saying that it is to look first, and ticks help */
 	CHECK_OK(contd_configure(&rare));
-	node_meet(&node, __LINE__); /* nobody is late because another one is still connecting */
+	node_meet(&node, __LINE__); /* no process is late because another one is still connecting */
 	STORE(reads, 0);
 	for (uint32_t i = 0; i < 500; i++) {
 		uint64_t begun = now_ns();
@@ -379,7 +380,7 @@ static void case_block(void)
 	end();
 }
 
-/* Two processes, in each nobody but the daemon looks. */
+/* Two processes, and in each only the daemon polls. */
 static uint32_t pair_messages = 2000;
 
 static void pair_receive(struct contd_fabric_op *op, uint32_t *value, uint64_t tag, uint32_t *count)
@@ -455,7 +456,7 @@ static void case_pair(void)
 {
 	struct child c;
 
-	alone("it has two processes of its own");
+	alone("it starts two processes");
 	c = child_fork();
 	pair_process(c.fd, c.pid != 0);
 	if (c.pid == 0) {

@@ -63,7 +63,7 @@ __attribute__((noreturn)) static inline void skip(const char *why, const char *o
 #define STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_SEQ_CST)
 #define ADD(x, v) __atomic_fetch_add(&(x), (v), __ATOMIC_SEQ_CST)
 
-/* What hangs is ended here with a line that says where, well before ctest does. */
+/* A hang ends here with a line that says where, well before ctest's limit. */
 #define PATIENCE_NS 100000000000ull
 
 static inline uint64_t now_ns(void)
@@ -113,7 +113,7 @@ static inline void spin_for(uint32_t rounds)
 		;
 }
 
-/* What the tests need of the environment they set themselves. */
+/* The tests set their environment themselves. */
 static inline void begin_contd(int agent, uint64_t tick_min, uint64_t tick_max)
 {
 	struct contd_config config = {.size = sizeof(config),
@@ -145,7 +145,7 @@ struct agents_case {
 
 static const char *provider; /* by its name here */
 
-/* In a case that is nobody's but this process's. */
+/* In a case for one process. */
 static inline void alone(const char *why)
 {
 	if (ring_is())
@@ -298,7 +298,7 @@ static inline fi_addr_t node_exchange(struct node *n, int fd)
 }
 
 /*
- * First nobody reads the queue any more: rxm (libfabric 1.17) does not bear that while an endpoint is closed; and it
+ * First contd stops reading the queue: rxm (libfabric 1.17) does not bear that while an endpoint is closed; and it
  * frees a queue that it refuses to close. So the queue is the program's, and contd's only in between.
  */
 static inline void node_close(struct node *n)
@@ -314,8 +314,8 @@ static inline void node_close(struct node *n)
 }
 
 /*
- * Post one, with its continuation. Where the provider is not ready yet, either the caller polls or, with `idle`,
- * somebody else (daemon) is to look. EINTR must never be seen.
+ * Post one, with its continuation. If the provider is not ready yet, either the caller polls or, with `idle`,
+ * another thread (the daemon) must poll. EINTR must never be seen.
  */
 static inline void post(struct node *n, bool send, fi_addr_t peer, void *buffer, size_t length, uint64_t tag,
 			struct contd_fabric_op *op, contd_callback *cb, void *data, struct contd_group *group,

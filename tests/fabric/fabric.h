@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tests of contd-fabric share: an endpoint that sends to itself, to the next process of a ring (ring.h), or to
+ * Shared by the tests of contd-fabric: an endpoint that sends to itself, to the next process of a ring (ring.h), or to
  * a child, over the provider that the program's first argument names. Whatever is not there ends the program with 77,
  * what goes wrong with 1.
  *
@@ -100,7 +100,7 @@ static inline void fabric_skip(const char *why)
 	_exit(FABRIC_SKIPPED);
 }
 
-/* In a case that is nobody's but this process's. */
+/* In a case for one process. */
 static inline void fabric_alone(const char *why)
 {
 	char text[256];
@@ -171,7 +171,7 @@ static inline const char *fabric_provider(const char *name)
 	return strcmp(name, "tcp") == 0 ? "tcp;ofi_rxm" : strcmp(name, "udp") == 0 ? "udp;ofi_rxd" : name;
 }
 
-/* What the provider has of this kind with these capabilities, or NULL. `tx_flags`, `threading` may be 0. */
+/* The provider's info of this kind with these capabilities, or NULL. `tx_flags`, `threading` may be 0. */
 static inline struct fi_info *fabric_info(const char *name, enum fi_ep_type type, uint64_t caps, uint64_t tx_flags,
 					  enum fi_threading threading)
 {
@@ -242,8 +242,8 @@ static inline void fabric_drive(void *data)
 /* In a ring all wait for each other here. Without one it is nothing: a message to oneself comes when one sends it. */
 #define MEET(f) ring_meet(__LINE__, fabric_drive, (f))
 
-/* As UNTIL(), where nothing is under way: contd does not look then, and whoever writes to this process's memory needs
- * it to. */
+/* As UNTIL(), if nothing is under way: contd does not poll then, but a peer that writes to this process's memory needs
+ * polling here. */
 #define UNTIL_DRIVEN(f, cond) UNTIL_DOING(cond, (contd_poll(0), fabric_drive(f)))
 
 /* Does it hold in one of the ring's processes? */
@@ -388,7 +388,7 @@ static inline struct child fabric_fork(void (*work)(int fd))
 {
 	struct child c;
 
-	fabric_alone("it has two processes of its own");
+	fabric_alone("it starts two processes");
 	c = child_fork();
 	if (c.pid == 0) {
 		fabric_tidy(getpid());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes wrong with operations: nothing hangs, nothing is lost, everything can be given back. Usage: failures
+/* Failing operations: nothing hangs, nothing is lost, everything can be given back. Usage: failures
  * PROVIDER CASE. */
 #include "fabric.h"
 
@@ -214,7 +214,7 @@ static void post_fails(const char *provider)
 	int posted = 0, refused = 0, most = FLOOD, all[RING_MOST];
 	long rc;
 
-	/* ofi_rxd hardly gets on when it has kept a thousand messages that nobody has received; sockets is slow
+	/* ofi_rxd makes hardly any progress with a thousand messages that have not been received; sockets is slow
 	 * then. */
 	if (strcmp(provider, "udp") == 0 || strcmp(provider, "sockets") == 0)
 		most = FLOOD / 10;
@@ -314,7 +314,7 @@ static void overrun(const char *provider)
 	int bad = 0, lost = 0;
 
 	open_all(provider, 4, 0);
-	/* A first one, for the connection. */
+	/* The first one makes the connection. */
 	begin(&recv[0]);
 	POST(fi_trecv(f.ep, in[0], SIZE, fabric_desc, FI_ADDR_UNSPEC, 0, 0, &recv[0]));
 	begin(&send[0]);
@@ -347,7 +347,7 @@ static void overrun(const char *provider)
 	printf("%d ended with an error, %d never\n", bad, lost);
 	if (bad) {
 		CHECK(lost == 0);
-		/* The queue stays out of order. */
+		/* The queue has failed for good. */
 		begin(&recv[0]);
 		WAIT(group);
 		CHECK(recv[0].status < 0 && *recv[0].text);
@@ -356,7 +356,7 @@ static void overrun(const char *provider)
 }
 
 /*
- * The same from a queue of the test's own, for the providers here have room for all: one completion, then the overrun.
+ * The same with a fake queue, because the providers here have room for all: one completion, then the overrun.
  */
 static struct contd_fabric_op kept[2];
 static int reads;
@@ -410,7 +410,7 @@ static void out_of_order(const char *provider)
 	UNTIL(contd_fabric_queue_pending(queue) == 0);
 	CHECK_RC(contd_fabric_many_take(&many, &e), 1);
 	CHECK_RC(e.status, -FI_EOVERRUN);
-	/* What is begun afterwards ends as well. */
+	/* Later operations end as well. */
 	begin(&kept[0]);
 	WAIT(group);
 	CHECK_RC(kept[0].status, -FI_EOVERRUN);
@@ -488,7 +488,7 @@ static void killed(const char *provider)
 	CHECK(withdrawn <= errors);
 	WAIT(group);
 	CHECK(ran == 1 + COUNT);
-	CHECK(errors > 0); /* nobody has received the long ones */
+	CHECK(errors > 0); /* the long ones have not been received */
 	printf("%d errors; of these %d when begun, %d withdrawn at the end\n", errors, refused, withdrawn);
 	fabric_close_queue(&f, queue);
 	fabric_end_contd(group);

@@ -7,7 +7,7 @@
 #define LONGEST 64u
 
 static struct fabric f;
-static struct contd_fabric_queue *tx, *rx; /* of their own: a buffer that is full stops its whole queue */
+static struct contd_fabric_queue *tx, *rx; /* not shared: a buffer that is full stops its whole queue */
 static struct contd_group *group;
 static struct contd_fabric_many many;
 static struct contd_fabric_entry room[256];
@@ -123,7 +123,7 @@ static bool take(void)
 	return rc;
 }
 
-/* Taken as they come, without a continuation, until the buffer is full; then begun anew. */
+/* Taken as they come, without a continuation, until the buffer is full; then begun again. */
 static void many_taken(const char *provider)
 {
 	open_all(provider);
@@ -140,7 +140,7 @@ static void many_taken(const char *provider)
 		CHECK(!take());
 		CHECK(got - before >= (BUFFER - LEAST) / LONGEST - 1);
 	}
-	/* What was sent last may have come after the end. */
+	/* The last message may have come after the end. */
 	CHECK(sent - got <= 1);
 	close_all();
 }
@@ -159,7 +159,7 @@ static void drain(int status, void *data)
 		OK(contd_fabric_many_continue(&many, drain, &many, group));
 }
 
-/* By a continuation that registers itself again, and begins the buffer anew when it is over. */
+/* By a continuation that registers itself again, and begins the buffer again when it is over. */
 static void many_continued(const char *provider)
 {
 	open_all(provider);
@@ -343,7 +343,7 @@ static void many_closed(const char *provider)
 	close_all();
 }
 
-/* Withdrawn while something was kept back for it: that goes to nobody, and does not stop the queue. */
+/* Withdrawn while an entry was kept back for it: that entry is dropped, and does not stop the queue. */
 static void many_withdrawn(const char *provider)
 {
 	static struct contd_fabric_many after;

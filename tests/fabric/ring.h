@@ -32,7 +32,7 @@
 #define RING_MOST 8
 #define RING_LEFT 78
 #define RING_SECONDS 50       /* a case's limit, once all are there */
-#define RING_WAIT_SECONDS 110 /* for the others, who may be in a case before, which hangs */
+#define RING_WAIT_SECONDS 110 /* for the others, which may hang in an earlier case */
 
 static struct {
 	bool begun, met;                          /* has something been waited for together? */
@@ -196,7 +196,7 @@ static inline void ring_get(int fd, void *what, size_t size, void (*drive)(void 
 	}
 }
 
-/* Everybody's `mine`, in all[0] to all[ring.size - 1]; returns when all have called it. */
+/* Gather every process's `mine` in all[0] to all[ring.size - 1]; returns when all have called it. */
 static inline void ring_gather(const void *mine, size_t size, void *all, void (*drive)(void *data), void *data)
 {
 	char *of = all;

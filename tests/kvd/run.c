@@ -288,8 +288,8 @@ static unsigned ask_now(unsigned operation, const char *key, const void *value, 
 	return r->status;
 }
 
-/* The server's counters, for those who ask often: a process of kv's takes 0.4 s to start, libfabric's libraries most of
- * it. */
+/* The server's counters, for frequent reading. A new process of kv takes 0.4 s to start, mostly for libfabric's
+ * libraries. */
 static unsigned long stat_now(const char *name)
 {
 	struct kv_request *r = &client.request[0];
@@ -350,7 +350,7 @@ static void commands(void)
 	stop(&s);
 }
 
-/* What `commands` shows of the program kv, of the protocol on a provider: by a client in this process. */
+/* The same requests as in `commands`, on a provider, by a client in this process instead of the program kv. */
 static void requests(void)
 {
 	struct server s = start("--set", "value_max=5000", NULL);
@@ -547,7 +547,7 @@ static void drain(void)
 	kv_close(&client);
 }
 
-/* The queue is out of order, for good: it says so and ends, for somebody to start it anew. */
+/* The queue has failed for good: the server says so and ends, so that it can be started again. */
 static void broken(void)
 {
 	struct server s;
@@ -596,7 +596,7 @@ static void reload(void)
 	reload_with(&s);
 	CHECK(ask_now(KVD_PUT, "a", value, 300) == KVD_OK);
 	CHECK(ask_now(KVD_PUT, "a", value, 301) == KVD_TOO_LARGE);
-	/* What is wrong leaves everything as it was. */
+	/* A wrong file changes nothing. */
 	write_config(path, "value_max = 400\ncompact_percent = 1000\n");
 	reload_with(&s);
 	CHECK(ask_now(KVD_PUT, "a", value, 301) == KVD_TOO_LARGE);
@@ -652,7 +652,7 @@ static void notification(void)
 	open_notify(false);
 	s = start(NULL);
 	stop(&s);
-	/* Who does not start does not say that he is ready. */
+	/* A server that does not start does not say that it is ready. */
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		int rc = ended(run(bad[i], -1, -1));
 
@@ -737,7 +737,7 @@ static void garbage(void)
 		bytes = (random = random * 1103515245 + 12345) >> 16 & 0x3ff;
 		for (size_t k = 0; k < bytes; k++)
 			data[k] = (unsigned char)((random = random * 1103515245 + 12345) >> 16);
-		if (i % 2) { /* what looks like a request, of this client's, of nobody's, or a hello from nowhere */
+		if (i % 2) { /* a seeming request of this client or of none, or a hello from nowhere */
 			m = (struct kvd_message){.operation = (uint8_t)(i % 16),
 						 .session = i % 3 ? client.session : random,
 						 .number = 1ull << 40,
@@ -803,7 +803,7 @@ static void stranger(void)
 	stop(&s);
 }
 
-/* What cannot be printed is not said to be done, however long it is. */
+/* If the answer cannot be printed, kv does not report success, however long the answer is. */
 static void unprinted(void)
 {
 	struct server s = start("--set", "value_max=30000", NULL);

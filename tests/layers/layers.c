@@ -109,7 +109,7 @@ static void blocking(MPI_Request cr)
 	CHECK_OK(CALL(Mprobe, previous_rank(), 4, MPI_COMM_WORLD, &message, &status));
 	CHECK_OK(PMPI_Mrecv(&got, 1, MPI_INT, &message, MPI_STATUS_IGNORE));
 	CHECK_OK(CALL(Wait, &request, MPI_STATUS_IGNORE));
-	/* By PMPI_ names: nobody counts these. */
+	/* By PMPI_ names: these are not counted. */
 	CHECK_OK(PMPI_Isend(&out, 1, MPI_INT, next_rank(), 5, MPI_COMM_WORLD, &request));
 	CHECK_OK(PMPI_Recv(&got, 1, MPI_INT, previous_rank(), 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 	CHECK_OK(PMPI_Wait(&request, MPI_STATUS_IGNORE));
@@ -267,7 +267,7 @@ static void revised(void)
 	CHECK(cr == MPI_REQUEST_NULL);
 }
 
-/* Rank 0's receive ends only after a continuation of it has run: somebody must look after it meanwhile. */
+/* Rank 0's receive ends only after a continuation of it has run: some thread must make progress meanwhile. */
 static void answer(MPI_Status *status, void *data)
 {
 	(void)status;
@@ -285,7 +285,7 @@ static void attended(MPI_Request cr)
 	for (int how = 0; how < 4; how++) {
 		CHECK_OK(CALL(Irecv, &asked, 1, MPI_INT, previous_rank(), 40, MPI_COMM_WORLD, &request));
 		CHECK_OK(MPI_Continue(&request, answer, &out, MPI_STATUS_IGNORE, cr));
-		/* What is asked comes only when everybody is about to block. */
+		/* The answer comes only when all ranks are about to block. */
 		PMPI_Barrier(MPI_COMM_WORLD);
 		CHECK_OK(PMPI_Isend(&out, 1, MPI_INT, next_rank(), 40, MPI_COMM_WORLD, &request));
 		got = -1;
@@ -310,7 +310,7 @@ static void attended(MPI_Request cr)
 	}
 }
 
-/* Requests that were started before contd was there are persistent all the same. */
+/* Requests that were made before contd was loaded are persistent, too. */
 static MPI_Request early[2];
 static int early_in, early_out;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * A program with a contd_init() of its own goes on after MPI_Finalize. What never ran by then never runs, whatever is
- * called: continuations that are ready or wait for an operation, an event or MPI_Start, and one that an executor has in
- * hands; and the report says of each why. What the program has of its own still works.
+ * A program that has called contd_init() itself goes on after MPI_Finalize. Continuations that have not run by then
+ * never run: those that are ready, those that wait for an operation, an event or MPI_Start, and one that an executor
+ * has taken. The report says why for each. The program's own events and groups still work.
  */
 #include <pthread.h>
 
@@ -149,7 +149,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(contd_event_continue(1, (struct contd_event *[]){&theirs}, on_event, NULL, contd_mpi_group(mixed),
 				      NULL),
 		 0);
-	/* Ready, and nothing is in its way but that nobody has looked: MPI_Finalize does. */
+	/* Ready, and only a scan is missing: MPI_Finalize does one. */
 	enqueue = check_cr("mpi_continue_enqueue_complete", "true", NULL, NULL);
 	CHECK_OK(MPI_Continue(&none, ready, NULL, MPI_STATUS_IGNORE, enqueue));
 	CHECK_EQ(ready_runs, 0);

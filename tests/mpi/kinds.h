@@ -22,7 +22,7 @@ struct kind {
 	int count;
 	bool persistent;   /* begin starts again what is in r (null at first); end frees it */
 	bool keeps_status; /* this MPI reports its last status again when it is inactive */
-	bool waits;        /* begin itself needs the other ranks: nobody may hold back */
+	bool waits;        /* begin itself needs the other ranks: none may hold back */
 	bool unseen;       /* MPI_Request_get_status does not see it complete in every MPI */
 	bool unaskable;    /* MPI_Request_get_status frees it: docs/requests.md, note 8 */
 	bool all_needed;   /* complete on no rank before all have begun */
@@ -43,7 +43,7 @@ struct kind_set {
 	int first; /* of the kind's requests */
 };
 
-/* What one continuation has attached to. */
+/* The operations of one continuation. */
 struct kind_attached {
 	int count;
 	const struct kind_set *of; /* one an operation */
@@ -128,7 +128,7 @@ CHECK_HELPER void kinds_ask(const struct kind *k, const MPI_Request same[])
 	}
 }
 
-/* What is attached to n requests; each of them, or all of them, get a continuation. */
+/* Attach to n requests: one continuation for each, or one for all. */
 CHECK_HELPER void kinds_attach(int n, const struct kind_set *of, MPI_Request r[], const MPI_Request same[],
 			       MPI_Status status[], bool ignore, bool all, struct kind_attached a[], MPI_Request cr)
 {
@@ -270,7 +270,7 @@ CHECK_HELPER void kinds_run(const struct kind kinds[], int n, const char *suffix
 				r[k][i] = MPI_REQUEST_NULL;
 			for (int when = 0; when < WHENS; when++) {
 				kinds_name(kinds[k].name, suffix, when_name[when]);
-				/* All ways with a plain CR; with the others alternately, for the time it takes. */
+				/* All ways with a plain CR; with the others alternately, to save time. */
 				for (int way = 0; way < 4 && !(when == HELD_BACK && kinds[k].waits); way++)
 					if (sort == 0 || way == when % 2 || way == 3 - when % 2)
 						kinds_round(&kinds[k], round++, r[k], cr, (enum when)when, way & 1,

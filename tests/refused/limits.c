@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits of resources at their floors, each in a process of its own. Signals and processes are counted by user: where
- * the test may, it becomes a user that has none, for others would disturb it, and root is not held to the second.
+ * Limits of resources at their floors, each in a separate process. Signals and processes are counted by user. If the
+ * test may, it becomes a user without any: other processes would disturb it, and root is not held to the second limit.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ static void limit(int resource, rlim_t soft)
 	CHECK(setrlimit(resource, &l) == 0, "errno %d", errno);
 }
 
-/* A user of whom nobody else is; false: may not. */
+/* Become a user without other processes; false: not permitted. */
 static bool nobody_else(void)
 {
 	uid_t user = 200000000u + (uid_t)getpid();
@@ -132,7 +132,7 @@ static void *attach_granted(void *unused)
 /* ----------------------------------------------------------------------------------------------------
  * RLIMIT_SIGPENDING */
 
-/* No timer at all: nobody is attached, and everything else goes on. */
+/* No timer at all: no thread is attached, and everything else works. */
 static int no_signals(void)
 {
 	struct contd_group *safe;
@@ -160,7 +160,7 @@ static int no_signals(void)
 	return 0;
 }
 
-/* One: the first thread gets its timer, the second none, and nobody a notification. */
+/* One: the first thread gets its timer, the second none, and no thread a notification. */
 static int one_signal(void)
 {
 	struct contd_stats stats = {.size = sizeof(stats)};

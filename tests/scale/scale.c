@@ -140,7 +140,7 @@ static int peer(int n)
 	return ((check_rank + distance[n]) % check_size + check_size) % check_size;
 }
 
-/* A barrier that sleeps: two processors are shared by all, and who spins keeps others from coming. */
+/* A barrier that sleeps: all share two processors, and a spinning thread keeps the others from coming. */
 static void together(void)
 {
 	MPI_Request all;
@@ -155,7 +155,7 @@ static void together(void)
 	}
 }
 
-/* What the peer at distance[n] sends has the tag of the opposite distance, for in small jobs one rank is at several. */
+/* Messages of the peer at distance[n] have the tag of the opposite distance: in small jobs a rank is at several. */
 static void receives_begin(void)
 {
 	for (int i = 0; i < RECEIVES; i++) {
@@ -356,8 +356,8 @@ static void compute(void)
 }
 
 /*
- * The most of all ranks; of the heap the median, for MPI makes room for 32 more fragments now and then on one rank or
- * another (53 KB), and what grows with the number of ranks would do so on all.
+ * The maximum over all ranks; for the heap the median, because MPI sometimes makes room for 32 more fragments on one
+ * rank (53 KB). Memory that grows with the number of ranks would grow on all.
  */
 static const struct use *worst(const struct use *mine)
 {
@@ -410,7 +410,7 @@ static int job(bool figures, double init)
 	for (int i = 0; i < RECEIVES; i++)
 		attach(&receive[i], i, cr[i & 1]);
 	together();
-	CHECK_EQ(atomic_load(&runs), 0); /* nobody has sent */
+	CHECK_EQ(atomic_load(&runs), 0); /* no rank has sent */
 	pending = use_since(&at_begin);
 	together();
 	for (int i = 0; i < RECEIVES; i++) {
@@ -499,7 +499,7 @@ static double look_mpi(void *data)
 	return now_ns() - begin;
 }
 
-/* Until a message to oneself has run its continuation, whoever looks. */
+/* Until a message to oneself has run its continuation, on any thread. */
 static double message(void *data)
 {
 	static int value;
@@ -722,7 +722,7 @@ static double look_for_nobody(void *data)
 	return now_ns() - begin;
 }
 
-/* What MPI takes to say which ranks of the world a communicator's are: at its first use by who rings. */
+/* MPI's translation of a communicator's ranks into ranks of the world: at the first ring. */
 static double translate(void *data)
 {
 	int *rank = data;

@@ -4,7 +4,7 @@
  * once, or was cancelled and never runs.
  *
  *   workers    attached; register, cancel, complete, and in between keep the allocator and stdio busy
- *   completers not attached; complete what the workers have registered
+ *   completers not attached; complete the workers' events
  *   poller     tests the poll-only groups, polls the others
  *   hammer     sends contd's signal to the workers without end, a few ahead of what they have handled: real-time
  *              signals queue up, and the queue is the user's (RLIMIT_SIGPENDING); a watched word makes the timers tick
@@ -179,7 +179,7 @@ static void hand_over(struct ring *r, struct contd_event *event)
 	contd__store_release(&r->head, head + 1);
 }
 
-/* What an interruption must not harm. */
+/* Work of the program that an interruption must not harm. */
 static void keep_busy(uint64_t seed)
 {
 	char text[200];
@@ -218,7 +218,7 @@ static struct operation *free_operation(struct worker *w, uint32_t *at)
 	}
 }
 
-/* A group of its own, that is destroyed with continuations outstanding, and a chain on it. */
+/* A new group, that is destroyed with continuations outstanding, and a chain on it. */
 static void group_round(struct worker *w, uint32_t i, uint64_t random, uint32_t *at)
 {
 	struct contd_group_attr attr = {.size = sizeof(attr), .flags = group_flags[random % 7], .max_poll = -1};

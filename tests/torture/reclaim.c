@@ -2,7 +2,7 @@
 /*
  * contd's memory, watched.
  *
- * What contd reclaims after a grace period is groups and their tables: the group itself, a table's first chunk
+ * contd reclaims groups and their tables after a grace period: the group itself, a table's first chunk
  * (aligned_alloc), its other chunks (mmap), its branches (calloc). The linker hands all of this to the functions here
  * (--wrap), which keep what was freed for some more grace periods in a pipeline, as rcutorture does, and see to it that
  * a use shows:
@@ -22,7 +22,7 @@
  *   3..  the same, and so many more grace periods (minus 2) have passed
  *
  * Three sorts of readers: a thread that RCU knows and one that it does not know (these read the roots as a scan does,
- * and stay longer), and whoever completes an event, seen at the test points inside (contd__enter_sig to
+ * and stay longer), and a thread that completes an event, seen at the test points inside (contd__enter_sig to
  * contd__leave_sig). Columns 0 and 1 are legal; that column 1 is not empty says that readers and reclaiming did meet.
  *
  * Ages, from the reclaimer's side: how many grace periods began after the handle was given back, up to the one that the
@@ -62,7 +62,7 @@
 enum object { OBJECT_GROUP, OBJECT_FIRST, OBJECT_CHUNK, OBJECT_BRANCH, OBJECTS };
 static const char *const object_name[OBJECTS] = {"group", "first chunk", "chunk", "branch"};
 
-/* Groups, first chunks and branches live in cells of their own; this is what is known of one. */
+/* Groups, first chunks and branches live in separate cells; this is the state of one. */
 enum cell_state { CELL_NONE, CELL_LIVE, CELL_GIVEN_BACK, CELL_RECLAIMED };
 struct cell {
 	uint32_t state; /* enum cell_state */
@@ -82,7 +82,7 @@ struct kept {
 static char *arena;
 static struct cell cell[CELLS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* what follows */
-static uint32_t fresh = 1;                               /* cells never used yet; 0 is nobody's name */
+static uint32_t fresh = 1;                               /* cells never used yet; 0 names none */
 static uint32_t reusable[CELLS], reusable_count;
 static uint32_t pipeline[CELLS], pipeline_in, pipeline_out;
 static struct kept chunks[CHUNKS];

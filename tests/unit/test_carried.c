@@ -329,7 +329,7 @@ Test(carried, start_the_next)
 	end(30);
 }
 
-/* Begins anew, in place of one that has returned: nothing is counted twice, nor forgotten. */
+/* Begins again, in place of one that has returned: nothing is counted twice, nor forgotten. */
 static void begin_in_turn(int status, void *data)
 {
 	struct tally *t = data;
@@ -370,7 +370,7 @@ static void begin_elsewhere(int status, void *data)
 		contd__carried_forget(&carried[8]);
 }
 
-/* What has returned of one group is no other group's. */
+/* A returned operation of one group does not count for another group. */
 Test(carried, not_in_the_place_of_another_group_s)
 {
 	begin(0, -1, 0);
@@ -471,7 +471,7 @@ static void wait_inside(int status, void *data)
 	cr_assert_eq(ran_in_all, 5);
 }
 
-/* What a callback waits for was found at the same look, and is next. */
+/* The operation that a callback waits for was found at the same look, and is next. */
 Test(carried, one_waits_for_another)
 {
 	begin(0, -1, 1);
@@ -480,7 +480,7 @@ Test(carried, one_waits_for_another)
 	for (unsigned i = 2; i < 5; i++)
 		carry(i, cb, inner);
 	finished = 5;
-	/* What ran in the wait is counted there. */
+	/* The wait counts the continuations that ran in it. */
 	cr_assert_eq(contd_poll(0), 2);
 	must(contd_group_destroy(inner));
 	end(5);
@@ -765,7 +765,7 @@ Test(carried, no_memory_to_begin)
 	end(CHUNK_FIRST - TABLE_RESERVE);
 }
 
-/* Who takes slots without registering anything leaves none. */
+/* Take all slots without registering anything. */
 static void use_up(void)
 {
 	while (contd__slot_alloc_sig(&g->table))

@@ -17,7 +17,7 @@ static struct contd_event e[N];
 static struct tally t[N];
 static struct contd_group *g;
 
-/* Ready, and nobody knows. */
+/* Make them ready, and notify no thread. */
 static void make_ready(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -138,7 +138,7 @@ Test(max_poll, bounds_a_notification)
 {
 	attached(CONTD_AGENT_CALLER, CONTD_ASYNC_SIGNAL_SAFE, LIMIT);
 	make_ready(N);
-	/* What comes of the first one waits until this has counted. */
+	/* Continuations that the first one makes ready wait until this has counted. */
 	contd_guard_begin();
 	raise_ours();
 	cr_assert_eq(total(), 0);
@@ -187,7 +187,7 @@ static void count_first(int status, void *data)
 	in_first++;
 }
 
-/* What its callbacks make ready, behind the scan, is for another interruption. */
+/* Continuations that its callbacks make ready, behind the scan, are left to another interruption. */
 Test(max_poll, bounds_what_callbacks_add)
 {
 	attached(CONTD_AGENT_CALLER, CONTD_ASYNC_SIGNAL_SAFE, 1);
@@ -292,7 +292,7 @@ Test(max_poll, bounds_each_look_of_other_calls)
 	end(N);
 }
 
-/* Who sleeps on the descriptor is told of what a look has left. */
+/* A thread that sleeps on the descriptor is woken if a look has left something. */
 Test(max_poll, descriptor_stays_readable)
 {
 	unsigned polls = 0;
@@ -316,7 +316,7 @@ Test(max_poll, descriptor_stays_readable)
 	end(N);
 }
 
-/* The daemon takes nobody's time. */
+/* The daemon takes no thread's time. */
 Test(max_poll, does_not_bound_the_daemon)
 {
 	attached(CONTD_AGENT_TICK, CONTD_THREAD_ANY, 1);
@@ -392,7 +392,7 @@ static void test_other(int status, void *data)
 	cr_assert_eq(total(), 1, "the callback counts for the test that runs it, before it has returned");
 }
 
-/* What a callback's own test of another group finds of this one is charged to the test that the callback runs in. */
+/* A callback tests another group, which runs continuations of this one: they count for the test around the callback. */
 Test(max_poll, bounds_a_test_whose_callback_tests)
 {
 	int complete;

@@ -519,7 +519,7 @@ Test(signal, thread_exits_while_attached)
 
 	start(CONTD_AGENT_REGION);
 	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
-	/* More than there are records for: those of the dead are used anew. */
+	/* More threads than records: those of ended threads are used again. */
 	for (unsigned i = 0; i < ATTACHED_MAX + 100; i++) {
 		pthread_t thread;
 
@@ -682,7 +682,7 @@ Test(signal, chain_passes_foreign_signals_on)
 	await(foreign == 4); /* also after the end */
 }
 
-/* The program puts a handler in the place of contd's that passes on to it, and contd begins anew with that one before
+/* The program puts a handler in the place of contd's that passes on to it, and contd starts again with that one before
  * it. */
 static struct sigaction replaced;
 static volatile sig_atomic_t in_between;
@@ -851,8 +851,8 @@ Test(signal, attached_across_fini)
 }
 
 /*
- * A thread that was attached when contd ended is not attached in contd's next life. What it completes runs on attached
- * threads.
+ * A thread that was attached when contd ended is not attached after the next contd_init(). Continuations that it makes
+ * ready run on attached threads.
  */
 Test(signal, attached_in_an_earlier_life)
 {
