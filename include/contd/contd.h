@@ -253,9 +253,9 @@ struct contd_group_attr {
  * max_poll = -1, as in CONTD_GROUP_ATTR_INIT: no limit.
  *
  * max_poll = n > 0: at most n continuations of the group run in each of these:
- *   - one contd_group_test() of the group, interruptions of its thread during the test included;
- *   - one interruption: a tick, a notification or a ring; and what runs at a contd_checkpoint(), at the end of a
- *     guard, or inside contd_event_complete() on an attached thread;
+ *   - one contd_group_test() of the group. Interruptions of its thread during the test count too;
+ *   - one interruption: a tick, a notification or a ring. A contd_checkpoint(), the end of a guard, and a
+ *     contd_event_complete() on an attached thread count as interruptions;
  *   - one pass over all ready continuations in another call: contd_poll(), a test or wait of another group, an MPI
  *     call. A call may make several passes.
  * The remaining continuations stay ready, and the next call or interruption may run them. After an interruption that
@@ -382,9 +382,9 @@ CONTD_API void contd_event_init(struct contd_event *event) CONTD_NOEXCEPT;
  * Register a continuation that waits for n events: contd calls cb(status, data) when all are complete. An event takes
  * one continuation at a time.
  *
- * If all events are complete already, or n is 0, cb normally runs inside this call. It does not run inside this call
- * if the group has CONTD_POLL_ONLY, CONTD_ENQUEUE_COMPLETE, an executor or max_poll = 0, or if the caller is in a
- * continuation or in contd's handler; then it is ready when the call returns.
+ * If all events are complete already, or n is 0, cb normally runs inside this call. There are
+ * exceptions: the group has CONTD_POLL_ONLY, CONTD_ENQUEUE_COMPLETE, an executor or max_poll = 0, or the caller is in a
+ * continuation or in contd's handler. In these cases it is ready when the call returns.
  *
  * The array is the caller's again on return. Each event must stay in place until the callback has started, or until
  * contd_cancel() has returned 0. The callback may initialize the event and use it again. handlep may be NULL;
@@ -403,10 +403,10 @@ CONTD_API int contd_event_continue(size_t n, struct contd_event *const events[],
 
 /*
  * Complete a pending event. status is 0 or an error code of the program's choice; a continuation receives it. If this
- * was the last event for which a continuation waited, the continuation is ready. contd chooses where it runs:
- *   - on a thread of the program that is attached, outside guards and continuations: inside this call, if the group
- *     is CONTD_ASYNC_SIGNAL_SAFE or the thread is in a compute region, and the group's limits allow it;
- *   - otherwise contd notifies an attached thread: any, if the group is CONTD_ASYNC_SIGNAL_SAFE, else one in a
+ * was the last event for which a continuation waited, the continuation is ready. It runs in one of these places:
+ *   - Inside this call, if the calling thread is attached and neither in a guard nor in a continuation. Also the group
+ *     must be CONTD_ASYNC_SIGNAL_SAFE or the thread in a compute region, and the group's limits must allow it.
+ *   - Otherwise contd notifies an attached thread: any, if the group is CONTD_ASYNC_SIGNAL_SAFE, else one in a
  *     compute region. With CONTD_THREAD_ANY it wakes the daemon, if there is one;
  *   - if no thread may be interrupted, it stays ready until a call of contd_poll(), a test, a wait or a checkpoint,
  *     or the beginning of a compute region.

@@ -37,11 +37,11 @@
 #include <contd/executor.h>
 
 /*
- * How coroutines that await each other pass control: by jumps (symmetric transfer), which take no stack however deep
- * they are nested, or by calls that return, whose stack grows with the depth, and not with the number. gcc makes jumps
- * of them from -O2 on and without sanitizers only, and what would be jumps fills the stack otherwise, loop by loop; so
- * there they are calls unless this is defined as 1. clang always jumps. Files compiled in either way may be linked into
- * one program.
+ * How coroutines that await each other pass control. With 1 they jump (symmetric transfer), which takes no stack at
+ * any nesting depth. With 0 they make calls that return; the stack grows with the depth, but not with the number of
+ * coroutines. Clang always jumps. The compiler gcc makes jumps of them only from -O2 on and without sanitizers;
+ * otherwise each round of a loop would take more stack. So the default is 0 with gcc. Files compiled in either way may
+ * be linked into one program.
  */
 #ifndef CONTD_SYMMETRIC_TRANSFER
 #ifdef __clang__
@@ -693,8 +693,7 @@ protected:
 		cancelled_ = token_.stop_requested();
 		if (cancelled_)
 			return starter_goes_on();
-		/* What a complete event's word says stands in src/dispatch/event.c: it is of this version, as the
-		 * header is. */
+		/* src/dispatch/event.c defines the word of a complete event. It has the same version as this header. */
 		if (kind_ == source::event && contd_event_is_complete(event_)) {
 			status_ = static_cast<int32_t>(__atomic_load_n(&event_->word, __ATOMIC_RELAXED) >> 32);
 			return executor_ ? starter_goes_on() : false;
@@ -1126,8 +1125,9 @@ public:
 } // namespace detail
 
 /*
- * A coroutine that begins when it is awaited (or given to sync_wait(), when_all() or a scope), once, and whose end
- * resumes the coroutine that awaits it. Its frame is freed with the task object, which must last until it has ended.
+ * A coroutine that runs once. It begins when it is awaited (or given to sync_wait(), when_all() or a scope), and at
+ * its end it resumes the coroutine that awaits it. Its frame is freed with the task object, which must last until it
+ * has ended.
  */
 template <class T = void> class [[nodiscard]] task
 {

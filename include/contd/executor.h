@@ -4,12 +4,12 @@
  *
  * An executor stands for a pool. There are two kinds:
  *
- *   push    the pool has a queue: contd gives it each piece of work by submit(), and the pool calls contd_work_run().
- *           Whoever finds a continuation ready submits it: a thread in test, wait or poll, contd's daemon, a compute
- *           region.
- *   pull    no submit(): threads that the program lends, for a while or for good, take the work by
- *           contd_executor_run(), asleep while there is none; or an event loop does, which notify() tells. Nothing is
- *           copied into a queue: ready continuations stay in contd's table until one of these threads claims them.
+ *   push    The pool has a queue. contd gives it each piece of work by submit(), and the pool calls contd_work_run().
+ *           The thread that finds a continuation ready submits it: a thread in test, wait or poll, contd's daemon, a
+ *           compute region.
+ *   pull    There is no submit(). The program lends threads by contd_executor_run(): they take the work, and sleep
+ *           while there is none. Or an event loop takes it, after notify() has told it. Nothing is copied into a queue:
+ *           ready continuations stay in contd's table until one of these threads claims them.
  *
  * A piece of work is either a continuation of a group that has an executor (contd_group_set_executor()), or a task
  * (struct contd_task). The program submits tasks itself, or makes one of a single continuation. Each executor runs
@@ -106,11 +106,15 @@ CONTD_API int contd_executor_create(const struct contd_executor_attr *attr,
 /*
  * Destroy an executor. Call contd_executor_drain() between contd_group_wait() and this: the last continuation of a
  * group is counted as run a moment before the pool's thread has finished with it.
- * Context: any thread, not in its own work; may block. Errors: -EINVAL (NULL); -EBUSY (a group that has it was not
- * destroyed, or has continuations outstanding; work is queued or runs; or a thread is in contd_executor_run(): first
- * stop it, wait for the groups and destroy them, and drain it); -EPERM (in a handler); -ECHILD (in the child of a fork:
- * the executor is the parent's). After contd_fini(), too, which drops what its groups had ready, but no tasks that were
- * submitted: contd_executor_drain() runs those after another contd_init().
+ * The call works after contd_fini(), too. contd_fini() drops ready continuations of the executor's groups, but no
+ * submitted tasks: contd_executor_drain() runs those after another contd_init().
+ * Context: any thread, not in its own work; may block.
+ * Errors:
+ *     -EINVAL  NULL
+ *     -EBUSY   a group that has it exists or has continuations outstanding; work is queued or runs; or a thread is in
+ *              contd_executor_run(). First stop the executor, wait for the groups and destroy them, and drain it
+ *     -EPERM   in a handler
+ *     -ECHILD  in the child of a fork: the executor is the parent's
  */
 CONTD_API int contd_executor_destroy(struct contd_executor *executor) CONTD_NOEXCEPT;
 
@@ -190,10 +194,10 @@ CONTD_API void contd_task_callback(int status, void *task);
 /* ---------------------------------------------------------------------------------------------- lending threads --- */
 
 /*
- * Lend the calling thread to a pull executor. It runs work until one of these is so: it has run `max` pieces (0: no
- * limit); timeout_ns has passed since there was any work (0: it runs only the work that is there now; -1: no limit);
- * contd_executor_stop() was called and nothing is ready. Calls may nest (in a task, for example), and any number of
- * threads may be lent at a time. Returns how many it has run.
+ * Lend the calling thread to a pull executor. The call returns after `max` pieces of work (0: no limit). It returns
+ * also when there has been no work for timeout_ns (0: it runs only the work that is there now; -1: no limit). And it
+ * returns when contd_executor_stop() has been called and nothing is ready. Calls may nest (in a task, for example), and
+ * any number of threads may be lent at a time. Returns how many pieces it has run.
  * Context: any thread, in a callback; blocks. Errors: -EINVAL (NULL, timeout_ns below -1; a push executor), -EBUSY
  * (with CONTD_EXECUTOR_MPI: another thread is lent to this one, or to another one with that flag), -EPERM (in a
  * handler, not initialized), -EDEADLK (on contd's daemon).

@@ -73,9 +73,10 @@ struct contd_fabric_attr {
 	enum fi_wait_obj wait;
 	struct fid_fabric *fabric; /* for fi_trywait(3); may be NULL */
 	/*
-	 * The domain's, fi_domain(3). FI_THREAD_SAFE: any thread reads. With the others only the thread that calls
-	 * contd_fabric_queue_adopt() does (it polls, or computes in a region), unless there is a mutex which the
-	 * program holds around its own calls: contd then reads from any thread that gets it without waiting.
+	 * The domain's, fi_domain(3). FI_THREAD_SAFE: any thread reads. With the others there are two ways. With
+	 * mutex NULL only the thread that calls contd_fabric_queue_adopt() reads (it polls, or computes in a region).
+	 * Otherwise the program holds the mutex around its own calls, and contd reads on any thread that gets it
+	 * without waiting.
 	 */
 	enum fi_threading threading;
 	pthread_mutex_t *mutex;        /* may be NULL */

@@ -144,8 +144,8 @@ namespace detail
 {
 
 /*
- * The starter is through when libfabric has taken the operation, or it has been withdrawn: until then only the call
- * that is made again (retry) touches it, even where it has completed, which it can when the queue is closed.
+ * The starter is done when libfabric has taken the operation, or it has been withdrawn. Until then only the call that
+ * is made again (retry) touches it. That holds even if it has completed, which a closed queue can cause.
  */
 class fabric_base : public operation
 {

@@ -40,12 +40,14 @@ struct contd_mode_attr {
 	struct contd_executor *requests;    /* issue() is called by this one; NULL: inline, by the caller */
 	struct contd_executor *completions; /* done() is called by this one; NULL: inline */
 	/*
-	 * CONTD_MODE_YIELD_WHILE: let other tasks run. NULL: on a thread that is lent to an executor, some of its work,
-	 * else sched_yield(2); if requests are transferred and no other thread makes progress, the thread does so
-	 * itself. CONTD_MODE_SUSPEND: for user-level tasks; NULL: the thread sleeps (futex(2)), or, where nobody else
-	 * makes progress or it is lent to an executor, does so itself and takes some of its work. suspend() is called
-	 * by the task and returns when resume() has been called with the same task: once, by whoever finds the
-	 * completion, also contd's daemon, and possibly before suspend() was called or while it is at work.
+	 * CONTD_MODE_YIELD_WHILE: yield() lets other tasks run. NULL: a thread that is lent to an executor runs some of
+	 * its work, another one calls sched_yield(2). If requests are transferred and no other thread makes progress,
+	 * the thread makes progress itself.
+	 * CONTD_MODE_SUSPEND: suspend() and resume() are for user-level tasks. The task calls suspend(), which returns
+	 * when resume() has been called with the same task. resume() is called once, by the thread that finds the
+	 * completion (contd's daemon may be that), and possibly before or during suspend(). NULL: the thread sleeps
+	 * (futex(2)). If no other thread makes progress or it is lent to an executor, it makes progress itself and
+	 * takes some of the executor's work.
 	 * A mode calls only its own functions, so a runtime sets all three once and changes the mode.
 	 */
 	void (*yield)(void *task);
@@ -104,10 +106,14 @@ struct contd_mpi_op {
  * may have run, and gets the status also where issue() fails.
  * Failed operations: their error handlers are called as by MPI_Continueall.
  * Context: threads that may call MPI at the granted level where requests are inline; any thread otherwise; in a
- * callback. Errors (nothing has been issued, done() is not called): MPI_ERR_ARG (NULL, size, mode, count;
- * CONTD_MODE_NEW_TASK without completions; no issue() where requests are transferred; one of suspend and resume without
- * the other; flags or cont_req that the mode does not use), MPI_ERR_REQUEST (cont_req is no CR), MPI_ERR_OTHER (before
- * MPI_Init; the executor refuses), MPI_ERR_NO_MEM.
+ * callback.
+ * Errors: nothing has been issued then, and done() is not called.
+ *     MPI_ERR_ARG      NULL, size, mode, count; CONTD_MODE_NEW_TASK without completions; no issue() where requests are
+ *                      transferred; one of suspend and resume without the other; flags or cont_req that the mode does
+ *                      not use
+ *     MPI_ERR_REQUEST  cont_req is no CR
+ *     MPI_ERR_OTHER    before MPI_Init; the executor refuses
+ *     MPI_ERR_NO_MEM   no memory
  */
 CONTD_API int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how);
 

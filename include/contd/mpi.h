@@ -207,22 +207,22 @@ typedef int(MPIX_Continue_cb_function)(int rc, void *user_data);
 /*
  * Make a CR that is used like a persistent request: it is inactive until MPI_Start. Continuations may be registered
  * meanwhile and run from the start on. Test and Wait on an inactive CR report completion with the empty status; when
- * they report that an active one is complete it is inactive again. Starting an active one is MPI_ERR_REQUEST. flags: 0,
- * or MPIX_CONT_POLL_ONLY and MPIX_CONT_DEFER_COMPLETE. max_poll: as the key mpi_continue_max_poll, but 0 and
- * MPI_UNDEFINED mean no limit. info: the keys of MPI_Continue_init, or MPI_INFO_NULL; a key in it overrides flags and
- * max_poll.
+ * they report that an active one is complete it is inactive again. Starting an active one is MPI_ERR_REQUEST.
+ *   flags     0, or MPIX_CONT_POLL_ONLY and MPIX_CONT_DEFER_COMPLETE.
+ *   max_poll  As the key mpi_continue_max_poll, but 0 and MPI_UNDEFINED mean no limit.
+ *   info      The keys of MPI_Continue_init, or MPI_INFO_NULL. A key in it overrides flags and max_poll.
  * Errors: as MPI_Continue_init; MPI_ERR_ARG also for another negative max_poll.
  */
 CONTD_API int MPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req);
 CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req);
 
 /*
- * Run cb when *op_request has completed; handles, statuses and errors as with MPI_Continue. cont_req may be
- * MPI_REQUEST_NULL: then the continuation belongs to no CR and runs in any call that makes progress, and no call can
- * wait for it. Where an operation fails, its error handler (of its communicator, window or file) is called first. If
- * that returns, a continuation with MPIX_CONT_INVOKE_FAILED runs at once: statuses of operations that have not finished
- * hold MPI_ERR_PENDING (they finish by themselves, without touching the statuses). One without that flag does not run:
- * its CR is marked as failed and its user_data queued.
+ * Run cb when *op_request has completed, or all of them have. Handles, statuses and errors: as with MPI_Continue.
+ * cont_req may be MPI_REQUEST_NULL. Then the continuation belongs to no CR: it runs in any call that makes progress,
+ * and no call can wait for it. If an operation fails, its error handler (of its communicator, window or file) is called
+ * first. If that returns, a continuation with MPIX_CONT_INVOKE_FAILED runs at once. The statuses of operations that
+ * have not finished then hold MPI_ERR_PENDING; they finish by themselves, without touching the statuses. A continuation
+ * without that flag does not run: its CR is marked as failed and its user_data queued.
  */
 CONTD_API int MPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags,
 			    MPI_Status *status, MPI_Request cont_req);

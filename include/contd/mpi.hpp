@@ -106,11 +106,11 @@ namespace detail
 {
 
 /*
- * All that MPI operations have in common. One without a stop token is MPI's own, with a continuation. To one with a
- * token MPI_Cancel must be applied while its handle is valid, which nobody knows who has attached a continuation to it:
- * so its handle is kept here, and it is made part of a request of a template, whose function tests it, and cancels it
- * where a stop was requested. That function runs on threads that may call MPI, so that stops can be requested on any
- * thread.
+ * The common part of MPI operations. An operation without a stop token is MPI's own, with a continuation. One with a
+ * token may have to be cancelled, and MPI_Cancel needs a valid handle; after a continuation has been attached no code
+ * knows whether the handle is valid. So its handle is kept here, and the operation becomes part of a request of a
+ * template. The template's function tests it, and cancels it if a stop was requested. That function runs on threads
+ * that may call MPI, so that stops can be requested on any thread.
  */
 class mpi_base : public operation
 {
@@ -118,8 +118,7 @@ protected:
 	using issue_fn = int(mpi_base *);         /* calls MPI with &request_; may throw */
 	using stopped_fn = bool(const mpi_base *); /* is a stop requested? */
 
-	/* Not inline, all that each of a program's operations would have anew: that is a debugger's to read, many
-	 * times. */
+	/* Not inline: otherwise a program's debugging information would have a copy for each kind of operation. */
 	[[gnu::noinline]] mpi_base(issue_fn *issue, stopped_fn *stopped) noexcept : issue_(issue), stopped_(stopped)
 	{
 	}
@@ -589,9 +588,9 @@ private:
 };
 
 /*
- * What the operation states of one kind of values and environment have in common, and all that their predecessors'
- * receivers see of them. What depends on the rest of the chain is three functions of transform_state's: each has a name
- * as long as the chain, and what it inlines a debugger is told of once more.
+ * The common part of the operation states of one kind of values and environment; their predecessors' receivers see only
+ * this. Three functions of transform_state depend on the rest of the chain. Their names are as long as the chain, and
+ * the debugging information has a copy of all code that they inline.
  */
 enum class transform_act { env, value, error, stopped };
 

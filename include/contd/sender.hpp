@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
  * The words of std::execution (P2300R10) that contd's senders are made with. The standard library of C++20 has none of
- * it: with CONTD_STDEXEC defined they are stdexec's, else the few that stand here, of the same shape, which are enough
- * for receivers of the program's own. contd::ex is one or the other; a program is to define CONTD_STDEXEC in all its
- * files or in none.
+ * them. If CONTD_STDEXEC is defined, contd::ex is stdexec's; otherwise it is the few below, of the same shape, which
+ * are enough for the program's own receivers. A program must define CONTD_STDEXEC in all its files or in none.
  */
 #ifndef CONTD_SENDER_HPP
 #define CONTD_SENDER_HPP

@@ -5,14 +5,17 @@
  * extra_state. The result is a request like any other: for all Test and Wait calls, MPI_Request_get_status, MPI_Cancel,
  * MPI_Request_free and continuations.
  *
- *   MPIX_Gr_begin           start_fn, once, inside the call
- *   in the background       push_fn, again and again, until the request is marked
- *   MPIX_Mark_request_complete   says that the operation is over; the request stays active
- *   Test or Wait            complete_fn, once, with the status, before they return and the handle is MPI_REQUEST_NULL
+ * MPIX_Gr_begin calls start_fn, once. Then push_fn is called in the background, again and again, until the request is
+ * marked. MPIX_Mark_request_complete marks it: the operation is over, but the request stays active. Test or Wait then
+ * calls complete_fn, once, with the status, and sets the handle to MPI_REQUEST_NULL.
  *
- * "In the background" means: in the program's MPI calls (with the portable backend not in collective calls that block),
- * and in a Wait for the request itself; in contd_poll and contd_group_wait; in compute regions of attached threads, and
- * in contd_checkpoint there; on the daemon thread, with MPI_THREAD_MULTIPLE. Each of many requests gets its turn. In
+ * "In the background" means in these places:
+ *   - the program's MPI calls (with the portable backend not in collective calls that block), and a Wait for the
+ *     request itself;
+ *   - contd_poll and contd_group_wait;
+ *   - compute regions of attached threads, and contd_checkpoint there;
+ *   - the daemon thread, with MPI_THREAD_MULTIPLE.
+ * Each of many requests gets its turn. In
  * regions and on the daemon thread pushes come as often as the overhead budget allows (CONTD_OVERHEAD_PERCENT), however
  * little they find. Of a push 2 microseconds count as overhead, which is enough to look whether there is something to
  * do; what it takes beyond that is the operation's work, as callbacks are.

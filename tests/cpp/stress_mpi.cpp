@@ -49,8 +49,8 @@ struct plan {
 
 		bytes = 2 + static_cast<std::size_t>((chance >> 8) % most);
 		how = (chance >> 32) % 8 == 0 && truncates && bytes <= truncates_most ? truncated
-		      : (chance >> 32) % 8 == 1 && races                              ? race
-										      : plain;
+		      : (chance >> 32) % 8 == 1 && races			     ? race
+											     : plain;
 	}
 	bool bit(int n) const
 	{
