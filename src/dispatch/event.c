@@ -218,8 +218,11 @@ int contd_event_complete(struct contd_event *event, int status)
 	contd__leave_sig(reader);
 	if (rc < 0)
 		return contd__fail(
-			rc, rc == -EBUSY ? "contd_event_complete: of an operation that is under way: withdraw that"
-					 : "contd_event_complete: complete already; contd_event_init() starts anew");
+			rc,
+			rc == -EBUSY
+				? "contd_event_complete: a fabric operation owns the event: call "
+				  "contd_fabric_withdraw()"
+				: "contd_event_complete: complete already; contd_event_init() makes it pending again");
 	return 0;
 }
 

@@ -58,7 +58,7 @@ static const struct setting settings[] = {
 		"other, batch, idle, fifo or rr, with :priority behind it where wanted: sched(7)"),
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
-_Static_assert(SETTINGS <= CONTD_SETTING_KEYS, "who reads keys has room for so many");
+_Static_assert(SETTINGS <= CONTD_SETTING_KEYS, "readers of keys have room for so many");
 
 static const struct contd_config defaults = {
 	.size = sizeof(struct contd_config),

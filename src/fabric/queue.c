@@ -447,7 +447,7 @@ static void look(struct contd__fabric_object *o, bool last)
 	struct contd_fabric_queue *q = (struct contd_fabric_queue *)o;
 
 	if (contd__load(&q->failed)) {
-		fail_all(q, contd__load(&q->failed), "the completion queue is out of order");
+		fail_all(q, contd__load(&q->failed), "the completion queue has failed");
 		return;
 	}
 	/* A batch that is not full was the end of the queue. Reading once more makes the provider lengthen the queue

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! What C can't find out by itself, or not with every MPI: where the objects are that stand for ignored statuses, and how
-! large a status is. The address of a variable in MPI's common blocks is the same in the program and here, since the
+! C can't find these out by itself, or not with every MPI: the addresses of the objects that stand for ignored statuses,
+! and the size of a status. The address of a variable in MPI's common blocks is the same in the program and here, since the
 ! dynamic linker makes one of them.
 
 subroutine contd__f_constants_mpif() bind(C, name='contd__f_constants_mpif')

@@ -224,7 +224,8 @@ int contd_fini(void)
 	if (contd__self.frame || contd__self.lent.at_work)
 		return contd__fail(-EDEADLK, "contd_fini: inside a continuation, or in the work of an executor");
 	if (contd__on_watchdog())
-		return contd__fail(-EDEADLK, "contd_fini: on the watchdog, whose end it waits for");
+		return contd__fail(-EDEADLK,
+				   "contd_fini: not on the watchdog, because it waits for the watchdog to end");
 	CONTD_TESTPOINT("live_checked");
 	contd__live_lock_wait();
 	rc = contd__check_live(); /* another thread's contd_fini() may have had the lock */

@@ -99,7 +99,7 @@ static void say_active(struct contd__cr *cr, bool active)
 		contd__mpi->cr_active(cr, active);
 }
 
-/* Two threads start the CR, and this one is second. What it has told the backend may be wrong. */
+/* Two threads start the CR, and this one is second. It may have told the backend a wrong state. */
 static int started_twice(struct contd__cr *cr)
 {
 	bool active;

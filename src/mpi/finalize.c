@@ -48,9 +48,9 @@ static uint64_t now(void)
  *
  * The first one ends when all have called MPI_Finalize. If nothing is outstanding by then, that is all. Otherwise each
  * process begins the next one when nothing has completed for some time, and contributes whether something has since the
- * one before. Meanwhile all of them make progress, because one process's operation needs another's progress: which may
+ * one before. Meanwhile all of them make progress, because one process's operation needs another's progress. That may
  * be late, because a callback takes long, or other programs have the processor. The processes stop after two reductions
- * in which nobody had something: between them there was an instant at which nothing was going on anywhere.
+ * in which no process was active: between them there was an instant at which no process had anything under way.
  */
 static bool wants_others(int size)
 {
@@ -71,7 +71,7 @@ enum { OUTSTANDING, ACTIVE, VALUES };
 struct others {
 	MPI_Request request; /* the reduction under way; or MPI_REQUEST_NULL */
 	int mine[VALUES], sum[VALUES];
-	unsigned rounds, still; /* reductions begun; the last ones in which nobody was active */
+	unsigned rounds, still; /* reductions begun; the last ones in which no process was active */
 	bool asked, over;
 };
 

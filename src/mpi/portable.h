@@ -9,7 +9,7 @@
  *
  * Layers, from the program down: a tool that was linked before contd; contd; a tool that was linked behind it; MPI. The
  * functions of the next layer are found with dlsym(3), by MPI_ names and by PMPI_ names. If a tool behind contd has a
- * function, a call by its MPI_ name goes straight on to the tool. So the tool sees what the program calls and no more.
+ * function, a call by its MPI_ name goes straight on to the tool. So the tool sees the program's calls and no more.
  * Its own PMPI_ call comes to contd again, and there the work is done. (A tool that finds MPI's functions with dlsym
  * and goes past contd must stand in front of it: otherwise it would wait for CRs for ever.) contd itself uses the PMPI_
  * names of MPI, so no tool sees its calls.

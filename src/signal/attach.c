@@ -366,7 +366,8 @@ int contd__signal_start(const struct contd_config *config)
 
 	memset(&action, 0, sizeof(action));
 	if (sigaction(config->signal_number, NULL, &before))
-		return contd__fail(-errno, "contd_init: the signal cannot be had");
+		return contd__fail(-errno, "contd_init: sigaction(2) fails for the signal; choose another one "
+					   "(signal_number, CONTD_SIGNAL)");
 	ours = before.sa_flags & SA_SIGINFO && before.sa_sigaction == contd__handler; /* since an earlier contd_init */
 	if (ours)
 		before = S.before[config->signal_number];
@@ -390,7 +391,8 @@ int contd__signal_start(const struct contd_config *config)
 	keep_cancellation_out(&action.sa_mask);
 	sigorset(&action.sa_mask, &action.sa_mask, &before.sa_mask); /* what the handler that was there relies on */
 	if (sigaction(config->signal_number, &action, NULL)) {
-		rc = contd__fail(-errno, "contd_init: the signal cannot be had");
+		rc = contd__fail(-errno, "contd_init: sigaction(2) fails for the signal; choose another one "
+					 "(signal_number, CONTD_SIGNAL)");
 		contd__peers_end();
 		return rc;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reached from the signal handler: async-signal-safe code only. What interruptions may cost an attached thread: how
+ * Reached from the signal handler: async-signal-safe code only. The budget of an attached thread's interruptions: how
  * often it ticks, and whether one more notification or ring can be paid for.
  *
  * Ticks alone may take eight tenths of the overhead budget. Nine tenths flow into the thread's purse, which pays for

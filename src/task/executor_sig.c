@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reached from the signal handler: async-signal-safe code only. What is ready goes to an executor, or its threads are
- * told. */
+/* Reached from the signal handler: async-signal-safe code only. Hands ready work to an executor, or notifies its
+ * threads. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
