@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the benchmarks share: clock, medians, options, and the one JSON object a line that scripts/bench collects.
+ * Shared by the benchmarks: clock, medians, options, and the one JSON object a line that scripts/bench collects.
  *
  * The machines that these run on are small, virtual and busy, so nothing is compared across runs: two things are
  * measured in turns, in short batches (A B A B ...), and what is told is the median of the ratios of neighbours.

@@ -5,7 +5,7 @@
 # the output of one tool behind it. In the environment: CG_ALLOW (allow files, one a line), CG_IMPORTS (list of symbols),
 # CG_STACK (bytes), CG_IMPORT_STACK, CG_ROOT (folder that file names are given from), CG_REPORT, CG_DOT, CG_TITLE.
 #
-# A function is what has a symbol: number f; fname, funit, ... Its sites are the calls and jumps that leave it. Where the
+# Each symbol is a function: number f; fname, funit, ... Its sites are the calls and jumps that leave it. Where the
 # debugging information tells of functions that were inlined, a site's chain names them, the one with symbol first: so
 # the lines of the allow file are about functions as they are written, whatever the compiler made of them.
 
@@ -785,8 +785,8 @@ function cycle_report(id, state,    i, text, from) {
 
 # ------------------------------------------------------------------------------------------------------ address taken
 
-# Whatever has its address taken might be called through a pointer: each must be behind a declared one, or be given to
-# somebody whom no handler asks.
+# A function with its address taken might be called through a pointer: each must be behind a declared one, or be given
+# to code that no handler reaches.
 function taken_check(    id, i, what, to, k, n, w, p, ok) {
 	for (id = 1; id <= functions; id++)
 		for (i = 1; i <= sites[id]; i++)
@@ -842,7 +842,7 @@ function taken_check(    id, i, what, to, k, n, w, p, ok) {
 	}
 }
 
-# What the compiler has recorded of indirect calls must be among what was found in the code.
+# The indirect calls that the compiler has recorded must be among those found in the code.
 function compiled_check(    i, o, id, place, w, n, file, line, text, k, ok) {
 	for (i = 1; i <= compiled; i++) {
 		o = compiled_object[i]
@@ -886,7 +886,7 @@ function path_of(id, state,    key, text, n, to) {
 	return text
 }
 
-# Whatever `again` edges were found: what is behind them; returns the stack that they may need besides.
+# Follows the `again` edges that were found; returns the stack that they may need besides.
 function drain_again(    extra, w, i, d, last) {
 	while (again_done < again_waiting) {
 		split(again_queue[++again_done], w, SUBSEP)

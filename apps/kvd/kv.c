@@ -20,7 +20,7 @@ static const char usage[] =
 	"  bench [--seconds N] [--depth D] [--size S] [--mix GET/PUT/READ] [--keys K] [--prefix P] [--keep] [--json]\n"
 	"      latencies and throughput; --mix in percent (default 60/20/20, without one-sided reads 80/20/0); with "
 	"--prefix\n"
-	"      the keys are shared with whoever has the same; --keep: leave them there\n"
+	"      the keys are shared with runs that have the same; --keep: leave them there\n"
 	"\n"
 	"Exit status: 0 done, 1 there is no such key, or refused, or a wrong value, 2 usage, 3 the server can't be "
 	"reached,\n"
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
 	}
 	kv_close(&kv);
 	contd_fini();
-	/* What was long may have been written, and refused, before. */
+	/* A long output may have been written, and refused, before. */
 	if (fflush(stdout) || ferror(stdout)) {
 		fputs("kv: not everything could be written to standard output\n", stderr);
 		rc = UNREACHABLE;

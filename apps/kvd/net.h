@@ -26,7 +26,7 @@ struct kvd_net {
 	struct fid_av *av;
 	struct fid_ep *endpoint;
 	struct fid_cq *cq;
-	struct contd_fabric_queue *queue; /* contd, reading it; NULL: whoever has opened it reads */
+	struct contd_fabric_queue *queue; /* contd, reading it; NULL: the opener reads */
 	bool one_sided;                   /* the provider has FI_RMA */
 	bool sleeps;                      /* the queue has a descriptor that one can sleep on */
 	unsigned char address[KVD_ADDRESS_MAX];
@@ -42,7 +42,7 @@ struct kvd_net {
 int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool listen, bool polled,
 		 uint32_t operations, fi_addr_t *peer);
 
-/* Nobody else may be reading the queue. The memory region, which may be NULL, goes with it. */
+/* No other thread may be reading the queue. The memory region, which may be NULL, goes with it. */
 void kvd_net_close(struct kvd_net *net, struct fid_mr *mr);
 
 /* Text of an address, for people and for --listen (host:port). */

@@ -39,7 +39,7 @@ static void put64(unsigned char *p, uint64_t v)
 
 /* ----------------------------------------------------------------------------------------------------- messages --- */
 
-/* What each operation has of a key and of a value. */
+/* The lengths of key and value that each operation may have. */
 static bool request_fits(const struct kvd_message *m)
 {
 	if (m->status || m->flags)
@@ -186,7 +186,7 @@ enum kvd_seen kvd_window_find(const struct kvd_slot *window, uint32_t slots, uin
 		const struct kvd_slot *s = &window[*at];
 
 		if (s->sequence != s->sequence_end || s->sequence & 1)
-			torn = true; /* whose it is one can't know */
+			torn = true; /* its owner is unknown */
 		else if (s->place && s->hash == hash)
 			return KVD_SEEN;
 	}

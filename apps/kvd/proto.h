@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What kvd and its clients say to each other: messages, and the layout of the table that clients read one-sidedly.
+ * The protocol of kvd and its clients: messages, and the layout of the table that clients read one-sidedly.
  * README.md describes both. Nothing here knows of libfabric or of contd.
  */
 #ifndef KVD_PROTO_H
@@ -60,7 +60,7 @@ enum kvd_parsed {
 
 enum kvd_parsed kvd_parse(const void *data, size_t bytes, bool answer, struct kvd_message *message);
 
-/* Into out, whose size the caller has seen to (KVD_MESSAGE_MAX is always enough); returns how many bytes. */
+/* Write it to out, which must be large enough (KVD_MESSAGE_MAX always is); returns the number of bytes. */
 size_t kvd_format(void *out, const struct kvd_message *message);
 
 const char *kvd_status_text(unsigned status);
@@ -118,7 +118,7 @@ uint64_t kvd_record_check(const struct kvd_record *record);
 
 enum kvd_seen { KVD_SEEN, KVD_ABSENT, KVD_TORN };
 
-/* What a window of slots says about a hash, from *at on: the index in the window, or that it is not there. */
+/* Look for a hash in a window of slots, from *at on. *at becomes its index in the window if it is there. */
 enum kvd_seen kvd_window_find(const struct kvd_slot *window, uint32_t slots, uint64_t hash, uint32_t *at);
 
 /*

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who the server's clients are, and where they are answered. Nothing here knows of libfabric. */
+/* The server's clients, and the addresses for their answers. Nothing here knows of libfabric. */
 #ifndef KVD_SESSIONS_H
 #define KVD_SESSIONS_H
 
 #include "proto.h"
 
 struct kvd_session {
-	uint64_t token;   /* what the client's requests carry; 0: nobody's */
+	uint64_t token;   /* the client's requests carry it; 0: none */
 	uint64_t peer;    /* in the address vector */
 	uint64_t used_ns; /* the last request */
 	uint32_t answers; /* under way */
@@ -25,7 +25,7 @@ struct kvd_sessions {
 int kvd_sessions_open(struct kvd_sessions *all, uint32_t room, uint64_t random);
 void kvd_sessions_close(struct kvd_sessions *all);
 
-/* NULL where the token is nobody's. */
+/* NULL if no client has the token. */
 struct kvd_session *kvd_sessions_find(const struct kvd_sessions *all, uint64_t token);
 /* Its open session with this address, or NULL. */
 struct kvd_session *kvd_sessions_at(const struct kvd_sessions *all, const void *address, uint32_t length);

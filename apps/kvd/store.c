@@ -129,7 +129,7 @@ static uint64_t room(struct kvd_store *s, int64_t *current, uint64_t bytes, bool
 static void publish(struct kvd_slot *slot, uint64_t sequence, uint64_t hash, uint64_t place)
 {
 	__atomic_store_n(&slot->sequence, sequence | 1, __ATOMIC_RELAXED);
-	/* Release fence: whoever sees what follows sees the odd number, or a later one. */
+	/* Release fence: a reader that sees the following stores sees the odd number, or a later one. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&slot->hash, hash, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->place, place, __ATOMIC_RELEASE); /* after the record */
@@ -373,7 +373,7 @@ bool kvd_store_compact(struct kvd_store *s, const struct kvd_limits *limits)
 
 	if (s->victim < 0 && !choose(s, limits))
 		return false;
-	/* Nobody writes to a victim, and nothing is taken for one while puts go there: what is read here stays. */
+	/* No thread writes to a victim, and a segment with puts under way is none: the data read here stays. */
 	if (s->victim_at >= s->segment[s->victim].used || s->segment[s->victim].live == 0) {
 		give_back(s);
 		return true;

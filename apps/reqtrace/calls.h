@@ -155,7 +155,7 @@
 #define MADE(X) \
 	X(Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request * request), (comm, info, request)) PARTITIONED(X)
 
-/* What completes, and what else is done to handles. */
+/* Calls that complete requests, and other calls on handles. */
 #define COMPLETING(X) \
 	X(Test, (MPI_Request * request, int *flag, MPI_Status *status)) \
 	X(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)) \

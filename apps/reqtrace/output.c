@@ -13,13 +13,13 @@
 
 #define PIECE (1 << 20) /* bytes of a message */
 
-static MPI_Comm comm; /* of its own: the program's receives match anything */
+static MPI_Comm comm; /* not shared: the program's receives match anything */
 static int rank, ranks;
 static uint64_t zero;
 static char host[64];
 static char prefix[PATH_MAX];
 
-/* The rank's own file, its next version, and when that is due. What a flush takes is a fiftieth of the time at most. */
+/* The rank's own file, its next version, and when that is due. A flush takes a fiftieth of the time at most. */
 static char part[PATH_MAX + 32], part_next[PATH_MAX + 33];
 static uint64_t interval, due;
 #define SHARE 50
@@ -120,7 +120,7 @@ void output_last(void)
 		write_part();
 }
 
-/* From every rank in turn, in pieces, to the file. What cannot be written is told once; 0, or an error, on rank 0. */
+/* From every rank in turn, in pieces, to the file. A failing write is reported once; 0, or an error, on rank 0. */
 static int gather(char *text, size_t size, const char *suffix, const char *const around[3])
 {
 	char path[PATH_MAX + 8];

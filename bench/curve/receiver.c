@@ -20,7 +20,7 @@
 
 #define CHUNK_NS 20000
 #define LEAD_NS 500000u  /* rank 1 sleeps between looks for orders */
-#define TAIL_NS 7000000u /* no message so late in a slice, for it would be seen after it only */
+#define TAIL_NS 7000000u /* no message so late in a slice: it would be seen only after the slice */
 
 struct curve_arrival curve_arrivals[CURVE_MOST + 1];
 unsigned curve_arrival_count;
@@ -113,7 +113,7 @@ static struct slice slice_on(const struct curve_kernel *kernel, uint64_t chunk, 
 	end = order.begin + plan->on_ns;
 	order.last = end + LEAD_NS;
 	MPI_Send(&order, sizeof(order), MPI_BYTE, 1, CURVE_TAG_ORDER, MPI_COMM_WORLD);
-	/* What the agent does to get going is off the clock, as what it does until then. */
+	/* The agent's start-up is not timed, nor is its work until then. */
 	curve_compute(kernel, chunk, order.begin);
 	s = slice(way->compute, kernel, chunk, bench_now(), end - bench_now());
 	us = way->interval_us();

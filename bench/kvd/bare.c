@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What kvd is compared with: the same protocol and the same store, by hand. One thread reads the queue in a loop and
+ * The comparison for kvd: the same protocol and the same store, by hand. One thread reads the queue in a loop and
  * calls a function for each completion; where nothing has completed it does a slice of compaction, some records, and
  * looks again. It never sleeps, and has none of a daemon's features: no drain, no settings that change, no sessions
  * that end by themselves, no one-sided reads. Nothing of contd is in it.
@@ -159,7 +159,7 @@ static void on_error(void)
 	struct fi_cq_err_entry error = {0};
 
 	if (fi_cq_readerr(net.cq, &error, 0) == 1 && error.op_context)
-		receive(error.op_context); /* a message that is too large, or an answer that nobody takes */
+		receive(error.op_context); /* a message that is too large, or an answer that its client does not take */
 }
 
 /* Returns how many completions there were, or 0. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library of this example: messages from whoever sends, as many as come. All calls are for one thread at a time,
+ * The library of this example: any number of messages from any sender. All calls are for one thread at a time,
  * the one that calls MPI. A struct inbox must not move between begin and end.
  */
 #ifndef ANY_MESSAGES_INBOX_H
@@ -14,7 +14,7 @@
 typedef void inbox_message(const void *message, int bytes, int source, void *data);
 
 struct inbox {
-	MPI_Comm comm; /* of its own: no other receive can take its messages */
+	MPI_Comm comm; /* not shared: no other receive can take its messages */
 	MPI_Request recv, cr;
 	MPI_Status status;
 	void *buffer;

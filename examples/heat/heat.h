@@ -82,7 +82,7 @@ struct heat {
 	int *counts, *displs; /* rank 0: of all_sums */
 };
 
-/* What a mode yields on one rank. */
+/* The result of a mode on one rank. */
 struct outcome {
 	double *sweep_us; /* one a sweep */
 	double *react_us; /* SIDES a sweep; negative: none to count */

@@ -211,8 +211,8 @@ static void start_exchange(struct heat *h, enum mode mode, MPI_Request cr, int b
 }
 
 /*
- * A halo arrives when its sender starts the send: on one host that is a matter of a microsecond. But nobody owes a
- * reaction to a receiver that has not begun the sweep yet, so the latency counts from `begin` at the earliest. Halos
+ * A halo arrives when its sender starts the send: on one host that is a matter of a microsecond. But no reaction is
+ * due while the receiver has not begun the sweep yet, so the latency counts from `begin` at the earliest. Halos
  * that came after `end`, when the receiver had nothing to do but wait for them, say nothing about reacting while it
  * computes, and are left out.
  */

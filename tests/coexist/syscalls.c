@@ -343,7 +343,7 @@ static void semaphore_post(void)
 	CHECK_SYS(sem_post(&semaphore));
 }
 
-/* The helper takes the locks, for it is the helper that gives them back. */
+/* The helper takes the locks, because the helper gives them back. */
 static void lock_by_helper(void)
 {
 	atomic_store(&helper_has, 0);
@@ -669,7 +669,7 @@ CALL(do_fread, (long)fread(buffer, 1, 100, stream))
 CALL(do_fgets, fgets(buffer, 100, stream) ? (long)strlen(buffer) : -(long)errno)
 CALL(do_fwrite, (long)fwrite(buffer, 1, sizeof(buffer), stream))
 
-/* Begun anew after a tick it finds the word changed, as any FUTEX_WAIT may. */
+/* Begun again after a tick it finds the word changed, as any FUTEX_WAIT may. */
 static long do_futex(void)
 {
 	long rc = result(syscall(SYS_futex, &futex_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0));

@@ -363,7 +363,7 @@ static void on_theirs(int signo, siginfo_t *info, void *context)
 	contds.sa_sigaction(signo, info, context);
 }
 
-/* Somebody takes the signal after contd_init(), and hands on what is not his: contd goes on behind him. */
+/* Other code takes the signal after contd_init(), and hands on what is not its own: contd goes on behind it. */
 static void taken_by_who_hands_on(void)
 {
 	struct sigaction action = {.sa_sigaction = on_theirs, .sa_flags = SA_SIGINFO | SA_RESTART};
@@ -407,7 +407,7 @@ static void taken_by_a_thief(void)
 
 		MUST(contd_event_continue(1, es, stolen_cb, NULL, ticking_safe, NULL));
 	}
-	/* As who completes is attached, they run there and then. The word needs a look at it. */
+	/* The completing thread is attached, so they run there and then. The word needs a look at it. */
 	for (int i = 0; i < N / 2; i++)
 		MUST(contd_event_complete(&event[i], 0));
 	CHECK_EQ(atomic_load(&stolen_ran), N / 2);

@@ -200,7 +200,7 @@ static void on_self(MPI_Comm *comm, int *error, ...)
 	atomic_fetch_add(&on_self_calls, 1);
 }
 
-/* What it returned in the handler, or -1: it did not run there in ten tries. */
+/* Its return value in the handler, or -1: it did not run there in ten tries. */
 static int from_handler(int (*what)(void), void (*prepare)(void), void (*after)(bool there))
 {
 	struct contd_group_attr attr = {.size = sizeof(attr), .flags = CONTD_ASYNC_SIGNAL_SAFE, .max_poll = -1};

@@ -818,7 +818,7 @@ static struct {
 	atomic_int ran;
 } chain;
 
-/* Each waits for the one that it has begun, of which nobody but this call can know. */
+/* Each waits for the operation that it has begun; only this call knows it. */
 static void wait_inside(MPI_Status *status, void *data)
 {
 	struct op inner = {.ends_after = 25};
@@ -967,7 +967,7 @@ CONFORMANCE_TEST(s9_5_cancel_null, 1, single, "MPIX_Cancel accepts MPI_REQUEST_N
 
 	CHECK_OK(MPIX_Cancel(&r));
 	CHECK(r == MPI_REQUEST_NULL);
-	/* MPI's own call answers as without contd (contd/mpi.h says why). */
+	/* MPI's own call answers in the same way if contd is not there (contd/mpi.h says why). */
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	CHECK_CLASS(MPI_Cancel(&r), MPI_ERR_REQUEST);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
@@ -1049,7 +1049,7 @@ CONFORMANCE_TEST(s11_template_arguments, 1, single,
 	gone = live;
 	free_template(&live);
 	CHECK_CLASS(MPIX_Gr_free(&gone), MPI_ERR_ARG);
-	/* The place is taken anew, and the old handle does not come back with it. */
+	/* The place is taken again, and the old handle stays invalid. */
 	live = template();
 	CHECK(live != gone);
 	CHECK_CLASS(MPIX_Gr_begin(gone, &op, &op.request), MPI_ERR_ARG);

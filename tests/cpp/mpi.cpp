@@ -63,7 +63,7 @@ static task<> collectives()
 				 mpi(MPI_Iallgather, &mine, 1, MPI_INT, all, 1, MPI_INT, comm),
 				 mpi(MPI_Ibarrier, comm));
 	CHECK(from_root == 42 && all[0] == 1 && all[1] == 2);
-	/* What takes no part of MPI's at all. */
+	/* A function that starts nothing. */
 	auto nothing = [](MPI_Request *r) {
 		*r = MPI_REQUEST_NULL;
 		return MPI_SUCCESS;
@@ -272,7 +272,7 @@ static void executors()
 		} catch (const std::string &) {
 			thrown = true;
 		}
-		/* What the function throws is no error of MPI's: it comes through where those are returned, too. */
+		/* An exception of the function is no MPI error: it passes through even where those are returned. */
 		int come = 0;
 		try {
 			co_await mpi(contd::nothrow, [](MPI_Request *) -> int { throw std::string("x"); }).issued_by(x);
@@ -377,7 +377,7 @@ static void stops()
 		CHECK(stopped == 1 && received == 0);
 		s.spawn(stoppable(source.get_token(), &v, 2, received, stopped)); /* requested before: not begun */
 		CHECK(stopped == 2);
-		/* Not cancelled: errors and results as without. */
+		/* Not cancelled: the same errors and results as without a token. */
 		std::stop_source never;
 		s.spawn(stoppable(never.get_token(), &v, 2, received, stopped));
 		s.spawn([](std::stop_token t) -> task<> {

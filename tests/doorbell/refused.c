@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What MPI refuses of a call to a peer that is rung. The doorbell library makes several calls of one, and asks MPI
- * about
- * arguments that MPI has not checked yet. All the same: rank 0's call returns, the error handler that MPI would call is
+ * Calls to a peer that is rung, and that MPI refuses in part. The doorbell library makes several calls of
+ * one, and asks MPI about
+ * arguments that MPI has not checked yet. Still rank 0's call must return, the error handler that MPI would call is
  * called once and no other one, nothing has been sent, and nothing received. The library behind.c stands between the
  * doorbell library and MPI, and refuses a send whose arguments are right.
  */
@@ -142,7 +142,7 @@ static void set(struct arguments *a, enum wrong wrong, MPI_Datatype giant)
 	case RECVTYPE:
 		a->recvtype = MPI_DATATYPE_NULL;
 		break;
-	case GIANT: /* 8 GiB, of which nobody may make a copy; refused for another reason */
+	case GIANT: /* 8 GiB, which must not be copied; refused for another reason */
 		a->sendcount = 2;
 		a->sendtype = giant;
 		a->source = RANK_WRONG;
@@ -192,7 +192,7 @@ static void refused(MPI_Comm comm, int other, size_t k, enum wrong wrong, bool e
 	behind_refuse = 0;
 	expect(rc, wrong, &of_comm);
 	CHECK(status.MPI_SOURCE == 77 && status.MPI_TAG == 78);
-	/* What a library behind refuses is known too late for a message that had come before. */
+	/* A refusal by a library behind is known too late for a message that had come before. */
 	if (wrong != BEHIND || !early || calls[k].call == call_Send) {
 		CHECK(back[0] == -1 && back[LONG_INTS - 1] == -1);
 		MPI_Send(NULL, 0, MPI_INT, other, TAG_OVER, comm);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every adapter has to do, in C11 and in C++17: a program of one adapter describes its pool as a struct pool and
+ * Tests for every adapter, in C11 and in C++17: a program of one adapter describes its pool as a struct pool and
  * calls executors_main(). Nothing is measured here but counts, orders and addresses.
  */
 #ifndef EXECUTORS_H
@@ -210,7 +210,7 @@ static void many(int agent)
 		raise(SIGUSR1);
 	for (int t = 0; t < 3; t++)
 		pthread_join(threads[t], NULL);
-	if (agent == CONTD_AGENT_TICK) /* nobody but the daemon looks */
+	if (agent == CONTD_AGENT_TICK) /* only the daemon polls */
 		while (__atomic_load_n(&total, __ATOMIC_ACQUIRE) < MANY)
 			usleep(1000);
 	for (int p = 0; p < 3; p++)
@@ -386,8 +386,7 @@ static long deepest;
 static void chain_link(int status, void *data)
 {
 	struct chain *chain = (struct chain *)data;
-	char *here =
-		(char *)__builtin_frame_address(0); /* a local's is on a stack of its own where asan looks after it */
+	char *here = (char *)__builtin_frame_address(0); /* with asan a local variable is on another stack */
 
 	(void)status;
 	if (!lowest || here < lowest)

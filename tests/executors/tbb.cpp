@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// contd/executor-tbb.hpp, in an arena of its own and in one of the program's; memory that runs out, and exceptions.
+// contd/executor-tbb.hpp, in a new arena and in one of the program's; memory that runs out, and exceptions.
 #include <contd/executor-tbb.hpp>
 
 #include <atomic>
@@ -51,7 +51,7 @@ thread_local bool no_memory, no_task;
 
 } // namespace
 
-/* What the program allocates with new, TBB's own pools apart. */
+/* Counts the program's allocations with new, without TBB's own pools. */
 __attribute__((noinline)) void *operator new(std::size_t bytes)
 {
 	void *memory = no_memory ? nullptr : std::malloc(bytes ? bytes : 1);

@@ -116,7 +116,7 @@ static void counter_reached(const char *provider)
 	close_all();
 }
 
-/* Many at one value, in the order in which they were begun, the operation used anew in the continuation. */
+/* Many at one value, in the order in which they were begun; the continuation uses the operation again. */
 static void again(int status, void *data)
 {
 	struct contd_fabric_op *o = data;
@@ -156,7 +156,7 @@ static void counter_error(const char *provider)
 		CHECK_RC(op[i].status, -FI_EIO);
 		CHECK(op[i].data == 1 && *op[i].text);
 	}
-	/* What is begun afterwards is not concerned, until another error comes. */
+	/* Later operations are not concerned, until another error comes. */
 	begin(4, 2);
 	begin(5, 5);
 	fabric_poll(100);
@@ -167,7 +167,7 @@ static void counter_error(const char *provider)
 	CHECK(ran == 6);
 	CHECK_RC(op[5].status, -FI_EIO);
 	CHECK(op[5].data == 3);
-	/* Nor with an error that came while nobody waited. */
+	/* Nor with an error that came while no operation waited. */
 	add_error(1);
 	begin(6, 3);
 	fabric_poll(100);
@@ -259,7 +259,7 @@ static void counter_messages(const char *provider)
 	close_all();
 }
 
-/* What the calls refuse. */
+/* Refused calls. */
 static void counter_refusals(const char *provider)
 {
 	struct contd_fabric_attr attr = {.size = sizeof(attr), .threading = FI_THREAD_SAFE};

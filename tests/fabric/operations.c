@@ -282,7 +282,7 @@ static void selective(const char *provider)
 	UNTIL(contd_event_is_complete(&r.event));
 	fabric_poll(1000);
 	if (contd_event_is_complete(&s.event))
-		fabric_skip("the provider tells of completions that nobody asked for (the rest is good)");
+		fabric_skip("the provider reports completions that were not asked for (the rest is good)");
 	CHECK(contd_fabric_queue_pending(queue) == 1);
 	OK(contd_fabric_withdraw(&s, 0));
 	wait_all(2);
@@ -426,7 +426,7 @@ static void atomics(const char *provider)
 	close_all();
 }
 
-/* A continuation starts the next operation, and uses the operation anew that has completed: a chain of each kind. */
+/* A continuation starts the next operation with the operation that has completed: a chain of each kind. */
 static int left[2];
 
 static void next(int status, void *data)

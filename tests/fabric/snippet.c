@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What docs/fabric.md shows, as it stands (fabric-md.inc is that), with agent `block`: the queue that it opens has a
+ * The code of docs/fabric.md, unchanged (fabric-md.inc is that), with agent `block`: the queue that it opens has a
  * descriptor if the provider has one, says so, and the daemon is woken by each message. Usage: snippet PROVIDER
  */
 #include <errno.h>
@@ -84,7 +84,7 @@ static double now_ns(void)
 	return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-/* Nobody looks but the daemon. */
+/* Only the daemon polls. */
 static void await_message(void)
 {
 	struct timespec until;
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 		CHECK(strstr(contd_error_text(), "contd_fabric"));
 	CHECK(fi_getname(&endpoint->fid, name, &length) == 0);
 	CHECK(fi_av_insert(av, name, 1, &self, 0, NULL) == 1);
-	/* What the page has started receives the first message. */
+	/* The page's receive gets the first message. */
 	while ((rc = fi_inject(endpoint, "message", 8, self)) == -FI_EAGAIN)
 		contd_poll(0);
 	CHECK(rc == 0);

@@ -132,7 +132,7 @@ static void started_poll_only(const char *provider)
 	close_all();
 }
 
-/* Nobody but the daemon looks. */
+/* Only the daemon polls. */
 static void started_daemon(const char *provider, enum contd_agent agent)
 {
 	open_all(provider, agent, CONTD_THREAD_ANY, 0);
@@ -158,7 +158,7 @@ static void started_spin(const char *provider)
 	started_daemon(provider, CONTD_AGENT_SPIN);
 }
 
-/* Nobody but the handler of a thread that computes. */
+/* Only the handler of a computing thread polls. */
 static void started_region(const char *provider)
 {
 	open_all(provider, CONTD_AGENT_REGION, 0, 0);
@@ -176,7 +176,7 @@ static void started_region(const char *provider)
 
 static unsigned left, sends;
 
-/* What was received is sent on: each in the callback of a receive, while sends complete in between. It ends where it
+/* Received messages are sent on, each in the callback of a receive, while sends complete in between. Each ends where it
  * began. */
 static void bounce(int status, void *data)
 {

@@ -52,7 +52,7 @@ static struct {
 
 /* ---------------------------------------------------------------------------------------------- what is checked --- */
 
-/* What the server says must be an answer to the client. */
+/* The server's message must be an answer to the client. */
 static void serve(const struct kvd_message *m)
 {
 	struct kvd_message got;
@@ -96,7 +96,7 @@ static void as_message(const void *data, size_t size)
 		CHECK(m.status < KVD_STATUSES && m.value_length <= KVD_VALUE_MAX && kvd_status_text(m.status));
 }
 
-/* As a client reads it: the bytes are copied, for they are aligned there. */
+/* As a client reads it: the bytes are copied, because they are aligned there. */
 static void as_memory(const void *data, size_t size)
 {
 	static unsigned char copy[65536] __attribute__((aligned(16)));
@@ -142,7 +142,7 @@ static void read_one_sided(struct bytes *b, const void *key, uint32_t key_length
 	change = word(b) % bytes;
 	copy[change] ^= (unsigned char)(1 << byte(b) % 8);
 	seen = kvd_record_read(copy, bytes, &window[at], key, key_length, &m);
-	/* Unless it was in the zeros behind the value, which nobody looks at. */
+	/* Unless it was in the zeros behind the value, which are not read. */
 	CHECK(seen == KVD_TORN ||
 	      (seen == KVD_SEEN && change >= sizeof(*r) + key_length + r->value_length && change < bytes - 8));
 }
@@ -195,7 +195,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static unsigned uses;
 	const char *wrong;
 
-	/* A store of its own for each input under libFuzzer, so that a crash can be repeated; else one for a
+	/* A new store for each input under libFuzzer, so that a crash can be repeated; else one for a
 	 * thousand. */
 #ifdef KVD_FUZZ_SEEDED
 	if (uses % 1000 == 0) {

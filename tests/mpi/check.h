@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the MPI test programs share: counted checks, a watchdog that says where a rank hung, and small helpers.
+ * Shared by the MPI test programs: counted checks, a watchdog that says where a rank hung, and small helpers.
  * A check that fails is printed and counted; the program goes on. check_fini sums up over all ranks.
  */
 #ifndef CONTD_TESTS_MPI_CHECK_H
@@ -225,7 +225,7 @@ CHECK_HELPER MPI_Request check_plain_cr(void)
 	return cr;
 }
 
-/* What a callback saw. */
+/* A callback's record. */
 struct seen {
 	atomic_int runs;
 	MPI_Status *status; /* the pointer it was given */

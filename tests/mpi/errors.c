@@ -152,7 +152,7 @@ static void check_ladder(bool set)
 			CHECK(r[k] == MPI_REQUEST_NULL);
 	}
 	CHECK(refusals >= N);
-	MPI_Barrier(MPI_COMM_WORLD); /* nothing comes before everybody has attached: what is complete needs no memory */
+	MPI_Barrier(MPI_COMM_WORLD); /* all attach before anything arrives: complete operations need no memory */
 	for (int i = 0; i < N * EACH; i++)
 		if (set || i % EACH == 0)
 			MPI_Send(out, 1, MPI_BYTE, check_next(), i, MPI_COMM_WORLD);
@@ -458,7 +458,7 @@ static void check_crs(void)
 	CHECK_OK(MPI_Request_free(&third));
 }
 
-/* What MPI's own functions that make no sense on a CR do. */
+/* MPI's own functions that make no sense on a CR. */
 static void check_foreign_calls(void)
 {
 	MPI_Request same = cr, op;

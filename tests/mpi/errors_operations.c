@@ -380,7 +380,7 @@ static const struct provocation read_only[] = {
 static struct {
 	bool no_request;
 	int class, class_in_status; /* of MPI_Wait, and of MPI_Waitsome */
-	enum object object;         /* whose handler MPI_Wait calls, or OBJECTS */
+	enum object object;         /* MPI_Wait calls the handler of this object, or OBJECTS */
 } expected;
 
 static void drop(const struct provocation *p, MPI_Request r[])
@@ -780,9 +780,9 @@ static void run_files(MPI_Request cr)
 }
 
 /*
- * A write that fails when it is under way, for want of space. MPI_Wait on it crashes in Open MPI 4.1 (the request does
- * not know its file) and never returns in MPICH 4.0, so this is for the native backend alone; a handler that has no
- * file to go with is MPI_FILE_NULL's.
+ * A write that fails while it is under way, because there is no space. MPI_Wait on it crashes in Open MPI 4.1 (the
+ * request does not know its file) and never returns in MPICH 4.0, so this is for the native backend alone. If a handler
+ * has no file to go with, it is MPI_FILE_NULL's.
  */
 static void check_no_space(MPI_Request cr)
 {

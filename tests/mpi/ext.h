@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the programs for Open MPI's continuations branch share (ext_*.c): they know mpi-ext.h and mpi.h, in this
+ * Shared by the programs for Open MPI's continuations branch (ext_*.c): they know mpi-ext.h and mpi.h, in this
  * order, and nothing of contd. They are compiled as C and as C++, so check.h with its atomics is not for them.
  */
 #ifndef CONTD_TESTS_MPI_EXT_H
 #define CONTD_TESTS_MPI_EXT_H
 
-/* Open MPI's and MPICH's C++ bindings would need libraries of their own. */
+/* Open MPI's and MPICH's C++ bindings would need further libraries. */
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 
@@ -16,7 +16,7 @@
 #ifndef OMPI_HAVE_MPI_EXT_CONTINUE
 #error "mpi-ext.h does not say that continuations are there"
 #endif
-/* What the MPI's own file declares must not be lost. */
+/* The declarations of the MPI's own file must not be lost. */
 #if defined(OPEN_MPI) && !defined(OMPI_HAVE_MPI_EXT)
 #error "mpi-ext.h did not go on to Open MPI's own"
 #endif

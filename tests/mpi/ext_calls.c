@@ -97,7 +97,7 @@ static void test_and_start(void)
 	freed(&cr);
 }
 
-/* Whoever runs attaches the next one; the CR is complete when the last has run. */
+/* Each continuation attaches the next one; the CR is complete when the last has run. */
 struct chain {
 	MPI_Request cr;
 	int in, out, left, flags, ran;
@@ -149,7 +149,7 @@ static void attached_inside(int flags, int attach_flags, int max_poll)
 	freed(&chain.cr);
 }
 
-/* Poll-only continuations run in a test or wait of their own CR and nowhere else, beside a CR that is not. */
+/* Poll-only continuations run only in a test or wait of their CR. Beside it is a CR without the flag. */
 static void poll_only_beside(void)
 {
 	MPI_Request cr = made(0, 0), polled = made(MPIX_CONT_POLL_ONLY, MPI_UNDEFINED), pair[2], other;
@@ -177,7 +177,7 @@ static void poll_only_beside(void)
 	freed(&polled);
 }
 
-/* What the branch's first programs said by info keys. */
+/* The info keys of the branch's first programs. */
 static void poll_only_by_info(void)
 {
 	MPI_Request cr = MPI_REQUEST_NULL, request;

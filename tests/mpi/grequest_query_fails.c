@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * A query_fn that returns an error: whoever asks for the status finds the code in MPI_ERROR, status queries and
+ * A query_fn that returns an error: each reader of the status finds the code in MPI_ERROR, status queries and
  * continuations alike, asked once or again, and whether query_fn writes MPI_ERROR itself or not.
  */
 #include "check.h"
@@ -86,7 +86,7 @@ static void check_queries(void)
 		check_status(&status[0]);
 	}
 	CHECK_EQ(frees, 0);
-	MPI_Wait(&r[0], MPI_STATUS_IGNORE); /* whose own result is MPI's */
+	MPI_Wait(&r[0], MPI_STATUS_IGNORE); /* the result is MPI's own */
 	CHECK_EQ(frees, 1);
 }
 
@@ -149,7 +149,7 @@ static int complete_fn(void *extra, MPI_Status *status)
 	return MPI_SUCCESS;
 }
 
-/* The request of a template whose push_fn has failed: complete_fn has not run, and the query says so all the same. */
+/* The request of a template whose push_fn has failed: complete_fn has not run, but the query reports the failure. */
 static void check_template(void)
 {
 	MPI_Status status;

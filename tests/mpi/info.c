@@ -198,7 +198,7 @@ static void check_max_poll(void)
 				int total = 3 * limits[l] + limits[l] / 2, flag;
 
 				add_ready(cr, &seen, total);
-				/* What others have ready is not charged to it. */
+				/* Ready continuations of others do not count for it. */
 				add_ready(plain, &seen_plain, 10);
 				for (int ran = 0; ran < total;) {
 					int expected = total - ran < limits[l] ? total - ran : limits[l];

@@ -203,7 +203,7 @@ static void check_empty(MPI_Request cr)
 		CHECK_EQ(status[i].MPI_ERROR, MPI_SUCCESS);
 }
 
-/* Operations that were complete before they were attached, tested by nobody. */
+/* Operations that were complete before they were attached, and that no call has tested. */
 static void check_complete_before(MPI_Request cr)
 {
 	struct seen seen = {0};
@@ -270,7 +270,7 @@ static void check_truncation(MPI_Request cr)
 	for (size_t i = 0; i < 6; i++) {
 		bool expected = i < 3; /* the receive is there before the message */
 
-		/* Of a short message to oneself that was expected Open MPI 4.1 tells nobody, MPI_Wait neither. */
+		/* Open MPI 4.1 does not report a short expected message to oneself, in MPI_Wait neither. */
 		bytes = expected && check_size == 1 && i % 3 == 0 ? 64 << 10 : too_long[i % 3];
 		status_poison(&status[0]);
 		if (!expected)

@@ -52,7 +52,7 @@ static void arrived(MPI_Status *status, void *data)
 	m->value = -1; /* done */
 }
 
-/* With the turn. Every thread's messages have tags of their own: whose turn is next differs from rank to rank. */
+/* With the turn. Each thread's messages have separate tags, because the order of turns differs from rank to rank. */
 static void post(struct message *m, int to, int tag, int value)
 {
 	MPI_Comm comm = to == 2 ? MPI_COMM_SELF : MPI_COMM_WORLD;
@@ -91,7 +91,7 @@ static void *work(void *arg)
 			post(&mine[k], k % 2, self * PAIRS + k, i * PAIRS + k);
 			turn_give();
 		}
-		/* Waited for by whoever comes first. */
+		/* The thread that comes first waits for it. */
 		turn_take();
 		if (to_self[self].value == -1)
 			post(&to_self[self], 2, self, i);
@@ -106,7 +106,7 @@ static void *work(void *arg)
 			done = all_done(mine);
 			turn_give();
 		}
-		/* It does not need the other ranks, whose threads may hold their turns in such a wait, too. */
+		/* It does not need the other ranks: their threads may hold their turns in such a wait, too. */
 		if (i % 2 == 0) {
 			turn_take();
 			CHECK_OK(MPI_Wait(&cr[2], MPI_STATUS_IGNORE));

@@ -311,7 +311,7 @@ static int ladder(bool onward)
 	}
 }
 
-/* What the scenario is known to need: were it not refused, the ladder would prove nothing. */
+/* Functions that the scenario needs: if these were not refused, the ladder would prove nothing. */
 static bool needed(const char *name)
 {
 	static const char *const names[] = {"timer_create",  "timer_settime",  "sigaction",

@@ -175,7 +175,7 @@ static void restart_cb(MPI_Status *status, void *data)
 	registered++;
 }
 
-/* Made anew in every eighth round. */
+/* Made again in every eighth round. */
 static void restarted(void)
 {
 	for (int i = 0; i < PERSISTENT; i++) {
@@ -194,7 +194,7 @@ static void restarted(void)
 	wait_for(&draft);
 }
 
-/* With an info object and a Fortran handle of its own, and freed before its continuations have run. */
+/* With a new info object and Fortran handle, and freed before its continuations have run. */
 static void short_lived(void)
 {
 	static const char *const keys[] = {"mpi_continue_enqueue_complete", "mpi_continue_thread",
@@ -389,7 +389,7 @@ static void failed(void)
 	CHECK_OK(MPIX_Continue(&request, failing_cb, &seen[0], 0, MPI_STATUS_IGNORE, revised));
 	registered++;
 	taken++;
-	if (check_size > 1) { /* of a short one to oneself that is truncated Open MPI 4.1 tells nobody */
+	if (check_size > 1) { /* Open MPI 4.1 does not report a short truncated one to oneself */
 		MPI_Irecv(in, 1, MPI_BYTE, previous, TAG, world, &request);
 		CHECK_OK(MPIX_Continue(&request, failing_cb, &seen[1], 0, MPI_STATUS_IGNORE, revised));
 		MPI_Irecv(in + 1, 1, MPI_BYTE, previous, TAG + 1, world, &requests[0]);
@@ -500,7 +500,7 @@ static void compare(const struct state *a, const struct state *b)
 		b->allocated - a->allocated, check_rank, a->handles.request, b->handles.request, a->handles.comm,
 		b->handles.comm, a->handles.info, b->handles.info, a->handles.cr, b->handles.cr);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	if (a->allocated) { /* valgrind has a malloc of its own, and holds back what was freed */
+	if (a->allocated) { /* valgrind's malloc holds back freed memory */
 		CHECK(b->resident - a->resident <= GROWTH_MOST);
 		CHECK(b->allocated - a->allocated <= MALLOC_GROWTH_MOST);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the torture program's two halves share: torture.c makes the trouble, reclaim.c watches over contd's memory. */
+/* Shared by the halves of the torture program: torture.c makes the trouble, reclaim.c watches contd's memory. */
 #ifndef CONTD_TESTS_TORTURE_H
 #define CONTD_TESTS_TORTURE_H
 
@@ -35,7 +35,7 @@ static inline uint32_t below(uint64_t random, uint32_t n)
 
 #define AGES 11 /* 10 stands for all that is older */
 
-/* Who holds what may be reclaimed: rows of the histogram. */
+/* Holders of memory that may be reclaimed: rows of the histogram. */
 enum holder { HOLDER_READER, HOLDER_STRANGER, HOLDER_COMPLETER, HOLDERS };
 
 void reclaim_init(void);
@@ -58,7 +58,7 @@ unsigned reclaim_age(uint32_t name);
  */
 void reclaim_note(enum holder holder, uint32_t name, bool in_root);
 
-/* Inside contd_fini() nobody reads, and contd does not wait for readers. */
+/* Inside contd_fini() no thread reads, and contd does not wait for readers. */
 void reclaim_fini(bool begins);
 
 /* After contd_fini(): everything is given back. */
@@ -76,7 +76,7 @@ uint64_t reclaim_groups(void);
 /* Has it seen every sort of object? They are known by their sizes. */
 bool reclaim_watches(void);
 
-/* What lies at this address, in words; NULL where it is none of contd's memory. Any context. */
+/* Describes the memory at this address; NULL if it is not contd's. Any context. */
 const char *reclaim_describe(const void *address, unsigned *agep);
 
 #endif

@@ -10,7 +10,7 @@ struct test_source {
 	struct contd__source source;
 	int fd;                    /* -1: it has no descriptor */
 	uint32_t operations;       /* pending */
-	uint32_t arrived;          /* the device has finished so many, and nobody has seen it */
+	uint32_t arrived;          /* the device has finished so many, and no poll has found it */
 	uint32_t busy;             /* sleep_on says -EAGAIN so often */
 	uint32_t asked;            /* calls of sleep_on */
 	uint32_t looks[16];        /* calls of progress, by enum contd__where */
@@ -33,7 +33,7 @@ void source_register(struct test_source *s, uint32_t where, bool descriptor);
 /* Another operation is under way. Any context. */
 void source_begin(struct test_source *s);
 
-/* The device has finished one; nobody is told but by the descriptor. Any thread, any context. */
+/* The device has finished one; only the descriptor tells. Any thread, any context. */
 void source_finish(struct test_source *s);
 
 /* Begin, with a continuation of group to run at its end. */

@@ -72,7 +72,7 @@ Test(config, size_of_the_struct)
 {
 	struct contd_config c = fresh();
 
-	/* What can be no structure's; tests/sized has those of other headers. */
+	/* Sizes that no structure has; tests/sized has those of other headers. */
 	for (size_t size = 0; size < 2 * sizeof(c); size++) {
 		c.size = size;
 		if (size == 0 || size % 8)
@@ -764,7 +764,7 @@ Test(config, each_chained_signal_has_its_own_handler_behind)
 	await(foreign[0] == 1);
 	await(foreign[1] == 1);
 	cr_assert_eq(contd_fini(), 0);
-	/* What an earlier life was allowed to chain is still taken for one that may not. */
+	/* An earlier contd_init() was allowed to chain; one that is not finds the signal taken. */
 	c.signal_number = SIGRTMIN;
 	c.signal_taken = CONTD_SIGNAL_REFUSE;
 	must_fail(contd_init(&c), EBUSY);

@@ -38,7 +38,7 @@ static void begin(enum contd_agent agent, double percent)
 
 /* ------------------------------------------------------------------------------------------------------ samples --- */
 
-/* What has been charged up to when; sampled under a guard, so that no interruption lies between the two. */
+/* The sum of charges, with its time; sampled under a guard, so that no interruption lies between the two. */
 enum { SAMPLES = 1 << 16 };
 static struct {
 	uint64_t at, charged;

@@ -43,7 +43,7 @@ static void three(uint32_t flags)
 	high = prio_group(flags, -1, CONTD_PRIORITY_HIGH);
 }
 
-/* Ready, lowest first; nobody is told. */
+/* Ready, lowest first; no thread is notified. */
 static void make_ready(void)
 {
 	struct contd_group *g[] = {low, normal, high};
@@ -343,7 +343,7 @@ Test(priority, low_ones_of_all_kinds_are_reached)
 	end();
 }
 
-/* Handlers look between the polls, for other kinds of groups: their turns are not taken out of the polls'. */
+/* Handlers scan other kinds of groups between the polls: their turns are not taken from the polls'. */
 static void polls_and_handlers(uint32_t busy_flags)
 {
 	struct contd_config config = {
@@ -406,7 +406,7 @@ Test(priority, low_ones_are_reached_by_handlers)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* On the daemon, whose scans are bounded by time. */
+/* On the daemon: its scans are bounded by time. */
 static uint32_t daemon_over;
 
 static void daemon_busy_cb(int status, void *data)

@@ -40,7 +40,7 @@ static uint64_t spend_all(struct contd__purse *p, uint64_t start, uint64_t cost,
 		cr_assert_lt(n - first, KEEP);
 		if ((n - first) * cost > worst)
 			worst = (n - first) * cost;
-		now += cost / 3 + 1; /* asked for more often than it can be had */
+		now += cost / 3 + 1; /* asked for more often than the purse can pay */
 	}
 	*sump = n * cost;
 	return worst;
@@ -61,7 +61,7 @@ Test(purse, no_second_costs_more_than_the_budget)
 			cr_assert_eq(p.balance, contd__purse_most());
 			cr_assert_eq(p.enough_at, 1000);
 			worst = spend_all(&p, 1000, costs[k], 4, &sum);
-			/* What is saved, what flows in, and one that was begun with the last of it. */
+			/* The savings, the inflow, and one that was begun with the last of it. */
 			cr_assert_leq((double)worst, whole * 1.0001 + (double)costs[k], "%g %%, %lu each: %lu of %g",
 				      percents[i], costs[k], worst, whole);
 			/* And it is there to be spent: nine tenths of it at least, over a long time. */
@@ -114,7 +114,7 @@ Test(purse, there_is_enough_when_it_says_so)
 		}
 }
 
-/* Something that costs more than can ever be saved is paid for all the same, and then for a long time nothing. */
+/* Something that costs more than can ever be saved is still paid for, and then for a long time nothing. */
 Test(purse, more_than_can_be_saved_is_paid_off)
 {
 	struct contd__purse p = {0};

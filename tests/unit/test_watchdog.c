@@ -411,7 +411,7 @@ Test(watchdog, changed_while_it_runs)
 	cr_assert_eq(reported(), 2);
 	cr_assert_eq(others, 1, "the other function, for the site that is new");
 	is_report(1, "continuation", "thread", outer_callback, "outer_callback");
-	/* The next life begins anew. */
+	/* After the next contd_init() counting starts again. */
 	reports = 0;
 	begin(CONTD_AGENT_CALLER, BOUND_NS);
 	make_ready(late_callback, 0);
@@ -494,7 +494,7 @@ Test(watchdog, many_sites)
 	}
 }
 
-/* Noted, and the end is near: reported all the same. */
+/* Noted shortly before contd_fini(): still reported. */
 Test(watchdog, what_was_noted_is_reported_at_the_end)
 {
 	for (unsigned i = 1; i <= 100; i++) {

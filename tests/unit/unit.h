@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the unit tests share. Criterion runs each test in a process of its own. */
+/* Shared by the unit tests. Criterion runs each test in a separate process. */
 #ifndef CONTD_TESTS_UNIT_H
 #define CONTD_TESTS_UNIT_H
 
@@ -25,7 +25,7 @@
 
 /* A test that takes this long hangs. */
 #define WATCHDOG 120
-/* What a test waits for comes at once or never. */
+/* An awaited thing comes at once or never. */
 #define PATIENCE_SECONDS 60
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
@@ -106,7 +106,7 @@ uint64_t now_ns(void);
 /* contd's own signal, to the calling thread; it has been handled on return unless it is blocked. Any context. */
 void raise_ours(void);
 
-/* Complete an event and let nobody know: ready, but neither run nor notified. Any context. */
+/* Complete an event without further steps: ready, but neither run nor notified. Any context. */
 int complete_quietly(struct contd_event *event, int status);
 
 struct contd_stats stats_now(void);
