@@ -3,7 +3,7 @@
  * Shared by the benchmarks: clock, medians, options, and the one JSON object a line that scripts/bench collects.
  *
  * The machines that these run on are small, virtual and busy, so nothing is compared across runs: two things are
- * measured in turns, in short batches (A B A B ...), and what is told is the median of the ratios of neighbours.
+ * measured in turns, in short batches (A B A B ...), and the result is the median of the ratios of neighbours.
  */
 #ifndef CONTD_BENCH_H
 #define CONTD_BENCH_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a user event costs: attach a continuation to it, complete it, run it.
+ * The cost of a user event: attach a continuation to it, complete it, run it.
  *
  * The baseline is what one would write by hand for the same purpose: a mutex, a list of callbacks that wait and a queue
  * of those that are ready. Attaching links an entry that the caller provides, completing moves it to the queue, polling

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a completion costs with contd beside a loop of fi_cq_read(3) that does the same: operations are posted, entries
- * are read 16 at a time, what their context points to is found, and a function is called. An endpoint sends to itself,
- * `depth` messages a round; and a provider that costs nothing (a completion queue of this file's) shows contd's own
- * part.
+ * The cost of a completion with contd beside a loop of fi_cq_read(3) that does the same: operations are posted, entries
+ * are read 16 at a time, the operation is found by the entry's context, and a function is called. An endpoint sends
+ * `depth` messages a round to itself; and a provider that costs nothing (a completion queue of this file's) shows
+ * contd's own part.
  *
  * Time is measured in turns, a round against a round. Instructions are counted by bench/fabric/instructions, which runs
  *
@@ -28,7 +28,7 @@
 
 /* -------------------------------------------------------------------------------- a provider that costs nothing --- */
 
-/* What was posted is complete at once. */
+/* Posted operations are complete at once. */
 struct stub {
 	struct fid_cq cq; /* first */
 	void *context[2 * DEPTH_MOST];

@@ -13,8 +13,8 @@
  *          processor as well.
  * quiet:   how many pairs of windows no other program has taken the processor in for more than 3 %: only those count,
  *          unless they are too few.
- * daemon:  processor time of the process' other threads, as a share of the windows: a core of its own, or it is lost
- *          too.
+ * daemon:  processor time of the process' other threads, as a share of the windows. They need another core, or this
+ *          time is lost too.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -297,7 +297,7 @@ static void receiver(const struct mode *m, const char *provider, int fd, unsigne
 	bench_pairs_fini(&quiet_ones);
 }
 
-/* Processes of their own for each mode: a sender, and a receiver. */
+/* New processes for each mode: a sender, and a receiver. */
 static int run(const struct mode *m, const char *provider, int fd, bool receives_here, unsigned windows)
 {
 	struct contd_config config = {.size = sizeof(config), .agent = m->agent};

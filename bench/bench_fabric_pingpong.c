@@ -4,7 +4,7 @@
  * sends complete too. Driven by continuations (the callback of a receive does both, and attaches itself to the next
  * one, while the main thread polls or waits for the group), against a loop of fi_cq_read(3) that does both.
  *
- * Each way has a domain and an endpoint of its own, so that neither reads what is the other's.
+ * Each way has a separate domain and endpoint, so that neither reads the other's completions.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -125,7 +125,7 @@ static void contd_begin(void)
 		contd_send();
 }
 
-/* Sends as well, whose events nobody waits for. */
+/* Sends as well; their events are not waited for. */
 static void contd_end(void)
 {
 	while (contd_fabric_queue_pending(contd_way.end.queue))
@@ -271,7 +271,7 @@ static bool open_both(const char *provider)
 	}
 	exchange(&contd_way);
 	exchange(&bare_way);
-	/* Nobody sends before the other one has put the address into its table. */
+	/* No side sends before the other one has put the address into its table. */
 	return write(peer_pipe, "", 1) == 1 && read(peer_pipe, &there, 1) == 1;
 }
 

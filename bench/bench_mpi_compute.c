@@ -32,7 +32,7 @@
 #include "bench.h"
 
 #define WINDOW_NS 25000000u /* how long the receiver computes at a time */
-#define MESSAGES 8u         /* a window's, whose latency is measured */
+#define MESSAGES 8u         /* in a window; their latency is measured */
 #define FIRST_NS 500000u    /* when in the window they are sent, so that the last is usually seen inside */
 #define LAST_NS 21000000u
 #define AFTER_NS 26000000u /* one more, which keeps contd looking till the end of the window */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One rank, many pending receives from itself, each with a tag and a continuation of its own: from the sending of a
+ * One rank, many pending receives from itself, each with a separate tag and continuation: from the sending of a
  * message that one of them waits for, until its continuation has run and the call that ran it has returned, against the
  * same where it is the only one. Beside it, what a loop of PMPI_Testsome over all the requests takes to find that one.
  *
@@ -8,7 +8,7 @@
  * on its communicator, and all the others are on another, where nothing is sent meanwhile. Queues are per communicator
  * and sender. The others are fulfilled in the order in which they were posted, so that each is found first then.
  *
- * "One" and "many" are measured in turns. What one clock reading costs is taken off both.
+ * "One" and "many" are measured in turns. The cost of one clock reading is subtracted from both.
  */
 #include <stdio.h>
 #include <stdlib.h>

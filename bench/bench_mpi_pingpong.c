@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
 	peer = 1 - rank;
-	/* What Wait costs before contd is there at all: it must not become slower by contd's presence. */
+	/* The cost of Wait before contd starts: contd's presence must not make it slower. */
 	bench_pairs_init(&before, before_pairs);
 	for (unsigned i = 0; i < 2 * before_pairs; i++) {
 		double a = batch(by_wait);

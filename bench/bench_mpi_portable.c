@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two ranks, each with a window of receives from the other (or one rank, from itself); for each message that comes its
- * receive is posted anew and another message sent: driven by continuations on the portable backend, against a loop of
+ * receive is posted again and another message sent: driven by continuations on the portable backend, against a loop of
  * MPI's own Testsome over the same window.
  * Both sides have as many messages under way as the window has places. All have one tag, for what MPI takes to find the
  * receive that matches, which depends on the order in which they were posted, is not what is measured here.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the doorbell library costs where nobody is armed: two ranks that listen, and are in no region, toss a small
+ * The cost of the doorbell library while no bell is armed: two ranks that listen, and are in no region, toss a small
  * message
  * to and fro; by MPI's functions through the library, against MPI's own (of the MPI library itself), on MPI_COMM_WORLD
  * and on another communicator; and with one rank a message to oneself. The reaction to rings is bench_mpi_compute's.
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 	unsigned pairs = o.quick ? 500 : 10000;
 	MPI_Comm dup;
 
-	/* What contd-mpi would do, which is not here. */
+	/* contd-mpi would do this, but it is not here. */
 	setenv("CONTD_JOB", "bench_mpi_ring", 0);
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);

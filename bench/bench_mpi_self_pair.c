@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "this MPI has no MPI_THREAD_MULTIPLE\n");
 		return 1;
 	}
-	/* What Waitall costs before contd is there at all: it must not become slower by contd's presence. */
+	/* The cost of Waitall before contd starts: contd's presence must not make it slower. */
 	bench_pairs_init(&before, 2000);
 	for (unsigned i = 0; i < 4000; i++) {
 		double a = batch_waitall();

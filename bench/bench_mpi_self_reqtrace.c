@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What apps/reqtrace costs: messages to oneself by MPI's functions with the tool before them, against what the tool
+ * The cost of apps/reqtrace: messages to oneself by MPI's functions with the tool before them, against what the tool
  * itself calls, in turns in one run. pair: a receive, a send and Waitall; many: 64 of each at a time; idle: a Testsome
  * of 64 receives that finds nothing. All operations are in the timeline. The program starts itself again, with the tool
  * preloaded.

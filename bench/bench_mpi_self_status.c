@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What asking for the statuses of many requests costs: contd's queries (MPIX_Request_get_status_some, _all, _any)
+ * The cost of asking for the statuses of many requests: contd's queries (MPIX_Request_get_status_some, _all, _any)
  * against a loop of MPI_Request_get_status over the same array, and against MPI's own Testsome, where nothing is
  * complete; and, in the same array with its last entry complete, against the loop. One rank, receives from itself.
  */

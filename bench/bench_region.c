@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What declaring costs: a compute region, and a guard, begun and ended on an attached thread, beside an empty loop. */
+/* The cost of a compute region, and of a guard, begun and ended on an attached thread, beside an empty loop. */
 #include <contd/contd.h>
 
 #include "bench.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What looking costs while nothing is ready, with one continuation pending and with a million: it must not depend on
- * how many wait. The million is registered and completed anew in each round, so that both sides are measured within
+ * The cost of a scan while nothing is ready, with one continuation pending and with a million: it must not depend on
+ * the number. The million is registered and completed again in each round, so that both sides are measured within
  * a few milliseconds of each other.
  */
 #include <stdlib.h>

@@ -83,7 +83,7 @@ static double wait_for(uint64_t begin)
 	return (double)(t - begin);
 }
 
-/* What the other thread is to do: nothing, complete the event, send the bare signal, end. */
+/* Orders for the other thread: nothing, complete the event, send the bare signal, end. */
 enum { IDLE, COMPLETE, BARE, END };
 static uint64_t order;
 static pid_t self;

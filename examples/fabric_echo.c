@@ -13,7 +13,7 @@
 #define SERVICE_WINDOW 16 /* receives that the service has posted */
 #define CLIENT_WINDOW 8   /* messages of the client's under way; fewer, so that each finds a receive */
 
-/* What is sent: where the answer goes, as the other side knows it, and what it is. */
+/* A message: the place for the answer, as the other side knows it, and the contents. */
 struct message {
 	fi_addr_t from;
 	uint32_t number;

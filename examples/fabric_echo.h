@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An echo service on a libfabric endpoint and its client, for fabric_epoll.c and fabric_libuv.c. Everything happens in
- * continuations; whoever has an event loop calls contd_poll() when contd_fd() is readable, until echo_over().
+ * continuations; the owner of the event loop calls contd_poll() when contd_fd() is readable, until echo_over().
  */
 #ifndef FABRIC_ECHO_H
 #define FABRIC_ECHO_H

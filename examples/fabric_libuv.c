@@ -11,7 +11,7 @@
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
 	if (status || contd_poll(0) < 0 || echo_over())
-		uv_close((uv_handle_t *)poll, NULL); /* the loop ends, for it has nothing else */
+		uv_close((uv_handle_t *)poll, NULL); /* the loop ends, because it has nothing else */
 }
 
 int main(int argc, char **argv)

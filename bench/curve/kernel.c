@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rank 0 computes: in registers, through memory, and in between. */
+/* Rank 0's computation: in registers, through memory, and in between. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

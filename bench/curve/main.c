@@ -89,7 +89,7 @@ static struct curve_options options(int argc, char **argv)
 
 /* ---------------------------------------------------------------- environment and cores --- */
 
-/* Some settings are read when a library is loaded: set them, and start anew. */
+/* Some settings are read when a library is loaded: set them, and start again. */
 static void prepare(char **argv, const struct curve_mode *mode)
 {
 	const char *rank = getenv("OMPI_COMM_WORLD_RANK");
@@ -104,7 +104,7 @@ static void prepare(char **argv, const struct curve_mode *mode)
 		*value++ = '\0';
 		setenv(word, value, 1);
 	}
-	/* Every way at its best: nobody yields in between, though mpirun may think that there are too few cores. */
+	/* Every way at its best: no rank yields in between, though mpirun may think that there are too few cores. */
 	setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
 	if (mode->ring && *CURVE_RING_LIBRARY && rank && strcmp(rank, "1") == 0)
 		setenv("LD_PRELOAD", CURVE_RING_LIBRARY, 1);

@@ -3,9 +3,9 @@
  * The modes: every point of the plots that is measured. A mode of contd's that needs something which this version does
  * not have is left out; CMakeLists.txt looks for it in the public headers.
  *
- * "own core": the rank has one core, as mpirun binds ranks; whatever runs beside its computation takes time from it.
- * "spare core": threads beside the computing one run on a core where nobody computes, and the time that they take there
- * counts as lost as well: somebody could compute there.
+ * "own core": the rank has one core, as mpirun binds ranks; all that runs beside its computation takes time from it.
+ * "spare core": threads beside the computing one run on a core without computation, and the time that they take there
+ * counts as lost as well: a rank could compute there.
  */
 #include "curve.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ways without contd. A few receives are pending, and each that has completed is posted anew for the next message: what
- * suits Testsome best, whose cost is in proportion to how many it is given.
+ * Ways without contd. A few receives are pending, and each that has completed is posted again for the next message.
+ * That suits Testsome best, because its cost is in proportion to the number of requests.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -148,7 +148,7 @@ static void thread_start(const struct curve_mode *m)
 {
 	mode = m;
 	if (pthread_create(&thread, NULL, progress, NULL)) {
-		fputs("curve: no thread to be had\n", stderr);
+		fputs("curve: cannot create a thread\n", stderr);
 		exit(1);
 	}
 }

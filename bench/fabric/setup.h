@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An endpoint for the benchmarks of contd-fabric, with a completion queue that contd reads, or nobody but the
- * benchmark. Both are opened alike: tagged format, no wait object unless asked for, manual progress, FI_THREAD_SAFE or
- * better.
+ * An endpoint for the benchmarks of contd-fabric, with a completion queue that either contd or the benchmark reads.
+ * Both are opened alike: tagged format, no wait object unless asked for, manual progress, FI_THREAD_SAFE or better.
  */
 #ifndef CONTD_BENCH_FABRIC_SETUP_H
 #define CONTD_BENCH_FABRIC_SETUP_H

@@ -110,7 +110,7 @@ double *grid_row(const struct heat *h, int buffer, int row)
 	return h->u[buffer] + (size_t)row * h->stride;
 }
 
-/* What lies above row 0 or below the last one: a halo, or the grid's fixed row. */
+/* The row above row 0 or below the last one: a halo, or the grid's fixed row. */
 static const double *outside(const struct heat *h, int buffer, enum side side)
 {
 	for (int k = 0; k < h->borders; k++)

@@ -99,7 +99,7 @@ struct ring {
 	long iterations;
 	long allowed; /* messages of this rank that may start: with whole iterations */
 	long started;
-	long to_receive; /* receives that nobody has begun */
+	long to_receive; /* receives that no thread has begun */
 	uint32_t *home;  /* by iteration: messages that came home */
 	long ending;     /* slots that still have something to do */
 	bool over;

@@ -121,8 +121,7 @@ static void done(struct contd_mpi_op *op, int status)
 	}
 }
 
-/* The same, where nobody waits and nothing is cancelled: nothing then but what the loop of MPI_Testsome does as
- * well. */
+/* The same without a waiting thread and without cancelling: then it does no more than the loop of MPI_Testsome. */
 static int issue_plainly(struct contd_mpi_op *op)
 {
 	return ring_issue(op->data, op->requests);
@@ -242,7 +241,7 @@ bool modes_exists(const struct options *o)
 	if (o->mode == MODE_TASK && !o->completions_transfer)
 		return false; /* a task of whom? */
 	if (o->pool == POOL_COMM && !o->requests_transfer)
-		return false; /* nobody else may call MPI */
+		return false; /* no other thread may call MPI */
 	return transfers == (o->pool != POOL_NONE);
 }
 

@@ -24,7 +24,7 @@ static const char usage[] =
 	"                         MPI_Testsome, without contd\n"
 	"  --requests WHERE       inline (as is, else): the MPI calls are made where they come to be; transfer: by the "
 	"executor\n"
-	"  --completions WHERE    inline, transfer: who goes on after a step\n"
+	"  --completions WHERE    inline, transfer: the thread that goes on after a step\n"
 	"  --executor POOL        none; pull: the threads that drive the ring; comm: these for completions, and a "
 	"thread that is\n"
 	"                         the only one to call MPI for requests; taskrt: tasks of examples/taskrt; glib: a "

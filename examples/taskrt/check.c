@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What taskrt promises, and how a task waits for MPI by each mode that a runtime has a part in: an even number of
+ * Checks taskrt's promises, and how a task waits for MPI by each mode that involves a runtime: an even number of
  * ranks, two threads each. Exits with 0 when all is right. With CHECK_ALONE the runtime alone, one process without MPI.
  */
 #include <pthread.h>
@@ -134,7 +134,7 @@ static void on_two_threads(void)
 	run_all();
 }
 
-/* What a thread other than the runtime's completes: continuations run on those that are lent, and resume a task. */
+/* Completed by a thread other than the runtime's: continuations run on lent threads, and resume a task. */
 static struct contd_event events[TASKS];
 static struct taskrt_task *asleep[TASKS];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stacks, and the switch from one to another: a few nanoseconds, for the compiler's own setjmp saves three pointers and
- * makes no call.
+ * Stacks, and the switch from one to another: a few nanoseconds, because the compiler's own setjmp saves three pointers
+ * and makes no call.
  */
 #ifndef TASKRT_FIBER_H
 #define TASKRT_FIBER_H
@@ -24,7 +24,7 @@ __attribute__((noipa, noreturn)) static void fiber_jump(struct fiber *to)
 
 /*
  * Leave the stack that one is on, which is `from`; to a place that was left so, or with `start` to another. It returns
- * when somebody switches to `from`, perhaps on another thread, and then no register is what it was: noipa.
+ * when a thread switches to `from`, perhaps another thread, and then no register is what it was: noipa.
  */
 __attribute__((noipa)) static void fiber_switch(struct fiber *from, struct fiber *to, const ucontext_t *start)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the sanitizers are told of stacks, for they follow one a thread. Without them all of this is nothing.
+ * Tells the sanitizers about stacks, because they follow one for each thread. Without them all of this is nothing.
  *
  *   STACK_LEAVING(from, to)   before a jump from one stack to another
  *   STACK_ARRIVED(on, from)   after it, on the other one

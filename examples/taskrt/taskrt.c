@@ -9,7 +9,7 @@
 
 enum { PRIORITIES = 3, WORK_MOST = 1024, IDLE_MOST = 100, PAGES = 65536, COLOURS = 8, COLOUR_SIZE = 512, PREFETCH = 8 };
 
-/* What a task wants when it goes back to its thread, which sees to it: only then others may run the task. */
+/* The wish of a task that goes back to its thread. The thread fulfils it: only then others may run the task. */
 enum wish { YIELDS, SUSPENDS, ENDED };
 
 /* At the top of its stack. A stack whose task has ended is kept for the next one. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * taskrt: a minimal runtime of user-level tasks, as an example of how one integrates contd: docs/runtimes.md. A task is
- * a function with a stack of its own; threads that call taskrt_run() take tasks from a queue, those of high priority
+ * a function with a separate stack; threads that call taskrt_run() take tasks from a queue, those of high priority
  * first.
  *
  *   for contd_mpi_op_run()     taskrt_yield, taskrt_suspend, taskrt_resume are what struct contd_mode_attr asks for;

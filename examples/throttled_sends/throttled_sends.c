@@ -25,7 +25,7 @@
 #define ACTIVE_MOST 3
 #define TAG 20
 
-/* What the continuations need to know of the sender. */
+/* The part of the sender that the continuations use. */
 struct throttle {
 	int active;
 	int active_seen; /* the most at a time */

@@ -41,7 +41,7 @@ static int cancel_fn(void *extra, int complete)
 	return MPI_SUCCESS;
 }
 
-/* The last that is done with it: who waits for the request may have it freed at once. */
+/* The last access: a thread that waits for the request may free it at once. */
 static void finish(struct reduction *r)
 {
 	if (r->parent == MPI_PROC_NULL)
@@ -117,7 +117,7 @@ static int rank_of(int node, int root, int size)
 int tree_reduce(enum tree_form form, MPI_Comm comm, int tag, int root, int valin, int *valout, MPI_Request cr,
 		MPI_Request *request)
 {
-	struct reduction *r = calloc(1, sizeof(*r)); /* what comes from nobody counts as 0 */
+	struct reduction *r = calloc(1, sizeof(*r)); /* values without a sender count as 0 */
 	int rank, size, node, rc;
 
 	if (!r)

@@ -4,7 +4,7 @@
  * continuations and no thread; and what each form costs. After example 12.1 of MPI's chapter on generalized requests.
  *
  * Mended, compared with what is printed there:
- * - A rank without children added up what was never received: values of nobody are 0 here.
+ * - A rank without children added up values that were never received: these are 0 here.
  * - The thread was never joined or detached.
  * - What it is told was freed by the thread, which may end before the program has what it asked for; here free_fn
  * frees.

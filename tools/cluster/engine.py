@@ -76,7 +76,7 @@ class Engine:
 
     def start(self, argv, environment, log):
         with open(log, "ab") as output:
-            # A session of its own: what a terminal sends is for this program, which ends the others in order.
+            # A new session: the terminal's signals go to this program only, which ends the others in order.
             return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                                     start_new_session=True, env=dict(environment, CONTD_CLUSTER_RUN=self.run["run"]))
 
@@ -194,7 +194,7 @@ class Engine:
         if result["status"] == "failed":
             self.sweep()
         if result["status"] == "passed" and not self.options.keep:
-            # Thousands of small files on a shared file system help nobody.
+            # Thousands of small files burden a shared file system.
             for name in glob.glob(os.path.join(folder, "rank.*")) + [path]:
                 os.unlink(name)
             shutil.rmtree(job.get("scratch", folder + "/tmp"), ignore_errors=True)
