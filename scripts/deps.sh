@@ -11,7 +11,7 @@ Sees to it that what contd is built and tested with is there. Looks for the prog
 are missing and this is Debian or a relative of it, installs their packages with apt-get, as root or through sudo -n.
 Otherwise prints which packages are missing and exits with 1. If nothing is missing, apt is not called.
 
-In CI (the variable CI is set) it installs Slurm and clang-format as well, where it can: without them the tests that need
+In CI (the variable CI is set) it installs Slurm, clang-format and groff as well, where it can: without them the tests that need
 them are skipped.
 
   --check   only look, install nothing
@@ -52,7 +52,7 @@ deps_missing() {
 deps_optional() {
 	local entry
 	[[ ${CONTD_CORE:-0} != 1 ]] || return 0
-	for entry in srun:slurm-wlm munged:munge clang-format:clang-format; do
+	for entry in srun:slurm-wlm munged:munge clang-format:clang-format groff:groff-base; do
 		PATH=$PATH:/usr/sbin command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
 	done
 }

@@ -485,7 +485,7 @@ static void sleep_for(struct server *sv, uint64_t ns)
 	struct timespec ts;
 	int n;
 
-	/* The descriptor may not report completions that have come already. */
+	/* The descriptor need not report completions that have come already. */
 	if (ns && sv->net.sleeps && fi_trywait(sv->net.fabric, &fid, 1) != 0)
 		ns = 0;
 	ts = (struct timespec){(time_t)(ns / SECOND), (long)(ns % SECOND)};
