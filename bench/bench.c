@@ -160,3 +160,31 @@ void bench_print(const struct bench_line *line, const char *raw, ...)
 	puts("}");
 	fflush(stdout);
 }
+
+/* For --toggle-collect. */
+__attribute__((noinline)) void bench_counted_rounds(double (*run)(unsigned n), unsigned n);
+void bench_counted_rounds(double (*run)(unsigned n), unsigned n)
+{
+	run(n);
+}
+
+int bench_count(const char *mode, const struct bench_counted *cases, size_t n)
+{
+	char name[32];
+	unsigned rounds;
+
+	if (sscanf(mode, "count,%31[^,],%u", name, &rounds) != 2 || rounds == 0) {
+		fputs("bench: --mode count,CASE,ROUNDS\n", stderr);
+		return 2;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(name, cases[i].name) != 0)
+			continue;
+		cases[i].run(256);
+		bench_counted_rounds(cases[i].run, rounds);
+		printf("%u\n", rounds);
+		return 0;
+	}
+	fprintf(stderr, "bench: there is no case %s\n", name);
+	return 2;
+}

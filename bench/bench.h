@@ -47,6 +47,17 @@ double bench_pairs_a(const struct bench_pairs *p);     /* medians of each side *
 double bench_pairs_b(const struct bench_pairs *p);
 void bench_pairs_fini(struct bench_pairs *p);
 
+/*
+ * For counting instructions: --mode count,CASE,ROUNDS runs one case that many times, after a few rounds that are not
+ * counted, and prints ROUNDS. valgrind --tool=callgrind --toggle-collect=counted_rounds counts (bench/mpi/instructions).
+ * Returns what main() returns.
+ */
+struct bench_counted {
+	const char *name;
+	double (*run)(unsigned n); /* what it returns is not used */
+};
+int bench_count(const char *mode, const struct bench_counted *cases, size_t n);
+
 /* A target is the most ("max") or the least ("min") that the figure may be. */
 struct bench_line {
 	const char *bench;

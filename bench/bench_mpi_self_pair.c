@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One rank sends to itself: Irecv + Isend + MPI_Continueall + MPI_Wait on the continuation request, against
- * Irecv + Isend + MPI_Waitall.
+ * Irecv + Isend + MPI_Waitall. --mode count,CASE,ROUNDS is for counting instructions (bench.h); CASE is pair or waitall.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,36 +29,36 @@ static void post(int in[1], int out[1], MPI_Request requests[2])
 	MPI_Isend(out, 1, MPI_INT, 0, 7, MPI_COMM_SELF, &requests[1]);
 }
 
-static double batch_contd(void)
+static double batch_contd(unsigned n)
 {
 	uint64_t begin = bench_now();
 	MPI_Request requests[2];
 	int in, out = 1;
 
-	for (unsigned r = 0; r < ROUNDS; r++) {
+	for (unsigned r = 0; r < n; r++) {
 		post(&in, &out, requests);
 		MPI_Continueall(2, requests, callback, NULL, MPI_STATUSES_IGNORE, cr);
 		MPI_Wait(&cr, MPI_STATUS_IGNORE);
 	}
-	return (double)(bench_now() - begin) / ROUNDS;
+	return (double)(bench_now() - begin) / n;
 }
 
-static double batch_waitall(void)
+static double batch_waitall(unsigned n)
 {
 	uint64_t begin = bench_now();
 	MPI_Request requests[2];
 	int in, out = 1;
 
-	for (unsigned r = 0; r < ROUNDS; r++) {
+	for (unsigned r = 0; r < n; r++) {
 		post(&in, &out, requests);
 		MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 	}
-	return (double)(bench_now() - begin) / ROUNDS;
+	return (double)(bench_now() - begin) / n;
 }
 
 int main(int argc, char **argv)
 {
-	struct bench_options o = bench_options(argc, argv, "[--thread single|multiple]");
+	struct bench_options o = bench_options(argc, argv, "[--thread single|multiple] [--mode count,CASE,ROUNDS]");
 	unsigned pairs = o.quick ? 500 : 10000;
 	bool multiple = o.thread && strcmp(o.thread, "multiple") == 0;
 	int want = multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, level;
@@ -77,18 +77,26 @@ int main(int argc, char **argv)
 	}
 	/* The cost of Waitall before contd starts: contd's presence must not make it slower. */
 	bench_pairs_init(&before, 2000);
-	for (unsigned i = 0; i < 4000; i++) {
-		double a = batch_waitall();
+	for (unsigned i = 0; i < 4000 && !o.mode; i++) {
+		double a = batch_waitall(ROUNDS);
 
 		if (i >= 2000) /* the first ones warm up processor and caches */
 			bench_pairs_add(&before, a, 1);
 	}
 	MPI_Continue_init(MPI_INFO_NULL, &cr);
+	if (o.mode) {
+		const struct bench_counted counted[] = {{"pair", batch_contd}, {"waitall", batch_waitall}};
+		int rc = bench_count(o.mode, counted, 2);
+
+		MPI_Request_free(&cr);
+		MPI_Finalize();
+		return rc;
+	}
 	bench_pairs_init(&p, pairs);
 	for (unsigned i = 0; i < pairs; i++) {
-		double a = batch_contd();
+		double a = batch_contd(ROUNDS);
 
-		bench_pairs_add(&p, a, batch_waitall());
+		bench_pairs_add(&p, a, batch_waitall(ROUNDS));
 	}
 	line.figure = bench_pairs_ratio(&p);
 	bench_print(&line, "\"contd_ns\":%.1f,\"waitall_ns\":%.1f,\"waitall_without_contd_ns\":%.1f", bench_pairs_a(&p),

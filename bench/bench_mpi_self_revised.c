@@ -9,8 +9,7 @@
  *   whole         the same with MPI_Start, Irecv and MPIX_Continue
  *   start_wait    MPI_Start of a CR with nothing registered, and MPI_Wait for it: nanoseconds
  *
- * --mode count,CASE,ROUNDS runs one case, or waitall, that many times and measures nothing. It is for counting
- * instructions: valgrind --tool=callgrind --toggle-collect=counted_rounds.
+ * --mode count,CASE,ROUNDS is for counting instructions (bench.h); CASE may be waitall, too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,38 +153,6 @@ static const struct a_case cases[] = {
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
-/* ----------------------------------------------------------------------------------------------------- counting --- */
-
-/* For --toggle-collect. */
-__attribute__((noinline)) void counted_rounds(double (*run)(unsigned n), unsigned n);
-void counted_rounds(double (*run)(unsigned n), unsigned n)
-{
-	run(n);
-}
-
-static int count(const char *mode)
-{
-	char name[32];
-	unsigned n;
-
-	if (sscanf(mode, "count,%31[^,],%u", name, &n) != 2 || n == 0) {
-		fputs("bench_mpi_self_revised: --mode count,CASE,ROUNDS\n", stderr);
-		return 2;
-	}
-	for (size_t i = 0; i <= CASES; i++) {
-		double (*run)(unsigned n) = i < CASES ? cases[i].run : waitall;
-
-		if (strcmp(name, i < CASES ? cases[i].name : "waitall") != 0)
-			continue;
-		run(ROUNDS);
-		counted_rounds(run, n);
-		printf("%u\n", n);
-		return 0;
-	}
-	fprintf(stderr, "bench_mpi_self_revised: there is no case %s\n", name);
-	return 2;
-}
-
 /* --------------------------------------------------------------------------------------------------------- main --- */
 
 static void measure_clock(void)
@@ -225,7 +192,11 @@ int main(int argc, char **argv)
 	}
 	MPIX_Continue_init(0, MPI_UNDEFINED, MPI_INFO_NULL, &cr);
 	if (o.mode) {
-		rc = count(o.mode);
+		struct bench_counted counted[CASES + 1] = {{"waitall", waitall}};
+
+		for (size_t c = 0; c < CASES; c++)
+			counted[c + 1] = (struct bench_counted){cases[c].name, cases[c].run};
+		rc = bench_count(o.mode, counted, CASES + 1);
 		MPI_Request_free(&cr);
 		MPI_Finalize();
 		return rc;
