@@ -35,6 +35,7 @@ struct contd__handle {
 	MPI_Request request;
 	struct contd__cr *cr; /* NULL: a persistent request */
 	uint32_t hooked;      /* persistent: is its continuation outstanding? */
+	uint32_t unstarted;   /* persistent: made, and not started yet, so it is inactive, whatever MPI says */
 	uint32_t told;        /* persistent: what MPI has told of its completion is in `status`: mpich_forgets.h */
 	MPI_Comm comm;        /* persistent: its communicator, or MPI_COMM_NULL: not known */
 	MPI_Status status;

@@ -486,10 +486,16 @@ static int on_Cancel(MPI_Request *request)
 /* MPI_SUCCESS, and it is known as persistent; or the error class. */
 static int start_note(const MPI_Request *request)
 {
-	if (contd__load(&mode) > MODE_PORTABLE || !request || *request == MPI_REQUEST_NULL || handle_of(request) ||
-	    contd__handle_add(*request, NULL))
+	struct contd__handle *h;
+
+	if (contd__load(&mode) > MODE_PORTABLE || !request || *request == MPI_REQUEST_NULL)
 		return MPI_SUCCESS;
-	return contd__mpi_error(MPI_ERR_NO_MEM);
+	h = handle_of(request);
+	h = h ? h : contd__handle_add(*request, NULL);
+	if (!h)
+		return contd__mpi_error(MPI_ERR_NO_MEM);
+	contd__store(&h->unstarted, 0);
+	return MPI_SUCCESS;
 }
 
 /* Mostly a request is given to MPI_Continue right after it was started. */
@@ -541,8 +547,10 @@ static void made_note(const MPI_Request *request, MPI_Comm comm)
 		return;
 	h = handle_of(request);
 	h = h ? h : contd__handle_add(*request, NULL);
-	if (h)
+	if (h) {
 		h->comm = comm;
+		contd__store(&h->unstarted, 1);
+	}
 }
 
 #define ON_MADE(name, parameters, arguments) \

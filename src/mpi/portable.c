@@ -450,6 +450,9 @@ static enum contd__seen seen_by_mpi(MPI_Request request, struct contd__handle *h
 	const int nobody = -4711; /* neither a rank nor a constant of MPI's */
 	int flag = 0, rc;
 
+	/* MPICH (4.0) says of a collective that was never started that it is not complete. */
+	if (h && contd__load(&h->unstarted))
+		return SEEN_NOTHING;
 	/* Acquire: pairs with the release in contd__forgets_keep. */
 	if (h && contd__load_acquire(&h->told)) {
 		*status = h->status;
@@ -721,7 +724,7 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 		if (g)
 			contd__general_hold(g);
 		/* (A handle of MPICH's that was another request's not long ago may be a generalized one's now.) */
-		if (contd__forgets_take(h, &status))
+		if ((h && contd__load(&h->unstarted)) || contd__forgets_take(h, &status))
 			flag = 1;
 		else if (h || g || is_shared(*request) || !(instance || contd__recently_started(*request)))
 			test_one(request, &flag, &status);

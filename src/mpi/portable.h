@@ -21,6 +21,7 @@
 
 #include "mpi/backend.h"
 #include "mpi/calls.h"
+#include "mpi/persistent.h"
 
 /*
  * X(name, parameters, arguments): what is intercepted. Operations that are started, of which it is known then that they
@@ -44,7 +45,7 @@
 	X(Imrecv, (void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request), \
 	  (buf, count, type, message, request))
 
-#define CONTD_MADE(X) \
+#define CONTD_MADE_TO_SEND(X) \
 	X(Send_init, \
 	  (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
 	  (buf, count, type, dest, tag, comm, request)) \
@@ -60,6 +61,14 @@
 	X(Recv_init, \
 	  (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request), \
 	  (buf, count, type, source, tag, comm, request))
+
+#if MPI_VERSION >= 4
+#define CONTD_MADE(X) \
+	CONTD_MADE_TO_SEND(X) \
+	CONTD_MADE_COLLECTIVE(X)
+#else
+#define CONTD_MADE CONTD_MADE_TO_SEND
+#endif
 
 #define CONTD_CALLED(X) \
 	X(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status)) \
