@@ -49,8 +49,7 @@ void bench_pairs_fini(struct bench_pairs *p);
 
 /*
  * For counting instructions: --mode count,CASE,ROUNDS runs one case that many times, after a few rounds that are not
- * counted, and prints ROUNDS. valgrind --tool=callgrind --toggle-collect=counted_rounds counts (bench/mpi/instructions).
- * Returns what main() returns.
+ * counted, and prints ROUNDS. bench/mpi/instructions counts, with callgrind. Returns what main() returns.
  */
 struct bench_counted {
 	const char *name;

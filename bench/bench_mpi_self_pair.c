@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One rank sends to itself: Irecv + Isend + MPI_Continueall + MPI_Wait on the continuation request, against
- * Irecv + Isend + MPI_Waitall. --mode count,CASE,ROUNDS is for counting instructions (bench.h); CASE is pair or waitall.
+ * Irecv + Isend + MPI_Waitall. --mode count,CASE,ROUNDS is for counting instructions (bench.h). CASE is pair or
+ * waitall.
  */
 #include <stdio.h>
 #include <stdlib.h>
