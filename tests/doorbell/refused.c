@@ -340,6 +340,7 @@ int main(int argc, char **argv)
 			}
 		}
 		check_begin("accepted");
+		MPI_Barrier(MPI_COMM_WORLD); /* rank 1 may still look for what must not have come */
 		accepted(comm[c], other);
 	}
 	check_begin("one-sided");
