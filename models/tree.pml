@@ -4,17 +4,19 @@
  *
  * check: safety
  * optimise
- * unreached: 6: the sleeper does not tell itself
+ * unreached: 8: the sleeper does not tell itself
  * mutant: SETTLE_SILENT safety who marks up again after settling tells nobody
  * mutant: SETTLE_NO_LOOK safety settling does not look at the word below again
  * mutant: ROOT_NO_LOOK safety settling the root does not look at the table again
+ * mutant: ROOT_NOT_FIRST safety settling the root does not look at the first chunk's leaf again
  * mutant: ANNOUNCE_FIRST safety a completer announces before it marks
  * mutant: CLAIM_SPLIT safety a leaf bit is claimed by a load and a store
  * mutant: SLEEP_NO_LOOK safety a waiter does not look between saying that it sleeps and sleeping
  *
- * Two slots, under one leaf or under two; above the leaves one word, and above that one bit. The table has two
- * levels more (branch, top) and the root two words: each is one more level of the kind that `summary` is here. A
- * hint of 0 has always somebody who is about to set it, or nothing below it. But in between somebody else may find
+ * Two slots, each under one of two leaves. Leaf 0 is the first chunk's: only the root's bit is above it. Above leaf 1
+ * is one word, and above that the same bit. The table has two levels more (branch, top) and the root two words: each
+ * is one more level of the kind that `summary` is here. (A root's first word beside its top is what leaf 0 is beside
+ * summary.) A hint of 0 has always somebody who is about to set it, or nothing below it. But in between somebody else may find
  * it 0 and go to sleep. At the start the hints are set for nothing, as a scan leaves them that its budget ended.
  *
  * One slot is ready; a completer marks the other (contd__slot_event_done_rcu), somebody scans and sleeps (a thread
@@ -27,7 +29,7 @@
 #define ALL 4
 
 byte leaf[2] = {1, 0}; /* a bit per slot */
-byte summary = 3;   /* a bit per leaf */
+byte summary = 2;   /* a bit per leaf but the first */
 bool root = true;
 byte under[2];      /* the leaf of each slot */
 byte ran[2];
@@ -53,7 +55,8 @@ inline announce()
 inline mark_up(l)
 {
 	if
-	:: summary & (1 << l)
+	:: l == 0
+	:: l != 0 && summary & (1 << l)
 	:: else -> summary = summary | (1 << l)
 	fi;
 	if
@@ -72,64 +75,67 @@ inline tell_again()
 #endif
 }
 
-/* contd__table_claim_sig, claim_chunk, claim_leaf, settle (src/rcu/table.c), from the first slot on */
-inline claim(got, l, v)
+/* claim_bit (src/rcu/table.c): a bit of one leaf */
+inline claim_leaf(got, l, v)
 {
-	got = NONE;
 	do
+	:: leaf[l] == 0 -> break
 	:: atomic {
-		(summary >> l) != 0 ->
-		l = ((summary >> l) & 1 -> l : l + 1)
-	   }
-		do
-		:: leaf[l] == 0 -> break
-		:: atomic {
-			leaf[l] != 0 ->
-			v = (leaf[l] & 1 -> 0 : 1)
+		leaf[l] != 0 ->
+		v = (leaf[l] & 1 -> 0 : 1)
 #ifdef MUTANT_CLAIM_SPLIT
-			;
-			got = v
+		;
+		got = v
 #endif
-		   }
+	   }
 #ifdef MUTANT_CLAIM_SPLIT
-			leaf[l] = leaf[l] & ~(1 << v);
-			break
+		leaf[l] = leaf[l] & ~(1 << v);
+		break
 #else
-			atomic {
-				if
-				:: leaf[l] & (1 << v) ->
-					leaf[l] = leaf[l] & ~(1 << v);
-					got = v
-				:: else
-				fi
-			}
+		atomic {
 			if
-			:: got != NONE -> break
+			:: leaf[l] & (1 << v) ->
+				leaf[l] = leaf[l] & ~(1 << v);
+				got = v
 			:: else
 			fi
-#endif
-		od;
+		}
 		if
 		:: got != NONE -> break
 		:: else
-		fi;
+		fi
+#endif
+	od
+}
+
+/* contd__table_claim_sig, claim_down, claim_chunk, settle (src/rcu/table.c), from the first slot on */
+inline claim(got, l, v)
+{
+	got = NONE;
+	claim_leaf(got, l, v);
+	if
+	:: got == NONE && summary != 0 ->
+		l = 1;
+		claim_leaf(got, l, v);
 		if
-		:: leaf[l] == 0 ->
-			summary = summary & ~(1 << l);
-#ifndef MUTANT_SETTLE_NO_LOOK
+		:: got == NONE ->
 			if
-			:: leaf[l] != 0 ->
-				mark_up(l);
-				tell_again()
+			:: leaf[1] == 0 ->
+				summary = 0;
+#ifndef MUTANT_SETTLE_NO_LOOK
+				if
+				:: leaf[1] != 0 ->
+					mark_up(1);
+					tell_again()
+				:: else
+				fi
+#endif
 			:: else
 			fi
-#endif
 		:: else
-		fi;
-		l++
-	:: atomic { (summary >> l) == 0 -> l = 0 }
-		break
-	od;
+		fi
+	:: else
+	fi;
 	atomic {
 		l = 0;
 		v = 0
@@ -169,21 +175,40 @@ inline scan_group(budget, left, got, l, v)
 	od
 }
 
-/* contd__root_settle_sig (src/rcu/table.c) */
+/* contd__root_settle_sig, contd__table_any_sig (src/rcu/table.c, table.h) */
 inline root_settle()
 {
 	if
-	:: summary != 0
+	:: leaf[0] != 0
 	:: else ->
-		root = false;
-#ifndef MUTANT_ROOT_NO_LOOK
 		if
-		:: summary != 0 ->
-			root = true;
-			tell_again()
-		:: else
-		fi
+		:: summary != 0
+		:: else ->
+			root = false;
+#ifndef MUTANT_ROOT_NO_LOOK
+#ifdef MUTANT_ROOT_NOT_FIRST
+			if
+			:: summary != 0 ->
+				root = true;
+				tell_again()
+			:: else
+			fi
+#else
+			if
+			:: leaf[0] != 0 ->
+				root = true;
+				tell_again()
+			:: else ->
+				if
+				:: summary != 0 ->
+					root = true;
+					tell_again()
+				:: else
+				fi
+			fi
 #endif
+#endif
+		fi
 	fi
 }
 
@@ -251,6 +276,10 @@ proctype Waiter()
 				:: else
 				fi;
 				if
+				:: !daemon && leaf[0] != 0 -> goto up
+				:: else
+				fi;
+				if
 				:: !daemon && summary != 0 -> goto up
 				:: else
 				fi;
@@ -280,6 +309,7 @@ init {
 		if
 		:: under[1] = 0
 		:: under[1] = 1
+		:: under[0] = 1; under[1] = 1; leaf[0] = 0; leaf[1] = 1
 		fi;
 		if
 		:: daemon = false

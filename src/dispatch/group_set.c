@@ -140,7 +140,7 @@ static int poll_only_end(struct contd_group *g)
 		rc = root_enter_locked(g);
 	if (!rc) {
 		contd__and(&g->flags, ~(uint32_t)CONTD_POLL_ONLY);
-		if (contd__load_seq(&g->table.top))
+		if (contd__table_any_sig(&g->table))
 			contd__root_mark_sig(g->table.root, g->table.root_index);
 	}
 	pthread_mutex_unlock(&contd__groups.lock);

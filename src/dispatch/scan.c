@@ -165,6 +165,48 @@ static uint32_t allowance(const struct contd_group *g, const struct contd__budge
 	return g->max_poll ? (uint32_t)g->max_poll : UINT32_MAX;
 }
 
+/* The flags that matter when something of this root's groups is announced. */
+static uint32_t class_flags(const struct contd__root *root)
+{
+	uint32_t bit = contd__load(&root->bit);
+
+	return (bit & CLASSES_DAEMON ? CONTD_THREAD_ANY : 0) | (bit & CLASSES_SIGNAL ? CONTD_ASYNC_SIGNAL_SAFE : 0);
+}
+
+/*
+ * Clear the bit of g's place if nothing of its table (NULL: it is dead) is marked. But g may have left the place
+ * meanwhile, or leave it now. Another group that takes the place, and is marked before the bit is cleared, must be
+ * found. The caller keeps g's memory, so that its address does not become that group's.
+ */
+static void settle_place(struct contd__root *root, uint32_t at, const struct contd_group *g, struct contd__table *t)
+{
+	bool again = contd__root_settle_sig(root, at, t);
+	/* After the bit was cleared; pairs with the store in root_enter_locked (group_set.c). */
+	const struct contd_group *now = contd__load_seq(&root->group[at]);
+
+	if (now && now != g) {
+		contd__root_mark_sig(root, at);
+		again = true;
+	}
+	if (again)
+		tell_again(class_flags(root), root->outlet);
+}
+
+/*
+ * A test or wait of g has run something of it, by its handle. If that was all, the hints above are for nothing: clear
+ * them here, or the scan of all groups that comes next would go down to g again. Executors' roots may be freed.
+ */
+static void settle_own(const struct contd_group *g, struct contd__table *t)
+{
+	struct contd__root *root = contd__load_seq(&t->root);
+
+	if (!root || root < contd__groups.root || root >= contd__groups.root + CLASSES)
+		return;
+	settle_place(root, contd__load(&t->root_index), g, t);
+	if (contd__class_settle_sig(root))
+		tell_again(class_flags(root), NULL);
+}
+
 uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *root, struct contd__budget *budget)
 {
 	struct contd__table *table = &g->table;
@@ -173,7 +215,7 @@ uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *
 	bool wrapped;
 
 	CONTD_TESTPOINT("scan_group");
-	if (contd__load_seq(&table->top) == 0 || rests(g))
+	if (!contd__table_any_sig(table) || rests(g))
 		return 0;
 	left = allowance(g, budget, &t);
 	start = pos = contd__load(&table->cursor);
@@ -211,39 +253,14 @@ uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *
 		if (round)
 			break; /* one revolution: what became ready behind us is for the next */
 	}
-	contd__store(&table->cursor, pos);
+	contd__store(&table->cursor, pos < TABLE_END ? pos : 0);
 	if (left == 0 && budget->by == SCAN_INTERRUPTION && g->max_poll > 0)
 		budget->left = true;
 	if (contd__load_seq(&table->again) && contd__xchg(&table->again, 0))
 		tell_group_again(g);
+	if (!root && ran && !contd__table_any_sig(table))
+		settle_own(g, table);
 	return ran;
-}
-
-/* The flags that matter when something of this root's groups is announced. */
-static uint32_t class_flags(const struct contd__root *root)
-{
-	uint32_t bit = contd__load(&root->bit);
-
-	return (bit & CLASSES_DAEMON ? CONTD_THREAD_ANY : 0) | (bit & CLASSES_SIGNAL ? CONTD_ASYNC_SIGNAL_SAFE : 0);
-}
-
-/*
- * Clear the bit of g's place if nothing of its table (NULL: it is dead) is marked. But g may have left the place
- * meanwhile, or leave it now. Another group that takes the place, and is marked before the bit is cleared, must be
- * found. The caller keeps g's memory, so that its address does not become that group's.
- */
-static void settle_place(struct contd__root *root, uint32_t at, const struct contd_group *g, struct contd__table *t)
-{
-	bool again = contd__root_settle_sig(root, at, t);
-	/* After the bit was cleared; pairs with the store in root_enter_locked (group_set.c). */
-	const struct contd_group *now = contd__load_seq(&root->group[at]);
-
-	if (now && now != g) {
-		contd__root_mark_sig(root, at);
-		again = true;
-	}
-	if (again)
-		tell_again(class_flags(root), root->outlet);
 }
 
 uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *budget)
@@ -251,7 +268,7 @@ uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *bu
 	uint32_t start, pos, at, ran = 0;
 	bool wrapped;
 
-	if (contd__load_seq(&root->top) == 0) {
+	if (!contd__root_any_sig(root)) {
 		/* A marker that was overtaken by the scan that ran its continuation has set the class's bit without
 		 * need. */
 		if (contd__class_settle_sig(root))

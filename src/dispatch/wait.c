@@ -217,7 +217,7 @@ static bool waits(const void *group)
 {
 	const struct contd_group *g = group;
 
-	return contd__group_outstanding_sig(g) != 0 && (!contd__may_scan_sig(g) || contd__load_seq(&g->table.top) == 0);
+	return contd__group_outstanding_sig(g) != 0 && (!contd__may_scan_sig(g) || !contd__table_any_sig(&g->table));
 }
 
 /* The caller holds a pin: a callback may give the handle back. */

@@ -93,7 +93,7 @@ static unsigned cr_run(struct contd__cr *cr)
 	struct contd__call *call = contd__call;
 	unsigned ran;
 
-	if (contd__load_seq(&g->table.top) == 0 || !contd__may_scan_sig(g))
+	if (!contd__table_any_sig(&g->table) || !contd__may_scan_sig(g))
 		return 0;
 	contd__group_pin_sig(g);
 	contd__call = NULL;

@@ -57,7 +57,8 @@ static inline void mark(uint64_t *word, unsigned bit)
 
 static inline void mark_root_up(struct contd__root *root, unsigned word)
 {
-	mark(&root->top, word);
+	if (word)
+		mark(&root->top, word);
 	CONTD_TESTPOINT("root_marked");
 	if (!(contd__load_seq(&contd__ready) & contd__load(&root->bit)))
 		contd__or(&contd__ready, contd__load(&root->bit));
@@ -71,18 +72,24 @@ void contd__root_mark_sig(struct contd__root *root, uint32_t index)
 
 bool contd__class_settle_sig(struct contd__root *root)
 {
-	if (contd__load_seq(&root->top) != 0)
+	if (contd__root_any_sig(root))
 		return false;
 	contd__and(&contd__ready, ~contd__load(&root->bit));
 	CONTD_TESTPOINT("class_cleared");
-	if (contd__load_seq(&root->top) == 0)
+	if (!contd__root_any_sig(root))
 		return false;
 	contd__or(&contd__ready, contd__load(&root->bit));
 	return true;
 }
 
+static inline void mark_root(struct contd__table *t)
+{
+	if (contd__load_seq(&t->root))
+		contd__root_mark_sig(contd__load_seq(&t->root), contd__load(&t->root_index));
+}
+
 /* Mark the levels above the leaf, upwards. Check each level, even if another thread set the one below: that thread may
- * be stopped in between. */
+ * be stopped in between. Not for the first chunk: claims pass over hints of it, and these would stay for ever. */
 static void mark_up(struct contd__table *t, uint32_t index)
 {
 	struct contd__branch *b = contd__load_acquire(&t->branch[index >> 18]);
@@ -93,18 +100,17 @@ static void mark_up(struct contd__table *t, uint32_t index)
 	mark(&b->word, index >> 12 & 63);
 	mark(&t->top, index >> 18);
 	CONTD_TESTPOINT("mark_top");
-	if (contd__load_seq(&t->root))
-		contd__root_mark_sig(contd__load_seq(&t->root), contd__load(&t->root_index));
+	mark_root(t);
 }
 
 void contd__table_mark_leaf_sig(struct contd__table *t, uint32_t index, uint64_t bits)
 {
-	struct contd__branch *b = contd__load_acquire(&t->branch[index >> 18]);
-	struct contd__chunk *c = contd__load_acquire(&b->chunk[index >> 12 & 63]);
-
-	contd__or(&c->leaf[index >> 6 & 63], bits);
+	contd__or(contd__table_leaf(t, index), bits);
 	CONTD_TESTPOINT("mark_leaf");
-	mark_up(t, index);
+	if (index < CHUNK_FIRST)
+		mark_root(t);
+	else
+		mark_up(t, index);
 }
 
 void contd__table_mark_sig(struct contd__table *t, uint32_t index)
@@ -114,11 +120,9 @@ void contd__table_mark_sig(struct contd__table *t, uint32_t index)
 
 bool contd__table_unmark_sig(struct contd__table *t, uint32_t index)
 {
-	struct contd__branch *b = contd__load_acquire(&t->branch[index >> 18]);
-	struct contd__chunk *c = contd__load_acquire(&b->chunk[index >> 12 & 63]);
 	uint64_t bit = 1ull << (index & 63);
 
-	return contd__and(&c->leaf[index >> 6 & 63], ~bit) & bit;
+	return contd__and(contd__table_leaf(t, index), ~bit) & bit;
 }
 
 /* Clear the hint for an empty word, and look again. */
@@ -138,18 +142,25 @@ static inline uint64_t at_or_after(uint32_t bit)
 	return ~0ull << bit;
 }
 
-/* One leaf's part of a claim. */
-static inline struct contd__slot *claim_leaf(struct contd__chunk *c, unsigned leaf, uint64_t mask)
+/* Claim one of the masked bits of a leaf: which, or -1. */
+static inline int claim_bit(uint64_t *leaf, uint64_t mask)
 {
 	uint64_t v;
 
-	while ((v = contd__load_acquire(&c->leaf[leaf]) & mask) != 0) {
+	while ((v = contd__load_acquire(leaf) & mask) != 0) {
 		unsigned bit = (unsigned)__builtin_ctzll(v);
 
-		if (contd__and(&c->leaf[leaf], ~(1ull << bit)) & 1ull << bit)
-			return &c->slot[leaf << 6 | bit];
+		if (contd__and(leaf, ~(1ull << bit)) & 1ull << bit)
+			return (int)bit;
 	}
-	return NULL;
+	return -1;
+}
+
+static inline struct contd__slot *claim_leaf(struct contd__chunk *c, unsigned leaf, uint64_t mask)
+{
+	int bit = claim_bit(&c->leaf[leaf], mask);
+
+	return bit < 0 ? NULL : &c->slot[leaf << 6 | (unsigned)bit];
 }
 
 static struct contd__slot *claim_chunk(struct contd__table *t, struct contd__chunk *c, uint32_t from)
@@ -199,11 +210,12 @@ static __attribute__((noinline)) struct contd__slot *claim_down(struct contd__ta
 				settle(t, &b->word, ci, &c->summary, c->first);
 			from = ((from >> 12) + 1) << 12;
 		}
+		/* The first chunk has no hints, and the second is the first of branch 0 that may have some. */
 		if (contd__load_seq(&b->word) == 0)
-			settle(t, &t->top, bi, &b->word, (uint32_t)bi << 18);
+			settle(t, &t->top, bi, &b->word, bi ? (uint32_t)bi << 18 : CHUNK_SLOTS);
 		from = ((uint32_t)bi + 1) << 18;
 	}
-	*pos = from;
+	*pos = TABLE_END;
 	return NULL;
 }
 
@@ -212,8 +224,16 @@ struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos
 	uint32_t from =
 		*pos; /* the first index that counts; the rest of it below a level is 0 once that level moved on */
 
-	/* In the middle of a leaf, which exists: take its next slot, whatever the levels above say. */
-	if (from & 63) {
+	if (from < CHUNK_FIRST) {
+		int bit = claim_bit(&t->first, at_or_after(from));
+
+		if (bit >= 0) {
+			*pos = (uint32_t)bit + 1;
+			return contd__table_slot(t, (uint32_t)bit);
+		}
+		from = CHUNK_FIRST;
+	} else if (from & 63 && from < TABLE_END) {
+		/* In the middle of a leaf, which exists: take its next slot, whatever the levels above say. */
 		struct contd__branch *b = contd__load_acquire(&t->branch[from >> 18]);
 		struct contd__chunk *c = contd__load_acquire(&b->chunk[from >> 12 & 63]);
 		struct contd__slot *s = claim_leaf(c, from >> 6 & 63, at_or_after(from & 63));
@@ -223,7 +243,10 @@ struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos
 			return s;
 		}
 	}
-	return claim_down(t, from, pos);
+	if (contd__load_seq(&t->top))
+		return claim_down(t, from, pos);
+	*pos = TABLE_END;
+	return NULL;
 }
 
 int contd__root_next_sig(struct contd__root *root, uint32_t *pos)
@@ -231,6 +254,14 @@ int contd__root_next_sig(struct contd__root *root, uint32_t *pos)
 	uint32_t from = *pos;
 	uint64_t v;
 
+	if (from < 64) {
+		v = contd__load_seq(&root->word[0]) & at_or_after(from);
+		if (v) {
+			*pos = (uint32_t)__builtin_ctzll(v) + 1;
+			return (int)*pos - 1;
+		}
+		from = 64;
+	}
 	while (from < ROOT_GROUPS && (v = contd__load_seq(&root->top) & at_or_after(from >> 6)) != 0) {
 		unsigned wi = (unsigned)__builtin_ctzll(v);
 		uint64_t w;
@@ -251,18 +282,18 @@ int contd__root_next_sig(struct contd__root *root, uint32_t *pos)
 		}
 		from = (wi + 1) << 6;
 	}
-	*pos = from;
+	*pos = ROOT_GROUPS;
 	return -1;
 }
 
 bool contd__root_settle_sig(struct contd__root *root, uint32_t index, struct contd__table *t)
 {
-	if (t && contd__load_seq(&t->top) != 0)
+	if (t && contd__table_any_sig(t))
 		return false;
 	CONTD_TESTPOINT("root_empty");
 	contd__and(&root->word[index >> 6], ~(1ull << (index & 63)));
 	CONTD_TESTPOINT("root_cleared");
-	if (!t || contd__load_seq(&t->top) == 0)
+	if (!t || !contd__table_any_sig(t))
 		return false;
 	contd__root_mark_sig(root, index);
 	return true;

@@ -3,12 +3,16 @@
  * The table of a group: slots for its continuations and a tree of ready bits above them.
  *
  *     ready      1 word  a bit per class                         (contd__ready)
- *     root top   1 word  a bit per root word                     (struct contd__root, one a class)
+ *     root top   1 word  a bit per root word but the first       (struct contd__root, one a class)
  *     root       64 words, a bit per group
  *     top        1 word  a bit per branch                        (struct contd__table, one a group)
- *     branch     a word, a bit per chunk
+ *     branch     a word, a bit per chunk but the first
  *     summary    a word, a bit per leaf                          (struct contd__chunk)
  *     leaf       a word, a bit per slot
+ *
+ * Most programs have few groups, and most groups few continuations. So the first chunk's only leaf stands beside top
+ * (struct contd__table, `first`): both are under the group's bit in the root. And a root's first word stands beside
+ * its top: both are under the class's bit.
  *
  * A leaf bit is exact: the thread that clears it owns the slot. The bits above are hints, which may be set without need
  * but are never missing. A marker sets the leaf and then looks at every level above. A scanner that clears a bit above
@@ -23,7 +27,7 @@
  *     operation            thread  handler  in a callback  progress
  *     contd__slot_alloc_sig  yes     yes        yes        lock-free
  *     contd__slot_free_sig   yes     yes        yes        lock-free
- *     contd__table_mark_sig  yes     yes        yes        wait-free (at most 7 atomic operations)
+ *     contd__table_mark_sig  yes     yes        yes        wait-free (3 to 7 atomic operations)
  *     contd__table_claim_sig yes     yes        yes        lock-free
  *     contd__table_grow      yes     no         yes        blocking (a mutex, memory)
  *
@@ -85,6 +89,7 @@ _Static_assert(sizeof(struct contd__slot) == 64 || sizeof(void *) != 8, "a slot 
 #define CHUNK_SLOTS 4096u
 #define CHUNK_FIRST 64u /* slots of a table's first chunk, so that a small group stays small */
 #define TABLE_SLOTS_MAX ((1u << 24) - CHUNK_SLOTS + CHUNK_FIRST)
+#define TABLE_END (1u << 24)
 #define TABLE_RESERVE 32u /* slots that threads leave for handlers, if growing can provide them */
 
 struct contd__chunk {
@@ -102,7 +107,7 @@ struct contd__branch {
 
 /* Which groups of a class have something ready. */
 struct contd__root {
-	uint64_t top;
+	uint64_t top;                 /* of word[1] to word[63] */
 	uint32_t cursor;              /* where the next scan begins */
 	uint32_t bit;                 /* of the class in contd__ready; 0: never used, or an executor's */
 	uint32_t again;               /* as in struct contd__table */
@@ -113,6 +118,7 @@ struct contd__root {
 #define ROOT_GROUPS 4096u
 
 struct contd__table {
+	uint64_t first; /* the leaf of the first chunk */
 	uint64_t top;
 	uint64_t free_head; /* tag in the high half against reuse between load and exchange; index + 1, 0: none */
 	uint32_t used;      /* slots that were ever handed out */
@@ -154,22 +160,43 @@ void contd__table_mark_leaf_sig(struct contd__table *t, uint32_t index, uint64_t
  * without need. */
 bool contd__table_unmark_sig(struct contd__table *t, uint32_t index);
 
+/* The word with the ready bit of this slot, which exists. */
+static inline uint64_t *contd__table_leaf(struct contd__table *t, uint32_t index)
+{
+	struct contd__branch *b;
+	struct contd__chunk *c;
+
+	if (index < CHUNK_FIRST)
+		return &t->first;
+	/* Acquire: pairs with the releases in contd__table_grow. */
+	b = contd__load_acquire(&t->branch[index >> 18]);
+	c = contd__load_acquire(&b->chunk[index >> 12 & 63]);
+	return &c->leaf[index >> 6 & 63];
+}
+
 /* Is the ready bit of a slot set? A momentary answer. */
 static inline bool contd__table_marked(struct contd__table *t, uint32_t index)
 {
-	struct contd__branch *b = contd__load_acquire(&t->branch[index >> 18]);
-	struct contd__chunk *c = contd__load_acquire(&b->chunk[index >> 12 & 63]);
+	return contd__load_seq(contd__table_leaf(t, index)) & 1ull << (index & 63);
+}
 
-	return contd__load_seq(&c->leaf[index >> 6 & 63]) & 1ull << (index & 63);
+/* Is something of the table marked? Of a root? False answers are exact if nobody marks meanwhile. */
+static inline bool contd__table_any_sig(const struct contd__table *t)
+{
+	return contd__load_seq(&t->first) || contd__load_seq(&t->top);
+}
+static inline bool contd__root_any_sig(const struct contd__root *root)
+{
+	return contd__load_seq(&root->word[0]) || contd__load_seq(&root->top);
 }
 
 /*
  * Clear the first ready bit at or after *pos and return its slot, which then belongs to the caller; *pos goes behind
- * it. NULL if there is none up to the end.
+ * it. NULL if there is none up to the end; then *pos is TABLE_END.
  */
 struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos);
 
-/* The first group at or after *pos that has something marked, *pos going behind it, or -1. */
+/* The first group at or after *pos that has something marked, *pos going behind it; or -1, and *pos is ROOT_GROUPS. */
 int contd__root_next_sig(struct contd__root *root, uint32_t *pos);
 
 void contd__root_mark_sig(struct contd__root *root, uint32_t index);

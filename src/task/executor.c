@@ -57,7 +57,7 @@ static bool any_tasks(const struct contd_executor *ex)
 
 static bool has_some(const struct contd_executor *ex, unsigned p)
 {
-	return has_tasks(ex, p) || contd__load_seq(&ex->outlet.root[p].top);
+	return has_tasks(ex, p) || contd__root_any_sig(&ex->outlet.root[p]);
 }
 
 static bool has_work(const struct contd_executor *ex)
@@ -439,7 +439,7 @@ static uint32_t run_held(struct contd_executor *ex, unsigned p, uint32_t most)
 	}
 	contd__wake_untold_sig();
 	few = most - ran < RUN_FEW ? most - ran : RUN_FEW;
-	while (few && !(ran && has_higher(ex, p)) && contd__load_seq(&ex->outlet.root[p].top)) {
+	while (few && !(ran && has_higher(ex, p)) && contd__root_any_sig(&ex->outlet.root[p])) {
 		/* One by one if a higher priority may come in between. */
 		struct contd__budget budget = {.count = p == PRIORITIES - 1 ? few : 1};
 		uint32_t n = contd__scan_root_sig(&ex->outlet.root[p], &budget);

@@ -1370,7 +1370,7 @@ static struct tally late_ran[2];
 
 static void another_runs_both(const char *point)
 {
-	if (strcmp(point, "mark_top") != 0)
+	if (strcmp(point, "mark_leaf") != 0)
 		return;
 	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
 	must(contd_event_complete(&late[1], 0));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
+#include "base/testpoint.h"
 #include "base/atomic.h"
 #include "rcu/table.h"
 
@@ -127,6 +128,46 @@ Test(table, marked_is_claimed_once_and_in_order)
 		contd__root_settle_sig(&root, 77, &t);
 		cr_assert_eq(root.word[1], 0);
 	}
+	contd__table_fini(&t);
+}
+
+/* Something is marked where a claim that finds nothing has just cleared the n-th hint. It is found, and no hint
+ * stays. */
+static unsigned until_marked;
+static uint32_t marked_there;
+
+static void mark_where_cleared(const char *name)
+{
+	if (strcmp(name, "settle_cleared") == 0 && until_marked && --until_marked == 0)
+		contd__table_mark_sig(&t, marked_there);
+}
+
+Test(table, marked_where_a_hint_is_cleared)
+{
+	static const uint32_t n[] = {64, 64 + 4096, 64 + 4096 * 64};
+
+	must(contd__table_init(&t, &owner));
+	for (uint32_t i = 0; i < 64 + 4096 * 70; i++)
+		alloc();
+	__atomic_store_n(&contd__testpoint_hook, mark_where_cleared, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < 3; i++) {
+		for (unsigned level = 1; level <= 3; level++) {
+			uint32_t index = contd__table_index(n[i]), pos = 0;
+
+			marked_there = index + 1;
+			contd__table_mark_sig(&t, index);
+			cr_assert_eq(contd__table_claim_sig(&t, &pos)->index, index);
+			until_marked = level;
+			cr_assert_null(contd__table_claim_sig(&t, &pos));
+			cr_assert_eq(until_marked, 0);
+			pos = 0;
+			cr_assert_eq(contd__table_claim_sig(&t, &pos)->index, marked_there);
+			pos = 0;
+			cr_assert_null(contd__table_claim_sig(&t, &pos));
+			cr_assert_eq(t.top, 0, "%u, level %u: a hint is left", i, level);
+		}
+	}
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
 	contd__table_fini(&t);
 }
 

@@ -273,7 +273,7 @@ Test(who_runs, agent_spin)
 
 /* ------------------------------------------------------------------------------------------- beside the table --- */
 
-static void begin(enum contd_agent agent, uint32_t flags)
+static void begin_with(enum contd_agent agent, uint32_t flags, bool beyond)
 {
 	start(agent);
 	kind = OTHER;
@@ -282,7 +282,14 @@ static void begin(enum contd_agent agent, uint32_t flags)
 	must(contd_thread_attach(NULL));
 	helper_create(&other, false);
 	group = group_new(flags, -1);
+	if (beyond)
+		beyond_first_chunk(group);
 	must(contd_event_continue(1, (struct contd_event *[]){&event}, tally_cb, &tally, group, NULL));
+}
+
+static void begin(enum contd_agent agent, uint32_t flags)
+{
+	begin_with(agent, flags, false);
 }
 
 static void end(void)
@@ -500,6 +507,7 @@ Test(who_runs, a_region_that_ends_before_the_signal)
  */
 static struct contd_event late_event;
 static uint32_t parked, put;
+static const char *put_at;
 static pthread_t scanning;
 
 static void park_other_put_here(const char *name)
@@ -510,7 +518,7 @@ static void park_other_put_here(const char *name)
 			while (contd__load_acquire(&parked) != 2)
 				sched_yield();
 		}
-	} else if (strcmp(name, "settle_empty") == 0 && !put) {
+	} else if (strcmp(name, put_at) == 0 && !put) {
 		put = 1;
 		complete_quietly(&late_event, 0);
 	}
@@ -522,11 +530,12 @@ static void poll_one(void *data)
 	cr_assert_eq(contd_poll(1), 1);
 }
 
-static void hint_again(uint32_t flags, bool in_region)
+static void hint_again(uint32_t flags, bool in_region, const char *at)
 {
 	struct tally late = {0};
 
-	begin(CONTD_AGENT_CALLER, flags);
+	put_at = at;
+	begin_with(CONTD_AGENT_CALLER, flags, strcmp(at, "settle_empty") == 0);
 	must(contd_event_continue(1, (struct contd_event *[]){&late_event}, tally_cb, &late, group, NULL));
 	scanning = pthread_self();
 	if (in_region)
@@ -548,10 +557,20 @@ static void hint_again(uint32_t flags, bool in_region)
 
 Test(who_runs, a_hint_that_the_handler_sets_again)
 {
-	hint_again(CONTD_ASYNC_SIGNAL_SAFE, false);
+	hint_again(CONTD_ASYNC_SIGNAL_SAFE, false, "settle_empty");
+}
+
+Test(who_runs, a_hint_of_the_root_that_the_handler_sets_again)
+{
+	hint_again(CONTD_ASYNC_SIGNAL_SAFE, false, "root_empty");
 }
 
 Test(who_runs, a_hint_that_the_handler_sets_again_in_a_region)
 {
-	hint_again(0, true);
+	hint_again(0, true, "settle_empty");
+}
+
+Test(who_runs, a_hint_of_the_root_that_the_handler_sets_again_in_a_region)
+{
+	hint_again(0, true, "root_empty");
 }

@@ -50,6 +50,16 @@
 		cr_assert_gt(strlen(contd_error_text()), 10, "%s fails without a text", #call); \
 	} while (0)
 
+/*
+ * Of the tree of ready bits (rcu/table.h) a group's first slots have the root's bit above them and nothing else. Take
+ * these, so that what is registered from now on has the whole tree above it.
+ */
+static inline void beyond_first_chunk(struct contd_group *group)
+{
+	while (group->table.used < CHUNK_FIRST)
+		cr_assert_not_null(contd__slot_alloc_sig(&group->table));
+}
+
 /* One continuation's account; everything that a callback may need to tell. */
 struct tally {
 	unsigned runs;
