@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The life of a group and of its place in the root: struct contd_group's `life` (src/dispatch/group.h), scan_root
- * and contd__group_unpin_sig (src/dispatch/group.c), contd__group_count_down_own_sig
- * (src/dispatch/complete.h), contd_group_destroy, contd__reap (src/dispatch/group_set.c).
+ * and contd__group_unpin_sig (src/dispatch/group.c), contd__group_count_down_last_sig
+ * (src/dispatch/complete.c), contd_group_destroy, contd__reap (src/dispatch/group_set.c).
  *
  * check: safety
  * optimise
@@ -64,14 +64,16 @@ inline slot_run_taken(a, k)
 		ran[which[a]]++;
 		assert(ran[which[a]] == 1)
 	}
-	/* contd__group_count_down_own_sig: it is the last one */
-#ifndef MUTANT_COUNT_NO_PIN
-	d_step { TOUCH(a); references[a]++ }
-#endif
+	/* contd__group_count_down_last_sig */
 	d_step {
 		TOUCH(a);
 		assert(outstanding[a] > 0);
-		outstanding[a]--
+		outstanding[a]--;
+#ifndef MUTANT_COUNT_NO_PIN
+		references[a]++
+#else
+		skip
+#endif
 	}
 	/* contd__group_idle_sig */
 	TOUCH(a);

@@ -250,6 +250,14 @@ void contd__group_count_down_sig(struct contd_group *g, uint32_t n)
 		contd__group_idle_sig(g);
 }
 
+/* One atomic operation pins the group and counts down. */
+void contd__group_count_down_last_sig(struct contd_group *g, uint32_t n)
+{
+	if (LIFE_OUTSTANDING(contd__add(&g->life, LIFE_REFERENCE - n)) == n)
+		contd__group_idle_sig(g);
+	contd__group_unpin_sig(g);
+}
+
 void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s)
 {
 	contd__slot_free_sig(&g->table, s);

@@ -85,7 +85,9 @@ void contd__group_idle_sig(struct contd_group *g);
 /* n continuations without a slot are no longer outstanding. The caller holds a pin. */
 CONTD_INTERNAL_API void contd__group_count_down_sig(struct contd_group *g, uint32_t n);
 
-/* The same without a pin: maybe nothing but these n keeps the group. */
+/* The same without a pin: maybe nothing but these n keeps the group. _last: they are all there are, or were a moment
+ * ago. */
+CONTD_INTERNAL_API void contd__group_count_down_last_sig(struct contd_group *g, uint32_t n);
 static inline void contd__group_count_down_own_sig(struct contd_group *g, uint32_t n)
 {
 	uint64_t life = contd__load(&g->life);
@@ -93,9 +95,7 @@ static inline void contd__group_count_down_own_sig(struct contd_group *g, uint32
 	while (LIFE_OUTSTANDING(life) > n) /* others keep it, and report its end */
 		if (contd__cas(&g->life, &life, life - n))
 			return;
-	contd__group_pin_sig(g);
-	contd__group_count_down_sig(g, n);
-	contd__group_unpin_sig(g);
+	contd__group_count_down_last_sig(g, n);
 }
 
 #endif
