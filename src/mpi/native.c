@@ -23,6 +23,7 @@
 static uint32_t ops_hooked;        /* operations that wait for their callback */
 static uint32_t persistent_hooked; /* those of them that are persistent */
 static uint32_t stopped;
+static bool alone;                   /* threads do not meet in MPI: while one looks at a request, no other changes it */
 static struct __cds_lfs_stack stale; /* CRs that may be complete without saying so; pushed anywhere */
 
 static int cr_free(MPI_Request *request);
@@ -148,6 +149,11 @@ static int op_hook(struct contd__ompi_request *request)
 	 */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	op = contd__load(&request->complete_cb_data);
+	if (alone) {
+		waits = contd__load(&op->state);
+		contd__store(&op->state, OP_TAKEN);
+		return waits == OP_WAITS ? op_complete(op) : 1;
+	}
 	return contd__cas(&op->state, &waits, OP_TAKEN) ? op_complete(op) : 1;
 }
 
@@ -780,7 +786,10 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 	 * Sequentially consistent: before the look at `complete` (see the comment on operations), and after what
 	 * op_hook reads.
 	 */
-	contd__store_seq(&r->complete_cb, op_hook);
+	if (alone)
+		contd__store_release(&r->complete_cb, op_hook);
+	else
+		contd__store_seq(&r->complete_cb, op_hook);
 	CONTD_TESTPOINT("op_hooked");
 	op_recheck(op);
 }
@@ -823,13 +832,12 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 /* ------------------------------------------------------------------------------------------------ the short way --- */
 
 /*
- * Operations of contd_mpi_op_run(), if threads do not meet in MPI (`alone`). While one thread looks at a request, no
- * other changes it. So no callback is missed, and no set is needed for a later look. The thread that has run the
+ * Operations of contd_mpi_op_run(), if threads do not meet in MPI (`alone`). No callback is missed, so no set is needed
+ * for a later look. The thread that has run the
  * operation's end gives the request back. If it must not call MPI, requests are linked by complete_cb_data, and the
  * next progress gives them back.
  */
 static struct contd__ompi_request *given_back;
-static bool alone;
 
 static enum contd__seen quick_look(struct contd_mpi_op *op)
 {

@@ -206,26 +206,31 @@ static bool may_call_mpi(void)
 	return !contd__in_handler() && contd__mpi_thread_may();
 }
 
-/* References, and with them what it waited for. Returns what `life` was; if that had no more references the set is
- * gone. */
-static uint64_t less_sig(struct contd__set *set, uint64_t n)
+/*
+ * References, and with them what it waited for: *beforep is what `life` was. true: that were the last references. The
+ * caller releases the set, or puts it off. Else the set is gone.
+ */
+static bool less_sig(struct contd__set *set, uint64_t n, uint64_t *beforep)
 {
 	struct contd_group *group = set->group;
 	bool left = contd__load(&set->left);
-	uint64_t before = contd__sub(&set->life, n);
+	uint64_t before = *beforep = contd__sub(&set->life, n);
 
 	if ((uint32_t)before == (uint32_t)n) {
-		set_put_off(set); /* MPI may hold locks here */
 		contd__group_unpin_sig(group);
-	} else if (__builtin_expect(left && (uint32_t)before - (uint32_t)n == 1, 0)) {
-		contd__store_seq(&contd__sets_left_over, 1); /* only that of contd__sets_left is left, maybe */
+		return true;
 	}
-	return before;
+	if (__builtin_expect(left && (uint32_t)before - (uint32_t)n == 1, 0))
+		contd__store_seq(&contd__sets_left_over, 1); /* only that of contd__sets_left is left, maybe */
+	return false;
 }
 
 void contd__set_unref_sig(struct contd__set *set)
 {
-	less_sig(set, SET_REFERENCE);
+	uint64_t before;
+
+	if (less_sig(set, SET_REFERENCE, &before))
+		set_put_off(set); /* MPI may hold locks here */
 }
 
 /* --------------------------------------------------------------------------------------------------- completion --- */
@@ -281,6 +286,7 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 	struct contd__set *set = op->set;
 	struct contd__slot *slot = set->slot;
 	uint32_t generation = set->generation;
+	uint64_t before;
 	bool over = false;
 
 	op->error = status->MPI_ERROR;
@@ -303,7 +309,9 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 	}
 	CONTD_TESTPOINT("set_before_less");
 	/* The slot, and its group, are there until the set's event is counted. */
-	if (were_last(less_sig(set, SET_WAIT + SET_REFERENCE), 1) || over)
+	if (less_sig(set, SET_WAIT + SET_REFERENCE, &before))
+		set_put_off(set); /* MPI may hold locks here */
+	if (were_last(before, 1) || over)
 		event_done_sig(slot, generation);
 }
 
@@ -367,6 +375,7 @@ void contd__invoke_revised(struct contd__slot *s)
 	struct contd__set *set = contd__set_of(s);
 	MPIX_Continue_cb_function *cb = (MPIX_Continue_cb_function *)s->cb.any;
 	int rc = contd__load_seq(&set->rc), failed = rc;
+	uint64_t before;
 
 	if (contd__mpi_over())
 		return;
@@ -400,8 +409,11 @@ void contd__invoke_revised(struct contd__slot *s)
 			contd__store_seq(&set->rc, failed);
 		set->failure.class = failed;
 		contd__cr_fail_sig(set->cr, &set->failure, rc != MPI_SUCCESS);
-	} else {
-		contd__set_unref_sig(set);
+	} else if (less_sig(set, SET_REFERENCE, &before)) {
+		if (may_call_mpi() && !contd__self.frame->outer)
+			release(set); /* what draining would do */
+		else
+			set_put_off(set);
 	}
 	if (may_call_mpi() && !contd__self.frame->outer)
 		contd__put_off_drain();
