@@ -8,9 +8,9 @@
  * check: ltl idle
  * compile: -DNOREDUCE -DNFAIR=3
  * optimise
- * mutant: STOP_NO_LOOK safety who stops the timer does not look again
+ * mutant: STOP_NO_LOOK safety the thread that stops the timer does not look again
  * mutant: STOP_LATE safety the timer is said to be free and stopped afterwards
- * mutant: ARM_FIRST safety who makes something pending looks at the timer first
+ * mutant: ARM_FIRST safety a thread looks at the timer before it makes something pending
  * mutant: REARM_LATE safety a region looks for something pending and says afterwards that it can use ticks
  * mutant: REST_SILENT safety a thread that ticks leave alone is not told to ask for them in its next region
  * mutant: NEVER_STOPS ltl idle a tick that finds nothing lets the timer run

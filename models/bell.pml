@@ -7,7 +7,7 @@
  * check: ltl handled
  * compile: -DNOREDUCE -DNFAIR=3
  * optimise
- * mutant: ARM_NO_LOOK safety who arms the bell does not look again
+ * mutant: ARM_NO_LOOK safety the thread that arms the bell does not look again
  * mutant: LOOK_FIRST safety a region looks and arms the bell afterwards
  * mutant: SEND_LATE safety a sender looks at the bell before its message is visible
  * mutant: NO_EXCHANGE safety a sender loads and clears the bell in two steps
@@ -19,9 +19,9 @@
  * mutant: SAFETY_NO_ARM ltl handled the safety tick looks, and does not arm the bell
  *
  * Two senders, the first with two messages. A sender makes its message visible (queue), has a full barrier, looks at
- * `armed` in the receiver's page, exchanges it with 0, and who gets it sends one signal (or wakes the futex). One of
- * them may die between the exchange and the signal: what that has cost a slow safety tick finds, which runs while
- * something is pending, and it costs no more.
+ * `armed` in the receiver's page and exchanges it with 0. The sender that gets the armed word sends one signal, or
+ * wakes the futex. One of them may die between the exchange and the signal. A slow safety tick, which runs while
+ * something is pending, finds the message then, and nothing else is lost.
  *
  * The thread computes in two regions. In the second it goes on until everything has been handled. In the handler the
  * budget allows the bell, or does not: then ticks take over, until it does. The thread does not move while its

@@ -4,13 +4,13 @@
  * (src/dispatch/chain.c), contd__group_idle_sig (src/dispatch/complete.c).
  *
  * check: safety
- * mutant: NO_COUNT_LOOK safety who takes the waiter does not look at the count
+ * mutant: NO_COUNT_LOOK safety the thread that takes the waiter does not look at the count
  * mutant: NO_TAG safety a waiter's word names its slot without a generation
- * mutant: AWAIT_NO_LOOK safety who registers does not look at the count afterwards
- * mutant: AWAIT_SPLIT safety who registers and finds it complete does not take its own word back
+ * mutant: AWAIT_NO_LOOK safety a thread that registers does not look at the count afterwards
+ * mutant: AWAIT_SPLIT safety a thread that registers, and finds the group complete, does not take its word back
  *
- * Continuation X of the group is about to finish, on some thread. Another registers a waiter, takes it back if
- * nobody has fired it, registers Y with the group, and a waiter again: in the same slot, where that is free. A third
+ * Continuation X of the group is about to finish, on some thread. A second thread registers a waiter, takes it back if
+ * it has not fired, registers Y with the group, and a waiter again: in the same slot, if that is free. A third
  * completes Y. A waiter fires once, and not before the group has been complete once since the waiter was registered.
  */
 byte outstanding = 1;

@@ -14,17 +14,16 @@
  * mutant: CANCEL_NO_HOLD safety a canceller has no hold of its own while it takes events back
  * mutant: CANCEL_FREES safety a cancelled slot is freed without waiting for completers under way
  * mutant: NO_GENERATION safety a canceller does not compare the generation
- * mutant: FREES_UNMARKED safety a canceller frees what was ready without having cleared its bit
+ * mutant: FREES_UNMARKED safety a canceller frees a READY slot without having cleared its bit
  * mutant: KEEPS_ANOTHERS_BIT safety a canceller that has cleared the bit of another continuation does not set it again
- * mutant: NO_LOOK safety who marks a slot does not look whether it has been cancelled
+ * mutant: NO_LOOK safety a completer does not look whether the slot that it marks has been cancelled
  * mutant: COUNT_FIRST safety a completer counts and exchanges the event's word afterwards
  *
- * The application attaches continuation A to event 0, then B to event 1, in the first slot that is free: in A's,
- * where that is free again. (Of what a slot waits for there is one more by whoever registers and one by whoever
- * cancels: more events count in the same way.) Two threads complete the events, before or after; one cancels A with
- * the handle that it was given, and tries it again with the stale one. One thread scans for ever, and a handler
- * once, which stops one of the threads (or none) at any step: that one does not move before the handler has ended,
- * the others do.
+ * The application attaches continuation A to event 0, then B to event 1, in the first free slot, which may be A's.
+ * Two threads complete the events, before or after. One thread cancels A with the handle that it was given, and tries
+ * it again with the stale handle. One thread scans for ever, and a handler once. The handler stops one of the threads
+ * (or none) at any step: that one does not move before the handler has ended, the others do. (The registering call
+ * and the canceller each hold one event of the slot. More events count in the same way.)
  *
  * A loop of load and compare-exchange is one step here: what it does depends on the word alone.
  */

@@ -8,14 +8,14 @@
  * check: ltl ends
  * compile: -DNFAIR=3
  * unreached: 4: what a callback registers is never held: its CR is active, and not taken
- * mutant: LOOK_FIRST safety who attaches looks whether the CR is active and counts its continuation afterwards
- * mutant: COUNT_FIRST safety who reports looks at the count and makes the CR inactive afterwards
- * mutant: HOLD_BLIND ltl ends who attaches holds its continuation without comparing the state it has seen
- * mutant: START_LATE ltl ends the start takes what is held, and says afterwards that the CR is active
+ * mutant: LOOK_FIRST safety an attaching call looks whether the CR is active, and counts its continuation afterwards
+ * mutant: COUNT_FIRST safety a reporting call looks at the count, and makes the CR inactive afterwards
+ * mutant: HOLD_BLIND ltl ends an attaching call holds its continuation without comparing the state that it has seen
+ * mutant: START_LATE ltl ends MPI_Start takes the held continuations, and makes the CR active afterwards
  * mutant: REPORT_KEEPS ltl ends a report that finds something outstanding leaves the CR inactive
- * mutant: REPORT_FORGETS ltl ends such a report makes the CR active again, and leaves what is held meanwhile
+ * mutant: REPORT_FORGETS ltl ends such a report makes the CR active again, and leaves continuations that are held meanwhile
  * mutant: TAKEN_INACTIVE safety a CR that another call has taken looks inactive
- * mutant: NOW_BLIND safety what is complete runs in the attaching call, active or not
+ * mutant: NOW_BLIND safety if all operations are complete the continuation runs in the attaching call, active or not
  * mutant: NOW_FIRST safety the attaching call looks whether the CR is active and counts afterwards
  * mutant: TAKE_BLIND safety a call takes a CR that another one has taken
  *

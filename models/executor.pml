@@ -7,12 +7,12 @@
  * contd_executor_drain, contd_executor_stop, contd_executor_destroy (src/task/executor.c).
  *
  * check: safety
- * mutant: NO_SECTION safety who submits is in no read-side section: what it tells may be gone
- * mutant: STOP_NO_SECTION safety who stops is in none: what it wakes may be gone
- * mutant: LATER_NO_HOLD safety who puts the waking off does not hold the executor
- * mutant: DESTROY_NO_WAIT safety destroying does not wait for who has begun to hold it since it was found idle
+ * mutant: NO_SECTION safety a submitting thread is in no read-side section, and the executor may be freed under it
+ * mutant: STOP_NO_SECTION safety nor is a stopping thread
+ * mutant: LATER_NO_HOLD safety a thread that puts a wake-up off does not hold the executor
+ * mutant: DESTROY_NO_WAIT safety destroying does not wait for threads that have begun to hold the executor since it was found idle
  * mutant: NO_HOLD safety a sweep does not say that it has something in hand before it takes it
- * mutant: IDLE_ONE_LOOK safety who drains does not look again whether something has been taken in hand since
+ * mutant: IDLE_ONE_LOOK safety draining does not look again whether something has been taken in hand since
  * mutant: TELL_FIRST safety it tells before the work can be found
  * mutant: SLEEP_NO_LOOK safety a thread does not look between saying that it sleeps and sleeping
  * mutant: SLEEP_LATE safety a thread reads the futex word after it has looked

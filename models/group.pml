@@ -12,7 +12,7 @@
  * mutant: PIN_BLIND safety a scan takes a reference without looking whether the group is dead
  * mutant: PIN_OUTSIDE safety a scan takes its reference outside the read-side section
  * mutant: COMPLETER_OUTSIDE safety a completer marks outside a read-side section
- * mutant: COUNT_NO_PIN safety who runs a continuation without a scan counts the last one down without a reference
+ * mutant: COUNT_NO_PIN safety a thread that runs a continuation without a scan counts the last one down without a reference
  * mutant: PLACE_NO_LOOK safety a scan that finds a dead group does not look at the place again
  *
  * Two groups, one after the other, in the same place of the root, and maybe at the same address: each with one

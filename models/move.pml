@@ -8,15 +8,13 @@
  * unreached: 1: a place without a group has no table that could be marked again
  * mutant: PLACE_NO_LOOK safety a scan that has cleared the bit of a place does not look whether the place is still that group's
  * mutant: LOOK_FIRST safety it looks at the place before it clears the bit
- * mutant: RUNS_ALL safety a scan runs what it has claimed of a group that has another place by now
- * mutant: PUT_BACK_SILENT safety it puts that back without marking it again
+ * mutant: RUNS_ALL safety a scan runs a continuation that it has claimed, though the group has another place by now
+ * mutant: PUT_BACK_SILENT safety it puts the continuation back without marking it again
  *
- * Group G has one continuation ready. When that has run, G is given to a pull executor, whose root nobody scans
- * but a lent thread; then
- * another continuation of G becomes ready, and group H takes G's place with one of its own. Two threads scan the
- * first root, one
- * of the executor's threads scans the other one. Each continuation runs once, and that of the executor's by its thread.
- * (groups that die: group.pml; levels above the root, and who sleeps: tree.pml.)
+ * Group G has one continuation ready. When that has run, G is given to a pull executor, whose root only a lent thread
+ * scans. Then another continuation of G becomes ready, and group H takes G's place with a continuation. Two threads
+ * scan the first root, and one of the executor's threads scans the other one. Each continuation runs once, the
+ * executor's on its thread. (Groups that die: group.pml. Levels above the root, and sleeping: tree.pml.)
  */
 #define G 0
 #define H 1

@@ -11,19 +11,19 @@
  * optimise
  * unreached: 24: who has just attached is the first that it finds in record 0; only thread 2 has a guard, or calibrates; the
  *     end of a guard inside a section does not look
- * mutant: CLAIM_OUTSIDE safety who sends claims `signalled` before it is among the senders
- * mutant: EXIT_SILENT safety a thread that ends does not hand on what it was notified of
+ * mutant: CLAIM_OUTSIDE safety a sender claims `signalled` before it is counted among the senders
+ * mutant: EXIT_SILENT safety a thread that ends does not hand its notification on
  * mutant: CLEAR_LATE safety the handler clears `signalled` after it has looked
  * mutant: NOTIFY_FIRST safety a completer notifies before it marks
- * mutant: GUARD_FIRST safety the end of a guard looks for what was missed before it ends
- * mutant: NO_PICKUP safety a place that runs continuations does not look for what was missed when the last has ended
- * mutant: SECTION_SILENT safety the end of a read-side section does not look for what was missed in it
+ * mutant: GUARD_FIRST safety a guard looks for missed notifications before it ends
+ * mutant: NO_PICKUP safety a thread that has run continuations does not look for missed notifications afterwards
+ * mutant: SECTION_SILENT safety the end of a read-side section does not look for notifications that were missed in it
  * mutant: SECTION_DROPS safety the end of a guard inside a read-side section takes the note away
  * mutant: CALIBRATION_SILENT safety the end of the calibration does not look
  * mutant: CALIBRATION_KEEPS safety the end of the calibration leaves `signalled` set
  * mutant: CALIBRATION_LATE safety the end of the calibration clears `signalled` after it has looked
  * mutant: REFUSED_SILENT safety a signal that the kernel refuses is not sent by the timer instead
- * mutant: DETACH_NO_WAIT safety who is detached does not wait for those who send
+ * mutant: DETACH_NO_WAIT safety a thread that is detached does not wait for its senders
  *
  * Two completers make something ready, each once, and notify one attached thread. Either there is one, which goes
  * through a guard, or through a read-side section and a guard inside it, or is calibrated, and does not move while its

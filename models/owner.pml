@@ -8,19 +8,18 @@
  *
  * check: safety
  * mutant: LOOK_FIRST safety the owner looks whether the list is shared before it says that it is inside
- * mutant: NO_BARRIER safety who comes does not make the processors' stores visible, membarrier(2)
- * mutant: NO_WAIT safety who comes does not wait until the owner is outside
- * mutant: MOVES safety who comes becomes the owner, where the one before may have looked already whether it still is
- * mutant: NO_SETTLE safety a thread takes without having settled whose the list is
+ * mutant: NO_BARRIER safety a second thread does not make the processors' stores visible, membarrier(2)
+ * mutant: NO_WAIT safety a second thread does not wait until the owner is outside
+ * mutant: MOVES safety a second thread becomes the owner, though the former one may have looked already
+ * mutant: NO_SETTLE safety a thread takes tasks without having settled who owns the list
  *
- * Three threads, of which each queues twice what it submits itself, or takes: lent for a while, and then perhaps
- * not any more (disown).
- * What two of them do with the list at a time is not modelled: that they do is the error.
+ * Three threads. Each queues twice a task that it submits itself, or takes tasks: it is lent for a while, and then
+ * perhaps not any more (disown). The model does not say what two threads do with the list at the same time, because
+ * that is the error.
  *
- * Here processors have store buffers, for the owner's part has no operation that would empty its own: the stores
- * in `inside`, and
- * the one of disown, wait in buffer[me], in order, until Memory takes them or their thread's next atomic operation
- * must wait for that.
+ * Processors have store buffers here, because the owner's part has no operation that would empty its own. The stores
+ * in `inside`, and that of disown, wait in buffer[me], in order, until Memory takes them or their thread's next atomic
+ * operation must wait for that.
  */
 #define THREADS 3
 #define TIMES 2

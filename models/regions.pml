@@ -15,7 +15,7 @@
  * mutant: TAKE_BACK_LATE safety `regions` is taken back after the thread was told
  * mutant: NO_RESTORE safety `regions` is not stored again where a thread computes after all
  * mutant: RESTORE_LATE safety it is stored again after the signal
- * mutant: NO_HAND_ON safety a handler that comes after the region has ended forgets what it came for
+ * mutant: NO_HAND_ON safety a handler that comes after the region has ended forgets its notification
  *
  * Two completers make something ready, each once. One attached thread begins and ends a region, and begins another
  * one in which it

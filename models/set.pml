@@ -8,20 +8,18 @@
  *
  * check: safety
  * unreached: 2: who looks at an operation that was missed holds the slot, so it is not the last one there
- * mutant: LATE_COUNTS safety what completes after a failure counts at the slot
- * mutant: END_BLIND safety who fails does not look whether the set's event has been counted
- * mutant: LAST_BLIND safety nor does who completes the last operation
+ * mutant: LATE_COUNTS safety an operation that completes after a failure counts at the slot
+ * mutant: END_BLIND safety a failing operation does not look whether the set's event has been counted
+ * mutant: LAST_BLIND safety nor does the last operation
  * mutant: NO_REFERENCE safety an operation has no reference to the set
- * mutant: ATTACH_FIRST safety attaching is no part of what the set waits for
- * mutant: LOOK_NO_HOLD safety who looks at what the slot waits for counts no event there
+ * mutant: ATTACH_FIRST safety the set does not wait for the attaching call
+ * mutant: LOOK_NO_HOLD safety a thread that looks at a slot's operations counts no event there
  *
- * Two operations. Attaching finds the first one pending and hooks it, and the other one pending or complete; each
- * may fail. Another
- * thread looks at the operations of a slot that is pending (a callback may have been missed). When the
- * continuation has run the slot
- * becomes another continuation's, which waits for something that never comes. The first one runs once, as soon as
- * nothing of the set
- * keeps it; nobody touches a set that is gone, or counts at the other continuation.
+ * Two operations. Attaching finds the first one pending and hooks it, and the other one pending or complete. Each may
+ * fail. Another thread looks at the operations of a pending slot (a callback may have been missed). When the
+ * continuation has run, the slot becomes another continuation's, which waits for something that never comes. The
+ * first continuation runs once, as soon as its set has ended. No thread touches the set after that, or counts at the
+ * other continuation.
  */
 #define A 0
 #define B 1

@@ -13,7 +13,7 @@
  * mutant: DAEMON_NO_LOOK safety the daemon does not look between saying that it sleeps and sleeping
  * mutant: DAEMON_LATE safety the daemon says that it sleeps after it has looked
  * mutant: ANNOUNCE_FIRST safety a completer announces before it marks
- * mutant: IDLE_SILENT safety nobody is told that the group is complete
+ * mutant: IDLE_SILENT safety no thread is told that the group is complete
  * mutant: STOP_SILENT safety the daemon is not woken to end
  *
  * A waiter waits for a group with two continuations: one for an event that a thread completes, one for a memory word

@@ -5,10 +5,10 @@
  * in `link` when a slot became ready.
  *
  * check: safety
- * mutant: NO_TAG safety the head has no tag: what was taken and given back in between looks as before
+ * mutant: NO_TAG safety the head has no tag, so a slot that was taken and given back in between looks as before
  * mutant: PUSH_BLIND safety a slot is given back by a store, not a compare-exchange
  * mutant: LINK_LATE safety a slot is on the stack before it names the next
- * mutant: STAMP_EARLY safety a completer writes in `link` before it knows that it is the one who makes the slot ready
+ * mutant: STAMP_EARLY safety a completer writes `link` before it knows that it makes the slot ready
  *
  * Two threads take and give back, one of them two slots at a time; one may be a handler that has stopped the
  * other. The first slot of the

@@ -5,7 +5,7 @@
  * check: safety
  * optimise
  * unreached: 8: the sleeper does not tell itself
- * mutant: SETTLE_SILENT safety who marks up again after settling tells nobody
+ * mutant: SETTLE_SILENT safety a scan that sets a hint again after settling tells no thread
  * mutant: SETTLE_NO_LOOK safety settling does not look at the word below again
  * mutant: ROOT_NO_LOOK safety settling the root does not look at the table again
  * mutant: ROOT_NOT_FIRST safety settling the root does not look at the first chunk's leaf again
@@ -15,15 +15,14 @@
  *
  * Two slots, each under one of two leaves. Leaf 0 is the first chunk's: only the root's bit is above it. Above leaf 1
  * is one word, and above that the same bit. The table has two levels more (branch, top) and the root two words: each
- * is one more level of the kind that `summary` is here. (A root's first word beside its top is what leaf 0 is beside
- * summary.) A hint of 0 has always somebody who is about to set it, or nothing below it. But in between somebody else may find
- * it 0 and go to sleep. At the start the hints are set for nothing, as a scan leaves them that its budget ended.
+ * is one more level of the kind that `summary` is here. A root's first word stands to its top as leaf 0 to summary
+ * here. If a hint is 0, either a thread is about to set it, or nothing is below it. But in between another thread may
+ * find it 0 and go to sleep. At the start the hints are set without need, as a scan leaves them if its budget ends.
  *
- * One slot is ready; a completer marks the other (contd__slot_event_done_rcu), somebody scans and sleeps (a thread
- * in contd_group_wait, which looks at its group too, or the daemon, which looks at the root only), and somebody
- * scans once with a budget of one and does not come again: another thread (contd_poll(1)), or a handler. That a
- * handler stops its thread meanwhile forbids executions and adds none, since here nobody waits for anybody: so it is
- * a process like the others.
+ * One slot is ready, and a completer marks the other (contd__slot_event_done_rcu). One thread scans and sleeps: a
+ * thread in contd_group_wait, which looks at its group too, or the daemon, which looks at the root only. Another one,
+ * contd_poll(1) or a handler, scans once with a budget of one and does not come again. The handler is a process like
+ * the others: that it stops its thread would only forbid executions, since no process waits for another one here.
  */
 #define NONE 3
 #define ALL 4
