@@ -10,7 +10,7 @@ struct bench {
 	double seconds;
 	uint32_t size, keys;
 	unsigned share[3];  /* of gets, puts, one-sided reads */
-	const char *prefix; /* of the keys; NULL: one that nobody else has */
+	const char *prefix; /* of the keys; NULL: one that no other program has */
 	bool keep, json;
 };
 

@@ -221,7 +221,7 @@ static void on_answer(int status, void *data)
 		fail(kv, status, "receiving", a->op.text);
 		return;
 	}
-	/* Larger than any answer: whoever knows this address can send that. */
+	/* It may be larger than any answer: any program that knows this address can send it. */
 	if (!status && kvd_parse(a->buffer, a->op.length, true, &m) == KVD_PARSED)
 		take_answer(kv, &m);
 	else

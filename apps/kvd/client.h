@@ -13,14 +13,14 @@ struct kv_request;
 typedef void kv_done(struct kv_request *request);
 
 struct kv_request {
-	/* What is wanted. */
+	/* The request. */
 	unsigned operation; /* KVD_GET, KVD_PUT, KVD_DELETE, KVD_STAT, or KV_READ */
 	unsigned char key[KVD_KEY_MAX];
 	uint32_t key_length, value_length;
 	const unsigned char *value; /* of a put: copied when it starts */
-	kv_done *done;              /* runs when it is over; may start the request anew */
+	kv_done *done;              /* runs when it is over; may start the request again */
 	void *data;
-	/* What has become of it; in done(). */
+	/* The result; valid in done(). */
 	unsigned status;          /* enum kvd_status */
 	const unsigned char *got; /* the value */
 	uint32_t got_length;

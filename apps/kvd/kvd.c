@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kvd: keys and values over libfabric, with continuations. Requests are received into a pool of buffers; each buffer
- * has one operation at a time: a receive, whose continuation looks the request up and sends the answer, or that answer,
- * whose continuation receives anew. Everything runs on the main thread: while it compacts the arena, in a compute
- * region, its handler or a checkpoint runs the continuations; else it looks for a while, and then sleeps until the
- * queue's descriptor, or contd_fd() where a daemon of contd's reads the queue too, says that there is something to run.
+ * kvd: keys and values over libfabric, with continuations. Requests are received into a pool of buffers. Each buffer
+ * has one operation at a time: a receive, whose continuation looks the request up and sends the answer, or that send,
+ * whose continuation starts the next receive. Everything runs on the main thread. While it compacts the arena, in a
+ * compute region, its handler or a checkpoint runs the continuations. At other times it looks for a while, and then
+ * sleeps until the queue's descriptor, or contd_fd() if a daemon of contd's reads the queue too, says that there is
+ * something to run.
  */
 #include <errno.h>
 #include <getopt.h>

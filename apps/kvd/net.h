@@ -35,9 +35,10 @@ struct kvd_net {
 };
 
 /*
- * host:port is one's own address (listen) or the server's, whose place in the address vector is then *peer.
- * polled: one thread makes all calls and never sleeps on the queue, so no locks and no descriptor. `operations` under
- * way at most. 0, or a negative error number, and net->error says what failed; then nothing is left open.
+ * at: host:port, the address to listen on (listen) or the server's; *peer is then the server's place in the address
+ * vector. polled: one thread makes all calls and never sleeps on the queue, so there are no locks and no descriptor.
+ * operations: at most so many are under way. Returns 0, or a negative error number: then net->error says what failed,
+ * and nothing is left open.
  */
 int kvd_net_open(struct kvd_net *net, const char *provider, const char *at, bool listen, bool polled,
 		 uint32_t operations, fi_addr_t *peer);

@@ -57,7 +57,7 @@ struct kvd_store {
 int kvd_store_open(struct kvd_store *store, const struct kvd_store_config *config);
 void kvd_store_close(struct kvd_store *store);
 
-/* What a hello is answered, but for what belongs to the fabric. */
+/* The answer to a hello, without the parts that the fabric fills in. */
 void kvd_store_layout(const struct kvd_store *store, const struct kvd_limits *limits, struct kvd_layout *layout);
 
 /* key and value of the record, or NULL */

@@ -2,8 +2,8 @@
 /*
  * The calls that the tool stands before. Lists: sends and receives, the same as persistent requests, and all others
  * that start an operation or make a persistent one, with their parameters. From MPI 4 on those of the lists *_COUNTED
- * have a second form, for large counts (MPI_Isend_c). COUNT and PLACE are what the two differ in; who uses a list
- * defines them.
+ * have a second form, for large counts (MPI_Isend_c). The two differ in COUNT and PLACE, which the file that
+ * uses a list defines.
  */
 #ifndef REQTRACE_CALLS_H
 #define REQTRACE_CALLS_H
@@ -114,7 +114,7 @@
 	X(File_iwrite_at_all, (MPI_File file, MPI_Offset at, const void *buf, FILE_PARAMETERS), \
 	  (file, at, buf, count, type, request))
 
-/* All that start something, whose peer is not told. */
+/* Calls that start something without naming a peer. */
 #if MPI_VERSION >= 4
 #define EXCHANGES_COUNTED(X) \
 	X(Isendrecv, (SB, int dest, int sendtag, RB, int source, int recvtag, MPI_Comm comm, MPI_Request *request), \

@@ -71,8 +71,8 @@ void op_back(struct op *op, MPI_Request handle);
 
 void cr_made(MPI_Request cr);
 bool cr_is(MPI_Request handle);
-/* Such that the tool does not look at: CRs, and, on MPICH, whose query never says that they are complete, files'
- * requests. */
+/* Is there a request that the tool does not query? These are CRs, and on MPICH operations on files, because its query
+ * never says that they are complete. */
 bool unseen_among(int count, const MPI_Request *requests);
 
 /* Operations that are given to a continuation, n of them. */

@@ -8,13 +8,13 @@
 
 #include <stdint.h>
 
-/* After MPI_Init, before MPI_Finalize: both are collective, and nobody but the tool sees their messages. */
+/* After MPI_Init, before MPI_Finalize: both are collective, on a communicator of the tool's. */
 void output_begin(void);
 void output_end(void);
 
 /* now: the time. Writes the rank's own timeline if it is due. Any thread, not in a continuation. */
 void output_flush(uint64_t now);
-/* ... in any case: nobody may come back. */
+/* ... in any case: this may be the last call. */
 void output_last(void);
 
 #endif

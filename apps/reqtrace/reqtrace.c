@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wrappers. What completes requests looks first with a call that changes nothing, so that of each request that is
- * complete both are there, the handle and the status; notes its end; and then completes exactly those.
+ * The wrappers. A call that completes requests first queries them, which changes nothing: so both the handle and the
+ * status of each complete request are known. It notes their ends, and then completes exactly these requests.
  *
  * Each call goes on to the next definition of its MPI_ name (dlsym, RTLD_NEXT), and so does the query: to another tool,
  * to contd, or to MPI itself. Of two copies of this tool the inner one sees, in place of the program's Testsome, one
  * Test for each request that the outer one has found complete.
  *
- * Continuation requests are completed by being tested, and only by that where they are poll-only: a call that has one
- * of them among its requests goes on as it is, and what it has completed is noted afterwards, by the handles from
- * before.
+ * Only a test completes a continuation request that is poll-only, a query does not. So a call that has a continuation
+ * request among its requests goes on as it is, and the tool notes afterwards what it has completed, by the handles that
+ * it saved before.
  */
 #include <dlfcn.h>
 #include <sched.h>
