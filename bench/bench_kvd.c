@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * apps/kvd beside the same service as a bare polling loop (kvd/bare.c), as their client sees them: median latency
- * and 99th percentile of gets and puts, one at a time, and requests a second with 16 under way. In turns each server is
- * started anew, `kv bench` uses it twice for a fraction of a second, and it is ended: never are two of them there at a
- * time.
+ * and 99th percentile of gets and puts, one at a time, and requests a second with 16 under way. The servers take turns:
+ * each is started, `kv bench` uses it twice for a fraction of a second, and it is ended. Two of them never run at the
+ * same time.
  *
- * The client has processor 0 and the server, with all its threads, processor 1, where there are two: so nobody gets
- * more than the bare loop, which has one thread, and what the client does to its server does not depend on where it is
- * put.
+ * If there are two processors, the client has processor 0, and the server with all its threads has processor 1. So no
+ * server gets more than the bare loop, which has one thread.
  *
  * Which kvd:
  *   default  agent "region": the thread polls, and sleeps if nothing has come for 50 us

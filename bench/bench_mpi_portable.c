@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two ranks, each with a window of receives from the other (or one rank, from itself); for each message that comes its
- * receive is posted again and another message sent: driven by continuations on the portable backend, against a loop of
- * MPI's own Testsome over the same window.
- * Both sides have as many messages under way as the window has places. All have one tag, for what MPI takes to find the
- * receive that matches, which depends on the order in which they were posted, is not what is measured here.
+ * Two ranks, each with a window of receives from the other (or one rank, from itself). For each message its receive is
+ * posted again, and another message is sent. This is done by continuations on the portable backend, and by a loop of
+ * MPI's own Testsome over the same window. Both sides have as many messages under way as the window has places. All
+ * messages have one tag, because the time that MPI takes to find the matching receive is not to be measured here.
  *
- * bench_mpi_portable is Open MPI's, with the portable backend in the native one's place; bench_mpi_portable_mpich is
- * MPICH's.
+ * bench_mpi_portable uses Open MPI, with the portable backend instead of the native one; bench_mpi_portable_mpich uses
+ * MPICH.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -4,18 +4,19 @@
  * it. A small library (inbox.c) receives them with one persistent receive that its continuation starts again; at the
  * end the receive is cancelled, and the continuation sees that in the status. After the draft's example 3.22.
  *
- * Mended, compared with what is printed there:
- * - The cancellation may be too late: a message has been found. Then the printed continuation starts another receive,
- *   which nobody cancels, and MPI_Wait hangs. Here it starts none once the end has begun. The second of the two runs
- *   below brings that about.
- * - MPI_Cancel may come upon a receive that has completed, is inactive, and whose continuation has yet to run: inbox.c
- *   says what it does against that.
- * - The receive was freed by its continuation, in one of the two outcomes only; inbox_end frees it in both.
- * - The continuation might run in any MPI call of the library's user; now it does in inbox_progress and inbox_end only.
- * - Attaching again named another callback and a buffer, the receive a communicator, that are declared nowhere.
- * - The sender was not shown. This one finds the end as well: sends are synchronous, so a rank whose sends are complete
- *   knows that they have been found, and when all ranks have entered the barrier that is true of all messages.
- * - Nothing was checked. Here the ranks tell each other afterwards how much they sent to whom.
+ * Differences from the printed example, which has these errors:
+ * - The cancellation may be too late, because a message has matched the receive. Then the printed continuation starts
+ *   another receive, which is never cancelled, and MPI_Wait hangs. Here it starts none once the end has begun. The
+ *   second of the two runs below causes this case.
+ * - When MPI_Cancel is called, the receive may have completed and be inactive, while its continuation has yet to run.
+ *   inbox.c says what it does then.
+ * - The continuation freed the receive in one of the two cases only. inbox_end frees it in both.
+ * - The continuation could run in any MPI call of the library's user. Here it runs in inbox_progress and inbox_end only.
+ * - The second attach named another callback and a buffer, and the receive a communicator, that are declared nowhere.
+ * - The sender was missing. This one also finds the end. Sends are synchronous: when a rank's sends are complete, its
+ *   messages have been received or are being received. When all ranks have entered the barrier, this holds for all
+ *   messages.
+ * - Nothing was checked. Here the ranks tell each other afterwards how much they have sent, and to which rank.
  */
 #include <stdbool.h>
 #include <stdio.h>

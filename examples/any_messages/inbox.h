@@ -34,8 +34,8 @@ void inbox_progress(struct inbox *in);
 void inbox_isend(struct inbox *in, const void *message, int bytes, int to, MPI_Request *request);
 
 /*
- * Collective. Takes back the receive that waits for another message; one that a message has been found for already is
- * still delivered. What has been sent and has not been found stays undelivered.
+ * Collective. Cancels the receive that waits for another message. If a message has already matched it, that message is
+ * still delivered. Messages that have been sent and have not matched a receive stay undelivered.
  */
 void inbox_end(struct inbox *in);
 

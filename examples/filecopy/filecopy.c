@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * filecopy: a nonblocking operation that MPI does not have, out of one template (MPIX_Gr_init). Rank 0 sends a message
- * in pieces; at rank 1 "receive into a file" is one request: start_fn posts the first receives, push_fn tests the
- * oldest and writes what has come, in order, posts the next one in its place and marks the request after the last,
- * complete_fn says how much there is in the file. Meanwhile rank 1 computes in a region, or just waits; it holds no
- * more of the message in memory than depth pieces.
+ * filecopy: a nonblocking operation that MPI does not have, from one template (MPIX_Gr_init). Rank 0 sends a message in
+ * pieces. At rank 1 "receive into a file" is one request. start_fn posts the first receives. push_fn tests the oldest,
+ * writes its piece, posts the next receive in its place, and after the last piece marks the request complete.
+ * complete_fn says how many bytes are in the file. During this rank 1 computes in a region, or waits. It holds at most
+ * `depth` pieces of the message in memory.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ring as one writes it by hand, the measure of all: one array of requests for MPI_Testsome, receives posted before
- * what is held is sent, a send that is complete at once (as short ones are) not looked at again, no allocation on the
- * way.
+ * The ring as one writes it by hand, which all modes are compared with. There is one array of requests for
+ * MPI_Testsome. Receives are posted before messages are passed on. A send that is complete at once, as short ones are,
+ * is not tested again. Nothing is allocated on the way.
  */
 #include <sched.h>
 #include <stdlib.h>

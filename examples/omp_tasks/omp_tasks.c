@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * omp_tasks: OpenMP tasks that communicate. A receiving task ends at once but is detached: it counts as complete, for
- * the tasks that depend on it, when the continuation of its receive fulfils its event. No thread waits for a message. A
- * thread beside OpenMP's makes progress. After the draft's example 3.23.
+ * omp_tasks: OpenMP tasks that communicate. A receiving task ends at once but is detached. For tasks that depend on it,
+ * it is complete when the continuation of its receive fulfils its event. No thread waits for a message. A thread beside
+ * OpenMP's makes progress. After the draft's example 3.23.
  *
- * Mended, compared with what is printed there:
- * - The progress thread ended when the tasks had, but nothing had waited for the sends: their continuations were lost,
- *   and a large message whose sender made no more MPI calls was never fetched, so that the receiver hung. Here the
- *   thread is told that no more will be registered, and ends when the continuation request is complete after that.
- * - Two threads call MPI: MPI_Init promises that no second one does, MPI_THREAD_MULTIPLE is needed.
- * - The flag that ends the thread was volatile, which orders nothing between threads; it is atomic.
- * - All sending tasks shared one request variable; each has its own.
- * - The receiving task allocated into its own copy of the pointer, and the processing task read another, which nobody
- *   had set. Here there is one array, allocated before there are tasks.
- * - OpenMP's type is omp_event_handle_t; it goes through the callback's pointer as an integer of a pointer's size.
- * - One message a rank, checked by nobody; here MESSAGES, and every value is checked.
+ * Differences from the printed example, which has these errors:
+ * - The progress thread ended together with the tasks, but the sends were not waited for. So their continuations were
+ *   lost. And if the sender of a large message made no more MPI calls, the message never arrived, and the receiver
+ *   hung. Here the main thread says that it registers no more, and the progress thread ends when the continuation
+ *   request is complete after that.
+ * - Two threads call MPI. MPI_Init promises that only one does; this needs MPI_THREAD_MULTIPLE.
+ * - The flag that ends the thread was volatile, which orders nothing between threads. Here it is atomic.
+ * - All sending tasks shared one request variable. Here each has a separate one.
+ * - The receiving task allocated into its own copy of the pointer, and the processing task read another copy, which was
+ *   never set. Here there is one array, allocated before there are tasks.
+ * - OpenMP's type is omp_event_handle_t. It goes through the callback's pointer as an integer of a pointer's size.
+ * - There was one message a rank, and no check. Here there are MESSAGES, and every value is checked.
  */
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -5,12 +5,12 @@
  * registers another one with its continuation request is not finished before the new one counts. After the draft's
  * example 3.21.
  *
- * Mended, compared with what is printed there:
- * - The receive is started once too often: also after the last message, where nothing comes any more, and MPI_Wait
- *   hangs. With a single rank it is started although nobody sends.
+ * Differences from the printed example, which has these errors:
+ * - The receive is started once too often, after the last message, and MPI_Wait hangs. With a single rank it is started
+ *   although no rank sends.
  * - The continuation names a buffer that is local to main, and the work on it is declared nowhere.
- * - Buffer, requests and counts are one struct here, which the continuation gets; nothing is global or volatile.
- * - Nothing was checked. Here every value is, and that each rank's message came once.
+ * - Buffer, requests and counts were global or volatile. Here they are one struct, which the continuation gets.
+ * - Nothing was checked. Here every value is checked, and that each rank's message came once.
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
  * continuation of a send frees its buffer and makes room for the next one, so the sender keeps no list of requests or
  * buffers. After the draft's example 3.20.
  *
- * Mended, compared with what is printed there:
- * - MPI_Test has its arguments in the wrong order, and is given the handle where it takes the handle's address.
- * - MPI_Request_free is given a name that is declared nowhere, and so is the work on the values.
- * - malloc may fail.
- * - One message a peer: with two ranks the limit was never reached. Here are MESSAGES for each.
+ * Differences from the printed example, which has these errors:
+ * - MPI_Test has its arguments in the wrong order, and gets the handle instead of the handle's address.
+ * - MPI_Request_free gets a name that is declared nowhere. So is the work on the values.
+ * - The result of malloc is not checked.
+ * - There is one message for each peer, so with two ranks the limit is never reached. Here there are MESSAGES for each.
  * - Nothing was checked. Here receivers check every value, the sender checks the limit and that every continuation has
  *   run.
  *

@@ -3,12 +3,11 @@
  * treereduce: many reductions under way at a time, each a generalized request, made by a thread each or by
  * continuations and no thread; and what each form costs. After example 12.1 of MPI's chapter on generalized requests.
  *
- * Mended, compared with what is printed there:
- * - A rank without children added up values that were never received: these are 0 here.
+ * Differences from the printed example, which has these errors:
+ * - A rank without children added up values that were never received. Here these are 0.
  * - The thread was never joined or detached.
- * - What it is told was freed by the thread, which may end before the program has what it asked for; here free_fn
- * frees.
- * - *request was stored by the call and read by the thread through a copy, without a check that the call succeeded.
+ * - The thread freed its arguments, and may end before the program has its result. Here free_fn frees them.
+ * - The call stored *request, and the thread read a copy of it, without a check that the call succeeded.
  */
 #include <stdbool.h>
 #include <stdio.h>
