@@ -11,7 +11,7 @@
  * - When MPI_Cancel is called, the receive may have completed and be inactive, while its continuation has yet to run.
  *   inbox.c says what it does then.
  * - The continuation freed the receive in one of the two cases only. inbox_end frees it in both.
- * - The continuation could run in any MPI call of the library's user. Here it runs in inbox_progress and inbox_end only.
+ * - The continuation could run in any MPI call of the library's user. Here it runs in inbox_progress and inbox_end.
  * - The second attach named another callback and a buffer, and the receive a communicator, that are declared nowhere.
  * - The sender was missing. This one also finds the end. Sends are synchronous: when a rank's sends are complete, its
  *   messages have been received or are being received. When all ranks have entered the barrier, this holds for all
