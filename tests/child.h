@@ -75,7 +75,7 @@ static inline void tell(int fd, char what)
 	child_put(fd, &what, 1);
 }
 
-/* What was told; 0 at the other's end. */
+/* The message; 0 if the other process has ended. */
 static inline char hear(int fd)
 {
 	char what;

@@ -14,9 +14,9 @@
 
 struct general {
 	MPI_Request handle;   /* for MPI_Grequest_complete: the program's own is null after attaching */
-	MPI_Status status;    /* for whoever attaches */
+	MPI_Status status;    /* for the thread that attaches */
 	int number;           /* in the status: which one it is */
-	atomic_int completed; /* set by whoever is about to complete it */
+	atomic_int completed; /* set by the thread that is about to complete it */
 	atomic_int queries, frees, cancels, runs;
 	atomic_int complete_when_cancelled;
 	atomic_int queries_before, frees_before; /* when the callback ran */

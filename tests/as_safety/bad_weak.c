@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A weak import is called all the same when somebody defines it. */
+/* A weak import is called if another library defines it. */
 /* rejected: bad_weak_hook */
 
 extern void bad_weak_hook(void) __attribute__((weak));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one caller never does another one may do. */
+/* One caller never makes this call, another one may. */
 /* rejected: locks() uses pthread_mutex_lock */
 /* rejected: reached by handler -> other -> locks */
 /* allow: root handler handler # the example's */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A line of the allow file without its reason, and one that nobody understands. */
+/* A line of the allow file without its reason, and one with an unknown word. */
 /* rejected: no reason given */
 /* rejected: not understood: allows handler everything */
 /* rejected: the library has no such function */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the examples have in common. */
+/* Shared by the examples. */
 #ifndef CALL_GRAPH_EXAMPLE_H
 #define CALL_GRAPH_EXAMPLE_H
 

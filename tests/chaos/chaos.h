@@ -66,7 +66,7 @@ void chaos_begin(int argc, char **argv, struct chaos_class *classes, size_t n);
 /* One more thread, to be given to chaos_become() by it. */
 struct chaos_thread *chaos_thread_new(const char *doing);
 void chaos_become(struct chaos_thread *t);
-/* A new round: generators anew, other hot test points. */
+/* A new round: new generators, other hot test points. */
 void chaos_round_begin(void);
 
 /* From one of the two generators, below n (0: all bits). */
@@ -105,7 +105,7 @@ void chaos_points(bool on);
 /* How many descriptors are open. */
 int chaos_descriptors(void);
 
-/* How many slots of the group are not free. While nobody registers, nor completes anything. */
+/* How many slots of the group are not free. While no thread registers or completes anything. */
 struct contd_group;
 uint32_t chaos_slots_used(struct contd_group *group);
 

@@ -76,7 +76,7 @@ uint64_t chaos_ns(void)
 
 static uint64_t patience;
 
-/* What each rank's watching thread has counted. In shared memory, if there are several. */
+/* Counted by each rank's watching thread. In shared memory, if there are several. */
 static uint64_t own_count, *counts = &own_count;
 static uint32_t rank, ranks = 1;
 static uint64_t base[CHAOS_RANKS]; /* a rank's count when `patience` was 0, or later where it was ahead */

@@ -265,7 +265,7 @@ static void depth(void)
 	CHECK_EQ(atomic_load(&interrupted), 100);
 	printf("a callback begins %zu bytes below the handler that was interrupted, of which the kernel's frame: %ld\n",
 	       atomic_load(&deepest), sysconf(_SC_MINSIGSTKSZ));
-	/* What contd reckons: the kernel's frame and 4 KiB of its own. */
+	/* contd expects the kernel's frame and 4 KiB more. */
 	CHECK(atomic_load(&deepest) > 0);
 	if (sysconf(_SC_MINSIGSTKSZ) > 0)
 		CHECK(atomic_load(&deepest) <= (size_t)sysconf(_SC_MINSIGSTKSZ) + 4096);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the coexistence tests share. Each program has a table of cases, which is also what ctest starts: "program case".
+ * Shared by the coexistence tests. Each program has a table of cases, which is also what ctest starts: "program case".
  * A case begins with ticking_begin(): from then on the thread is interrupted as often as contd can be made to, some ten
  * thousand times a second, by a memory word that never holds; ticking_end() lets the word hold and sees to it that this
  * still arrives. Nothing here is bounded in time but by patience; what is asserted are counts and results.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A library of somebody else's, which knows nothing of contd and calls MPI by its PMPI_ names. */
+/* A foreign library, which knows nothing of contd and calls MPI by its PMPI_ names. */
 #ifndef CONTD_TESTS_COEXIST_PMPI_PART_H
 #define CONTD_TESTS_COEXIST_PMPI_PART_H
 

@@ -98,7 +98,7 @@ static void *comes_and_goes(void *data)
 		p[x % 100] = 1;
 		free(p);
 	}
-	/* A continuation that is left to whoever comes: the thread may be gone when it is ready. */
+	/* A continuation that is left to other threads: this one may be gone when it is ready. */
 	e = malloc(sizeof(*e));
 	contd_event_init(e);
 	es[0] = e;
@@ -144,7 +144,7 @@ static void thousands_that_end_attached(void)
 	churn(DETACHES, ENDS_ATTACHED_TWICE, 3000);
 }
 
-/* While somebody else notifies them as they end. */
+/* While another thread notifies them as they end. */
 static void ends_while_notified(void)
 {
 	pthread_t thread[AT_ONCE];

@@ -58,7 +58,7 @@ static void *watch(void *data)
 	return NULL;
 }
 
-/* What must not be done. */
+/* This must not be done. */
 static void on_timer(int signo)
 {
 	int flag;

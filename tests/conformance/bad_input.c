@@ -171,7 +171,7 @@ CONFORMANCE_BOTH(s11_many_crs, 1, single, "Very many CRs: all work, or an error 
 	}
 	for (int i = 0; i < made; i++)
 		free_cr(&cr[i]);
-	/* What was used up is there again. */
+	/* The used up resource is there again. */
 	cr[0] = new_cr(NULL);
 	free_cr(&cr[0]);
 }

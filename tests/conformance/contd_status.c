@@ -310,7 +310,7 @@ CONFORMANCE_BOTH(s7_5_drives_continuations, 1, single, "Queries make the progres
 	free_cr(&cr);
 }
 
-/* What is asked about may depend on the continuation of something else. */
+/* The queried request may depend on the continuation of another one. */
 CONFORMANCE_BOTH(s7_single_query_drives, 1, single,
 		 "MPI_Request_get_status of one request makes others' continuations run")
 {

@@ -47,7 +47,7 @@ static void run_persistent(MPI_Request *op, MPI_Status *status)
 
 enum mode { standard, synchronous, buffered, ready, modes };
 
-/* Ready sends need the receive: it is there before the barrier. Nobody waits for a send before both have started. */
+/* Ready sends need the receive: it is there before the barrier. No rank waits for a send before both have started. */
 CONFORMANCE_BOTH(s3_7_point_to_point, 2, single, "Isend, Issend, Ibsend, Irsend, Irecv and Imrecv, short and long")
 {
 	static const int lengths[] = {0, 1, INTS};

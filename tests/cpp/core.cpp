@@ -90,7 +90,7 @@ static void events()
 	s.wait();
 	CHECK(got == std::vector<int>{3});
 
-	/* A group of its own. */
+	/* A separate group. */
 	contd::group g(CONTD_POLL_ONLY);
 	contd::event f;
 	int status = 0;
@@ -401,7 +401,7 @@ static void executors()
 		CHECK(where == this_thread());
 		p.refuse_ = false;
 
-		/* What the pool throws is a refusal. */
+		/* An exception of the pool is a refusal. */
 		p.throws_ = true;
 		late.reset();
 		where = {};
@@ -499,7 +499,7 @@ static void stops()
 		CHECK(contd::sync_wait(contd::event_done(e)) == 1);
 	}
 
-	/* Who comes first? Completion, stop, and the registration itself, at the same time. */
+	/* Which comes first? Completion, stop, and the registration itself, at the same time. */
 	completed = stopped = 0;
 #if defined(__SANITIZE_THREAD__)
 	constexpr int rounds = 600;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* What an await costs, in nanoseconds, beside the same in C. Nothing is asserted of the times. An argument: how
+/* The cost of an await, in nanoseconds, beside the same in C. Nothing is asserted of the times. An argument: how
  * many. */
 #include <contd/mpi.hpp>
 

@@ -197,7 +197,7 @@ static void end_while_the_daemon_works()
 	CHECK(d.fini() >= 0);
 }
 
-/* What would use its own memory later. */
+/* This would use its memory later. */
 struct ends_later {
 	bool start(contd::next_fn *, void *)
 	{

@@ -127,7 +127,7 @@ static void stops(fabric_self &f)
 	CHECK(ends == 3);
 }
 
-/* Neither 0 nor an error: nothing is under way, and nobody would ever tell of it. */
+/* Neither 0 nor an error: nothing is under way, so nothing would ever complete. */
 static task<> odd_result(fabric_self &f)
 {
 	int calls = 0;

@@ -91,7 +91,7 @@ static void errors()
 	CHECK(throws<std::string>([] {
 		given::sync_wait(given::just() | transform_mpi([](MPI_Request *) -> int { throw std::string("x"); }));
 	}));
-	/* What comes before fails, or one in the middle: the rest is not begun. */
+	/* The first sender fails, or one in the middle: the rest is not begun. */
 	bool begun = false;
 	auto never = [&](auto, MPI_Request *r) {
 		begun = true;
@@ -122,7 +122,7 @@ static void errors()
 #endif
 }
 
-/* As on the slides: nobody is told of an MPI_Status, and nobody waits. */
+/* As on the slides: no callable takes an MPI_Status, and no thread waits. */
 template <class Env> struct noting_receiver {
 	using receiver_concept = contd::ex::receiver_t;
 	std::atomic<int> *ends;

@@ -111,7 +111,7 @@ static void serialized()
 	char text[4096] = "";
 	sleeper here;
 
-	/* What the thread is told before it falls asleep. */
+	/* The message before the thread falls asleep. */
 	CHECK(pipe2(ends, O_CLOEXEC) == 0 && dup2(ends[1], 2) == 2);
 	auto state = contd::ex::connect(exchange(&mine, &theirs, 1), sleeping_receiver{&here});
 	contd::ex::start(state);

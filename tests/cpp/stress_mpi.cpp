@@ -343,7 +343,7 @@ int main(int argc, char **argv)
 
 #ifdef OPEN_MPI
 	/*
-	 * What Open MPI 4.1 gets wrong by itself, in programs that have no contd. MPI_Testsome, when one of its
+	 * Open MPI 4.1 gets these wrong by itself, in programs without contd. MPI_Testsome, when one of its
 	 * requests has failed, drops sends that are pending as well: what their error will be is not initialized. Where
 	 * a message that is not sent eagerly does not fit, more is written than there is room for. And MPI_Cancel of a
 	 * receive whose message comes at the same time, on another thread, leaves the queues of receives in disorder:

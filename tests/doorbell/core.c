@@ -260,7 +260,7 @@ static void rung(void)
 	contd_bell_destroy(bell);
 }
 
-/* Is not attached, but may get the process's signals. */
+/* It is not attached, but may get the process's signals. */
 static void *bystander(void *arg)
 {
 	while (!__atomic_load_n((int *)arg, __ATOMIC_SEQ_CST))

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! A sender in Fortran, for receiver.c's "explicit" mode; the doorbell library is preloaded. What kinds.h sets up is set up here too.
+! A sender in Fortran, for receiver.c's "explicit" mode; the doorbell library is preloaded. Sets up the same as kinds.h.
 program fortran_sender
   use mpi_f08
   implicit none

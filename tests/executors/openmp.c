@@ -66,7 +66,7 @@ static const struct pool asleep = {"OpenMP, asleep", "OpenMP tasks, 4 threads,",
 static const struct pool polling = {"OpenMP, polling", "OpenMP tasks, 4 threads,", start, stop, is_mine, 1, 0};
 static const struct pool alone = {"OpenMP, a team of one", "OpenMP tasks, 3 threads,", start_team, stop, is_mine, 0, 0};
 
-/* Threads that wait in tasks of their own, all at a time, each for a continuation that any of them may run. */
+/* All threads wait at the same time, each in its task, for a continuation that any of them may run. */
 static void waiting_in_tasks(int threads)
 {
 	struct contd_group *group;

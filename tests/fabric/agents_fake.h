@@ -28,7 +28,7 @@ struct fake {
 	uint32_t interrupted;  /* every so many-th call of read says -FI_EINTR */
 	int broken;            /* read says this, for good: -FI_E* */
 	int broken_error;      /* readerr says this, for good */
-	pthread_mutex_t *held; /* must be held by whoever enters */
+	pthread_mutex_t *held; /* must be held by each thread that enters */
 	pid_t only;            /* must be the one who enters */
 
 	/* Noted. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the calls refuse, as contd/fabric.h says. Usage: refusals PROVIDER CASE. */
+/* The calls refuse what contd/fabric.h says. Usage: refusals PROVIDER CASE. */
 #include <pthread.h>
 
 #include "fabric.h"
@@ -215,7 +215,7 @@ static void refused_times(const char *provider)
 	CHECK(pid >= 0);
 	if (!pid) {
 		refuse_all(-ECHILD, queue, counter, cntr);
-		/* What the parent's threads were at when it forked nobody ends here. */
+		/* The parent's other threads do not exist here, so nothing that they had begun ends. */
 		CHECK_RC(contd_fabric_withdraw(&under_way, 0), -ECHILD);
 		CHECK_RC(contd_fabric_queue_stop(queue), -ECHILD);
 		CHECK_RC(contd_fabric_queue_destroy(queue), -ECHILD);

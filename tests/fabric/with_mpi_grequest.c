@@ -13,7 +13,7 @@
 
 #define ROUNDS 12 /* of each pair; the last message of each kind is withdrawn */
 
-/* Who reads the queue, and runs the operation's continuation. */
+/* The thread that reads the queue and runs the operation's continuation. */
 enum reader { POLL, OTHER_THREAD, REGION, OUTSIDE, DAEMON, READERS };
 static const char *const reader_name[READERS] = {"contd_poll", "contd_poll on another thread",
 						 "the handler in a region", "the handler outside regions",
@@ -76,7 +76,7 @@ static void on_message(int status, void *data)
 
 	(void)status;
 	msg->on_main = pthread_self() == main_thread;
-	msg->completed++; /* before: who waits for the request may look at once */
+	msg->completed++; /* before: a thread that waits for the request may look at once */
 	if (contd_mpi_grequest_complete(msg->request) != MPI_SUCCESS)
 		msg->refused++;
 }

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! What the Fortran test programs share, those of both bindings. The first check that fails ends the program, and mpirun
+! Shared by the Fortran test programs of both bindings. The first check that fails ends the program, and mpirun
 ! the other ranks.
 
 module check

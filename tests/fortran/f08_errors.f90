@@ -150,7 +150,7 @@ contains
     call MPI_Request_free(requests(n))
   end subroutine sets
 
-  ! What was given stays as it was; the requests are good afterwards.
+  ! The arguments stay as they were, and the requests can be used afterwards.
   subroutine queries(n)
     integer, intent(in) :: n
     type(MPI_Request) :: requests(n)

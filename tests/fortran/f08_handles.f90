@@ -71,7 +71,7 @@ contains
     end do
   end subroutine send_all
 
-  ! What the callback has posted works.
+  ! The operation that the callback has posted works.
   subroutine check_posted(n)
     integer, intent(in) :: n
     integer :: i

@@ -273,7 +273,7 @@ contains
     call check_equal(value, previous, 'value')
   end subroutine receive_chain
 
-  ! The continuation request among ordinary requests; and with a continuation of its own.
+  ! The continuation request among ordinary requests; and with a continuation that waits for it.
   subroutine beside_others
     type(MPI_Request) :: request, requests(2), awaited
     type(MPI_Status) :: status, statuses(2)
@@ -309,7 +309,7 @@ contains
     call MPI_Request_free(awaited)
   end subroutine beside_others
 
-  ! Freed while something is outstanding: that runs all the same.
+  ! Freed while a continuation is outstanding, which still runs.
   subroutine freed_early
     type(MPI_Request) :: request
     integer :: value

@@ -285,7 +285,7 @@ contains
     count = 0
     call MPIX_Continue_get_failed(cr, count, failed)
     call check_equal(count, 0, 'none')
-    ! Of failures that nobody asks for the memory goes with the request.
+    ! The memory of failures that no call asks for goes with the request.
     call MPI_Start(cr)
     request = MPI_REQUEST_NULL
     call MPIX_Continue(request, see, 1_MPI_ADDRESS_KIND, MPIX_CONT_DEFER_COMPLETE, status, cr)

@@ -346,7 +346,7 @@ contains
     call MPIX_Mark_request_complete(instances(1)%request, ierror)
     call check_equal(class_of(ierror), MPI_ERR_REQUEST, 'mark of one that is marked')
     call MPI_Wait(instances(1)%request, MPI_STATUS_IGNORE)
-    ! One that was freed, whose place another one has got.
+    ! A request that was freed, and another one has its place.
     call MPIX_Gr_init(start_it, push_it, complete_it, cancel_it, bad)
     before = bad
     call MPIX_Gr_free(bad)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What f08_mixed.f90 does from C, with handles of Fortran's. */
+/* The part of f08_mixed.f90 that is in C, with handles of Fortran's. */
 #include <contd/mpi.h>
 
 int mixed_attach(MPI_Fint cr, MPI_Aint data);

@@ -72,7 +72,7 @@ contains
     call check_true(all(values == previous), 'values')
   end subroutine receives
 
-  ! A callback that fails; and a message that is too long, whose callback does not run.
+  ! A callback that fails; and a message that is too long, so that its callback does not run.
   subroutine failures
     integer(kind=MPI_ADDRESS_KIND) :: failed(3)
     integer :: request, status(MPI_STATUS_SIZE), value(1), count, class

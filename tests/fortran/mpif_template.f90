@@ -102,7 +102,7 @@ program mpif_template
   call PMPIX_Cancel(MPI_REQUEST_NULL, ierror)
   call check_equal(ierror, MPI_SUCCESS, 'nothing happens')
 
-  ! complete_fn gets a status all the same.
+  ! complete_fn still gets a status.
   call check_name('freed')
   call begin(-1)
   copy = request

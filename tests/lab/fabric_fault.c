@@ -44,7 +44,7 @@ static fi_addr_t peer;
 static bool ending;
 static int first_error;
 
-/* To libfabric; where it has no room, or connects, the main loop tries again. What it refuses fails here and now. */
+/* To libfabric; where it has no room, or connects, the main loop tries again. A refusal fails here and now. */
 static void post(struct transfer *t)
 {
 	ssize_t rc;

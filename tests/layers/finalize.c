@@ -26,7 +26,7 @@
 
 static int rounds, runs;
 
-/* What contd calls. */
+/* These are called by contd. */
 int PMPI_Iallreduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
 		    MPI_Request *request)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What contd writes on stderr while something is called, and checks that print where they fail. */
+/* Captures what contd writes on stderr during a call; and checks that print where they fail. */
 #ifndef CONTD_TESTS_LAYERS_SAID_H
 #define CONTD_TESTS_LAYERS_SAID_H
 

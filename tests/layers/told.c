@@ -54,7 +54,7 @@ static void ask(bool active)
 	}
 }
 
-/* A message from here to here, of whose arrival the persistent receive has told. */
+/* A message to oneself. The persistent receive has been reported complete. */
 static void told(void)
 {
 	int flag = 0;

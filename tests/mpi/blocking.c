@@ -114,7 +114,7 @@ static void be_inside(enum call call)
 	}
 }
 
-/* What ends be_inside of the peer. */
+/* This ends be_inside() of the peer. */
 static void end_it(enum call call)
 {
 	char in, out = 0;

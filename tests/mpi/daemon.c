@@ -155,7 +155,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < THREADS && check_rank == 1; i++)
 		pthread_join(others[i], NULL);
 
-	/* Nobody is attached: it waits for a call. */
+	/* No thread is attached, so it waits for a call. */
 	check_begin("nobody attached");
 	{
 		struct arrival a = {0};

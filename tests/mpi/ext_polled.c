@@ -66,7 +66,7 @@ static int resume(int rc, void *data)
 	return MPI_SUCCESS;
 }
 
-/* What an idle worker does. */
+/* The work of an idle worker. */
 static void poll_once(struct runtime *runtime)
 {
 	int flag = 0;

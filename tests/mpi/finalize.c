@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	cr[0] = check_plain_cr();
 	for (int i = 0; i < 3; i++)
 		cr[i + 1] = check_cr(keys[i], "true", NULL, NULL);
-	/* Receives that nobody sends to, and one that is ready and runs in tests of its CR only. */
+	/* Receives without a message, and one that is ready and runs in tests of its CR only. */
 	for (int i = 0; i < LEFT - 1; i++) {
 		MPI_Irecv(&in[i], 1, MPI_BYTE, check_previous(), TAG, MPI_COMM_WORLD, &r);
 		CHECK_OK(MPI_Continue(&r, count, NULL, MPI_STATUS_IGNORE, cr[i % 4]));

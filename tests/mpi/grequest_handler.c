@@ -67,7 +67,7 @@ static void done(MPI_Status *status, void *data)
 static void complete_it(int status, void *data)
 {
 	(void)status, (void)data;
-	completed++; /* before: who waits for the request may look at once */
+	completed++; /* before: a thread that waits for the request may look at once */
 	if (contd_mpi_grequest_complete(handle) != MPI_SUCCESS)
 		refused++;
 }

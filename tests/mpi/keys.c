@@ -9,7 +9,7 @@
 
 static MPI_Request plain, other;
 
-/* What asks whether a CR is complete. */
+/* The calls that ask whether a CR is complete. */
 static int ask(int how, MPI_Request *cr)
 {
 	MPI_Request r[2] = {MPI_REQUEST_NULL, *cr};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Every combination of the info keys of a continuation request, with both interfaces and the revised one's flags of
- * each call, and the rules by which a test says what may run where. What keys.c and keys_multiple.c share.
+ * each call, and the rules by which a test says what may run where. Shared by keys.c and keys_multiple.c.
  */
 #ifndef CONTD_TESTS_MPI_KEYS_H
 #define CONTD_TESTS_MPI_KEYS_H

@@ -29,7 +29,7 @@ static void check(const struct keys *k)
 	atomic_store(&keys_elsewhere, 0);
 	if (k->revised)
 		CHECK_OK(MPI_Start(&cr));
-	/* The daemon, interruptions, or nobody until the wait. */
+	/* The daemon, interruptions, or no thread until the wait. */
 	keys_ready(k, cr, READY, plain);
 	keys_signals(SIG_UNBLOCK);
 	begin = keys_seconds();

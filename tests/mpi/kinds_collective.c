@@ -626,7 +626,7 @@ static void check_inactive(void)
 
 /* --------------------------------------------------------------------------------------------------------- runs --- */
 
-/* Nobody can be done before all have begun. */
+/* No rank can be done before all have begun. */
 static bool all_needed(const struct collective *c)
 {
 	if (at.inter || c->what >= NEIGHBOR_ALLGATHER)
@@ -653,7 +653,7 @@ static bool broken(enum what what)
 #if defined(MPICH_NUMVERSION) && HAVE_PERSISTENT
 /*
  * Does this MPI do it right by itself? MPICH 4.2 does not move all the data in MPI_Start, or none, for some persistent
- * collectives. Then this says so, and the kind is left out. On a communicator of its own, since messages may be left.
+ * collectives. Then this says so, and the kind is left out. On a separate communicator, because messages may be left.
  */
 static bool works(struct collective *c)
 {

@@ -51,7 +51,7 @@ static bool writes(const struct access *a)
 	return a->what <= WRITE_ALL;
 }
 
-/* What is in the file for those that read: round 0. */
+/* The file that the readers read: round 0. */
 static unsigned char *reserve(const struct kind *k)
 {
 	const struct access *a = k->how;

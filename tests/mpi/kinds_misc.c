@@ -125,7 +125,7 @@ static void unmake(void)
 	MPI_Comm_free(&op.comm);
 }
 
-/* What the ranks exchange in a round. */
+/* The exchange of the ranks in a round. */
 static long value(int rank, int round)
 {
 	return rank * 1000 + round;
@@ -292,7 +292,7 @@ static void after(void)
 	MPI_Barrier(op.comm);
 }
 
-/* What the CR among the requests waits for, and then the generalized request. */
+/* The operation that the CR among the requests waits for, and then the generalized request. */
 static void let_go(MPI_Request cr, const atomic_int *runs, int before)
 {
 	MPI_Request r;

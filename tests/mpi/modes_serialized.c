@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
-/* A thread of its own communicates for the others, with MPI_THREAD_SERIALIZED. */
+/* A separate thread communicates for the others, with MPI_THREAD_SERIALIZED. */
 #include "modes_one_thread.h"
 
 int main(int argc, char **argv)

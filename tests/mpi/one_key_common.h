@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one_key_multiple.c and one_key_regions.c share. Rank 1 receives: some threads, each with a continuation for a
+ * Shared by one_key_multiple.c and one_key_regions.c. Rank 1 receives: some threads, each with a continuation for a
  * message of its own, compute until all of these have run, and call neither MPI nor contd meanwhile. Each says so by a
  * flag in memory that rank 0 sees, too: that sends when all compute, so every callback must find that all of them do.
  */

@@ -25,7 +25,7 @@ static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static MPI_Request continuation_request[THREADS_MAX];
 static atomic_int answers;
 
-/* What no handler may do outside regions. */
+/* No handler may do this outside regions. */
 static void arrived(MPI_Status *status, void *data)
 {
 	struct mine *m = data;

@@ -26,7 +26,7 @@ static void let_side_attach(void)
 	side_do(attach_op);
 }
 
-/* What the call says of these: how many are complete. */
+/* The call's answer: how many of these are complete. */
 static int test(int call, int count, MPI_Request requests[])
 {
 	MPI_Status statuses[2];

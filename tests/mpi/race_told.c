@@ -46,7 +46,7 @@ static void let_side_test(void)
 	side_do(test_it);
 }
 
-/* What Open MPI 5 checks before it starts a request. */
+/* Open MPI 5 checks this before it starts a request. */
 static void for_open_mpi_it_is(bool active)
 {
 	(void)active;

@@ -26,7 +26,7 @@ static void ran_cb(MPI_Status *status, void *data)
 	atomic_store(&ran, 1);
 }
 
-/* Whoever has seen the message waits for the other one to see it as well, but not for long. */
+/* The thread that has seen the message waits for the other one to see it as well, but not for long. */
 static void meet(const char *name)
 {
 	if (strcmp(name, "message_found") != 0 || !receiver)
@@ -169,7 +169,7 @@ static void check_errors(void)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
-/* What is sent and received in place, of a type with holes. */
+/* The data that is sent and received in place, of a type with holes. */
 static void check_replace(void)
 {
 	MPI_Request cr = check_plain_cr(), r, send;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 2 */
-/* Who pushes the requests of templates while the main thread, alone in MPI, does this or that. */
+/* Which thread pushes the requests of templates while the main thread, alone in MPI, does this or that. */
 #include "template.h"
 
 #define MANY 200

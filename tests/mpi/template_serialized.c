@@ -2,7 +2,7 @@
 /* ranks: 1 2 */
 /*
  * MPI_THREAD_SERIALIZED, and a thread that is not MPI's main thread makes all calls: what it tests and waits for pushes
- * templates there, too. Nobody else does.
+ * templates there, too. No other thread does.
  */
 #include <pthread.h>
 

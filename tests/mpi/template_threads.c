@@ -126,7 +126,7 @@ static void attaches(struct exchange *e)
 	CHECK_EQ(e->cancels, 1);
 }
 
-/* Threads with requests of their own, which all of them push, the daemon too. */
+/* Each thread has its requests, and all of them push all requests, the daemon too. */
 static void *exchanges(void *arg)
 {
 	int thread = *(int *)arg;
@@ -166,7 +166,7 @@ static void check_threads(void)
 	CHECK_EQ(contd_daemon_stop(), 0);
 }
 
-/* What is not blocking may be called in complete_fn. */
+/* Calls that do not block may be made in complete_fn. */
 static int calls_mpi(struct exchange *e)
 {
 	MPI_Request r;

@@ -112,7 +112,7 @@ static int make(enum call call)
 	}
 }
 
-/* What was made works, and is gone then. */
+/* The request that was made works, and is gone then. */
 static void use_up(enum call call)
 {
 	static int turn;

@@ -113,7 +113,7 @@ static bool is_refused(unsigned f)
 	return true;
 }
 
-/* What is taken and not given back. */
+/* Resources that are taken and not given back. */
 static int blocks, mappings;
 
 int refuse_blocks(void)
@@ -220,7 +220,7 @@ int __wrap_prctl(int option, ...)
 	return -1;
 }
 
-/* Which of the ladder's functions a system call is; FUNCTIONS: nobody refuses it. */
+/* Which of the ladder's functions a system call is; FUNCTIONS: it is never refused. */
 static unsigned which(long number)
 {
 	switch (number) {

@@ -689,7 +689,7 @@ Test(configure, refused_ones_change_nothing)
 	refused(bell, CONTD_BELL_OFF + 1, EINVAL);
 	cr_assert_eq(daemon_thread(), tid);
 	cr_assert_str_eq(comm_of(tid), "first");
-	/* What can't be changed may be named as it is. */
+	/* A setting that cannot be changed may be given with its present value. */
 	c = fresh();
 	c.signal_number = SIGRTMAX - 3;
 	c.bell = CONTD_BELL_ON;

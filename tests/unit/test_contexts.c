@@ -136,7 +136,7 @@ static void ask(int status, void *data)
 {
 	(void)status, (void)data;
 	for (unsigned i = 0; i < CALLS; i++)
-		contd__store_release(&got[i], calls[i].call()); /* who awaits the last one reads them all */
+		contd__store_release(&got[i], calls[i].call()); /* the thread that awaits the last one reads them all */
 }
 
 /* The names of a row's first cell: of "`contd_group_create`, `_test`" contd_group_test is one. */
@@ -159,7 +159,7 @@ static bool row_names(char *cell, const char *name)
 	return false;
 }
 
-/* What the table says of a call in that column, from 1 on. */
+/* The table's entry for a call in that column, from 1 on. */
 static const char *table_says(const char *name, unsigned column)
 {
 	static char line[1024], cell[1024];

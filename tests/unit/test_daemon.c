@@ -152,7 +152,7 @@ Test(daemon, notifies_an_attached_thread)
 	struct contd_group *g;
 	struct contd_stats s;
 
-	start(CONTD_AGENT_CALLER); /* no ticks: nobody but the daemon finds the word */
+	start(CONTD_AGENT_CALLER); /* no ticks: only the daemon finds the word */
 	g = group_new(CONTD_ASYNC_SIGNAL_SAFE, -1);
 	must(contd_daemon_start(NULL));
 	must(contd_thread_attach(NULL));

@@ -69,7 +69,7 @@ Test(daemon_life, no_thread_to_be_had)
 	int rc;
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-	cr_skip_test("the sanitizer needs memory of its own");
+	cr_skip_test("the sanitizer needs memory, too");
 #endif
 	start(CONTD_AGENT_CALLER);
 	getrlimit(RLIMIT_AS, &before);
@@ -81,7 +81,7 @@ Test(daemon_life, no_thread_to_be_had)
 	if (rc == 0) {
 		setrlimit(RLIMIT_AS, &before);
 		pthread_join(thread, NULL);
-		cr_skip_test("threads are to be had all the same");
+		cr_skip_test("threads can still be made");
 	}
 	must_fail(contd_daemon_start(NULL), EAGAIN);
 	setrlimit(RLIMIT_AS, &before);

@@ -142,7 +142,7 @@ Test(fork, no_ticks_and_no_callbacks_in_the_child)
 	everything_works();
 }
 
-/* An event that is completed in the child runs nothing there and disturbs nobody in the parent. */
+/* An event that is completed in the child runs nothing there and disturbs no thread of the parent. */
 Test(fork, completion_in_the_child_reaches_nobody)
 {
 	uint64_t notified;
@@ -450,7 +450,7 @@ Test(fork, exec_while_everything_is_on)
 	everything_works();
 }
 
-/* In a process of its own: exec and exit with timers armed and the daemon running. */
+/* In a separate process: exec and exit with timers armed and the daemon running. */
 Test(fork, exec_and_exit_without_fini)
 {
 	not_in_children_with_threads();

@@ -136,7 +136,7 @@ static void *forking_thread(void *data)
 		if (contd_thread_detach() != -ECHILD)
 			_exit(1);
 		if (SLOW_BUILD)
-			_exit(0);   /* sanitizers have an exit status of their own */
+			_exit(0);   /* sanitizers end with another exit status */
 		pthread_exit(NULL); /* the only one: the process exits, with 0 */
 	}
 	*(pid_t *)data = pid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the models in models/ have found in the code, each now a mutant there. */
+/* Defects that the models in models/ have found in the code. Each is now a mutant there. */
 #include "unit.h"
 #include "base/atomic.h"
 #include "base/testpoint.h"

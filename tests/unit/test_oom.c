@@ -53,7 +53,7 @@ static int sequence(unsigned *steps)
 	} else {
 		i--;
 	}
-	/* What was registered works, whatever failed after it. */
+	/* A registered continuation works, whatever failed after it. */
 	for (unsigned k = 0; k < i; k++) {
 		if (k % 2)
 			must(contd_event_complete(&e[k], 0));

@@ -80,7 +80,7 @@ static struct contd_executor *executor_new(const struct contd_executor_ops *ops)
 	return made;
 }
 
-/* i becomes ready, and nobody is told. */
+/* i becomes ready, and no thread is told. */
 static void make_ready(unsigned i, struct contd_group *group)
 {
 	struct contd_event *es[] = {&e[i]};

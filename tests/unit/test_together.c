@@ -162,7 +162,7 @@ static void complete_next(int status, void *data)
 	must(contd_event_complete(es[1], 0));
 }
 
-/* What was taken counts: one more would be one too many. */
+/* The taken continuation counts: one more would be one too many. */
 Test(together, a_poll_s_limit_holds)
 {
 	begin(0, -1, 0);
