@@ -833,9 +833,8 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 
 /*
  * Operations of contd_mpi_op_run(), if threads do not meet in MPI (`alone`). No callback is missed, so no set is needed
- * for a later look. The thread that has run the
- * operation's end gives the request back. If it must not call MPI, requests are linked by complete_cb_data, and the
- * next progress gives them back.
+ * for a later look. The thread that has run the operation's end gives the request back. If it must not call MPI,
+ * requests are linked by complete_cb_data, and the next progress gives them back.
  */
 static struct contd__ompi_request *given_back;
 

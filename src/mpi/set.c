@@ -207,8 +207,8 @@ static bool may_call_mpi(void)
 }
 
 /*
- * References, and with them what it waited for: *beforep is what `life` was. true: that were the last references. The
- * caller releases the set, or puts it off. Else the set is gone.
+ * References, and with them what it waited for: *beforep is what `life` was. true: these were the last references, and
+ * the caller releases the set, or puts it off. false: another thread does.
  */
 static bool less_sig(struct contd__set *set, uint64_t n, uint64_t *beforep)
 {

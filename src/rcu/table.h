@@ -180,7 +180,7 @@ static inline bool contd__table_marked(struct contd__table *t, uint32_t index)
 	return contd__load_seq(contd__table_leaf(t, index)) & 1ull << (index & 63);
 }
 
-/* Is something of the table marked? Of a root? False answers are exact if nobody marks meanwhile. */
+/* Is something of the table marked? Of a root? "No" is exact if no thread marks meanwhile. */
 static inline bool contd__table_any_sig(const struct contd__table *t)
 {
 	return contd__load_seq(&t->first) || contd__load_seq(&t->top);
