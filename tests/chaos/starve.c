@@ -5,7 +5,7 @@
  *
  *   starve PROCESSES YIELDING NAPPING WORK_US NAP_US [SECONDS]
  *
- * Each process has a session of its own, so many threads that work for WORK_US and yield, and so many that nap for
+ * Each process has a separate session, so many threads that work for WORK_US and yield, and so many that nap for
  * NAP_US. The program says how long its own sleep of 0.1 s took at worst.
  */
 #include <pthread.h>

@@ -4,7 +4,7 @@
 
 static contd::task<> rounds(ring &r)
 {
-	/* What hop a message has made it has been through so many ranks: the last brings it home. */
+	/* A message's hops say through how many ranks it has been: the last one brings it home. */
 #define ROUND(n) \
 	for (int hop = 0; hop < r.ranks; hop++) { \
 		co_await contd::mpi(MPI_Isend, hop ? &r.in[n] : &r.out[n], 1, MPI_INT, r.right, n, MPI_COMM_WORLD); \

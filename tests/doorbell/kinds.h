@@ -39,7 +39,7 @@
 /* They don't wait for the receiver. */
 #define COLLECTIVE(X) \
 	X(Ibcast) X(Ibarrier) X(Iallreduce) X(Ialltoallv) X(Iscan) X(Ineighbor_allgather) X(Comm_idup) X(Allreduce_init)
-/* Everybody may wait for everybody: the receiver has a second thread that takes part. */
+/* All ranks may wait for each other: the receiver has a second thread that takes part. */
 #define SYNCHRONIZING(X) \
 	X(Bcast) X(Reduce) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Barrier) X(Allreduce) X(Alltoall) X(Allgather)
 /* Long ones; the continuation waits for the message itself. */

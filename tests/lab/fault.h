@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the programs share to which something is done from outside (see faults): a count of continuations, and where
+ * Shared by the programs that get faults from outside (see faults): a count of continuations, and where
  * they stand when nothing comes any more.
  *
  *	fault_count(good)     a continuation has run; "flowing HOST PID" is printed, a few times a second

@@ -652,7 +652,7 @@ static bool broken(enum what what)
 
 #if defined(MPICH_NUMVERSION) && HAVE_PERSISTENT
 /*
- * Does this MPI do it right by itself? MPICH 4.2 does not move all the data in MPI_Start, or none, for some persistent
+ * Does this MPI do it right by itself? In MPI_Start MPICH 4.2 moves only part of the data, or none, for some persistent
  * collectives. Then this says so, and the kind is left out. On a separate communicator, because messages may be left.
  */
 static bool works(struct collective *c)

@@ -38,7 +38,7 @@ static unsigned seed_of(int rank, int round)
 	return (unsigned)(rank * 100 + round);
 }
 
-/* What MPI itself reports of such a receive, before any continuation: MPICH 4.0 gives source 0 and tag 0. */
+/* The status that MPI itself reports of such a receive, before any continuation: MPICH 4.0 gives source 0 and tag 0. */
 static MPI_Status nobodys[KINDS_MOST];
 
 static void status_is_of_nobody(const struct kind *k, MPI_Status *s)
@@ -272,7 +272,7 @@ static void run(const char *suffix)
 	run_some(wild, LENGTH(wild), suffix, false);
 }
 
-/* Even ranks and odd ranks; who has nobody on the other side exchanges with MPI_PROC_NULL. */
+/* Even ranks and odd ranks. A rank without a partner exchanges with MPI_PROC_NULL. */
 static void run_between_groups(void)
 {
 	MPI_Comm group;

@@ -80,7 +80,7 @@ static void begin(const struct kind *k, int round, MPI_Request r[])
 	}
 }
 
-/* What has been read is there when the request is complete; what has been written, when the window is flushed. */
+/* Data that is read is there when the request is complete; data that is written, when the window is flushed. */
 static void check(const struct kind *k, int round, int i, MPI_Status *status)
 {
 	const struct access *a = k->how;

@@ -207,7 +207,7 @@ static void told(void)
 		exchange_prepare(&x, 0, 1, mode % 2);
 		op->issue = NULL;
 		op->count = 1;
-		/* The message first: of a short one to oneself that was expected Open MPI 4.1 tells nobody. */
+		/* The message first: Open MPI 4.1 does not report a short one to oneself that was expected. */
 		MPI_Isend(two, 2, MPI_INT, 0, 5, MPI_COMM_SELF, &send);
 		MPI_Irecv(&x.in[0], 1, MPI_INT, 0, 5, MPI_COMM_SELF, &x.requests[0]);
 		CHECK_EQ(contd_mpi_op_run(op, &how), mode <= CONTD_MODE_SUSPEND ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
@@ -284,7 +284,7 @@ static void refused(void)
 	CHECK_EQ(atomic_load(&x.done), 0);
 }
 
-/* The pool that issues does nothing else for MPI, and nobody else is there: who waits looks after it. */
+/* The pool that issues does nothing else for MPI, and there is no other thread: the waiting thread drives it. */
 static void issued_by_a_queue(struct contd_executor *pool)
 {
 	struct contd_mode_attr how = {.size = sizeof(how), .requests = pool};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
-/* not on portable: a test of another operation wakes nobody there */
-/* not on mpich: a test of another operation wakes nobody there */
+/* not on portable: a test of another operation wakes no thread there */
+/* not on mpich: a test of another operation wakes no thread there */
 /*
  * A suspended task's operation is found complete in the test of another task's, which calls resume(). What resume()
  * makes ready, of a group of async-signal-safe continuations, runs before that call returns: nobody comes by later.

@@ -451,7 +451,7 @@ static void one_kind(int mode, MPI_Request cr)
 	run_and_wait(&x, mode, cr);
 	CHECK_EQ(x.status, MPI_SUCCESS);
 
-	check_begin("nothing in it, from anybody");
+	check_begin("empty, from any rank");
 	for (int late = 0; late < 2; late++) {
 		struct contd_mode_attr how = {
 			.size = sizeof(how), .mode = mode, .cont_req = mode_cr(mode, cr), .flags = mode_flags(mode)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Continuations on persistent requests: restarted, attached anew and freed inside and outside of callbacks. */
+/* Continuations on persistent requests: restarted, attached again and freed inside and outside of callbacks. */
 #include "check.h"
 
 #define TAG 31

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
-/* What a query function may call: it runs inside MPI, where the call around it has taken something. */
+/* The calls that a query function may make: it runs inside MPI, where the call around it has taken something. */
 #include "race.h"
 #include "dispatch/event.h"
 #include "dispatch/source.h"

@@ -117,7 +117,7 @@ static void make_cr(void)
 	CHECK_OK(MPI_Request_free(&made));
 }
 
-/* What is looked at again may call the program's query_fn, which may call everything. */
+/* Looking again may call the program's query_fn, which may call everything. */
 static void make_cr_in_query(void)
 {
 	MPI_Request r;

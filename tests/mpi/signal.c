@@ -30,7 +30,7 @@ static void note(MPI_Status *status, void *data)
 	atomic_fetch_add(&flag, 1);
 }
 
-/* What only an ordinary continuation may do, in the handler as well: MPI, memory. */
+/* Only an ordinary continuation may do this, in the handler as well: MPI, memory. */
 static void work(MPI_Status *status, void *data)
 {
 	char *memory = malloc(1000);

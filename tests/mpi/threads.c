@@ -57,7 +57,7 @@ enum how { OWN_CR, SHARED_CR, SHARED_POLL_ONLY, SHARED_SIGNAL_SAFE, HOWS };
 static const char *const how_name[HOWS] = {"a CR each", "one CR", "one poll-only CR", "one async-signal-safe CR"};
 
 /*
- * Who waits for a shared CR waits for the operations of all: between ranks that would be a circle of waiting. So with a
+ * A wait for a shared CR waits for the operations of all threads. Between ranks that would be a deadlock. So with a
  * shared CR threads either test it, or send to themselves.
  */
 static MPI_Request shared;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Requests that complete at the worst moment, always the same: generalized requests, whose functions MPI calls when it
- * is asked for the status (query) and when one is completed (free). What Testsome completes is printed.
+ * is asked for the status (query) and when one is completed (free). Requests that Testsome completes are printed.
  */
 #include <stdio.h>
 #include <string.h>

@@ -244,7 +244,7 @@ static void files(void)
 	STARTED(File_iwrite_all, file, out, N, MPI_INT);
 	MPI_File_seek(file, at, MPI_SEEK_SET);
 	STARTED(File_iread_all, file, in, N, MPI_INT);
-	/* Whose turn it is decides what a shared pointer reads: the same is written everywhere. */
+	/* The order of the ranks decides what a shared pointer reads, so all of them write the same. */
 	memset(out, 5, sizeof(out));
 	MPI_File_sync(file);
 	MPI_Barrier(WORLD);

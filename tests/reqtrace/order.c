@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a program sees of completion calls: which requests, in which order, and every field of the statuses. All is
- * complete, or never will be, when it is asked, so that the output is always the same; it must be so with a tool too.
+ * The results of completion calls that a program sees: which requests, in which order, and every field of the
+ * statuses. When they are tested, all requests are complete, or never will be. So the output is always the same, and
+ * must be the same with a tool.
  */
 #include <stdio.h>
 #include <stdlib.h>

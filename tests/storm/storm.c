@@ -57,7 +57,7 @@ struct account {
 struct operation {
 	struct contd_event event[2];
 	struct account *account;
-	struct operation *then; /* a second operation, whose event the callback completes */
+	struct operation *then; /* a second operation: the callback completes its event */
 	uint32_t busy; /* completers that have it yet to complete, and the continuation, which has yet to run */
 };
 

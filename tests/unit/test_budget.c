@@ -38,7 +38,7 @@ Test(budget, max_poll_bounds_each_test)
 	other = group_new(0, -1);
 	register_ready(g, 0, 100, false);
 	register_ready(other, 100, 150, false);
-	cr_assert_eq(contd_group_test(g, &complete), 57, "seven of its own, and all of the other's");
+	cr_assert_eq(contd_group_test(g, &complete), 57, "seven of this group, and all of the other one");
 	cr_assert_eq(total(0, 100), 7);
 	cr_assert_eq(total(100, 150), 50);
 	cr_assert_eq(complete, 0);
@@ -187,7 +187,7 @@ Test(budget, handler_scan_is_timed)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* One group is always ready; whatever else becomes ready is reached within one revolution all the same. */
+/* One group is always ready; anything else that becomes ready is still reached within one revolution. */
 static struct contd_group *busy_group;
 static uint64_t busy_runs;
 static bool busy_over;

@@ -56,7 +56,8 @@ Test(cancel, ready_never_runs)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* What waits for a group whose last continuation is cancelled when it is ready runs, though nobody tests the group. */
+/* A continuation that waits for a group runs if the group's last continuation is cancelled when it is ready, though no
+ * thread tests the group. */
 Test(cancel, ready_is_outstanding_no_more)
 {
 	struct contd_event e = CONTD_EVENT_INIT, *es[] = {&e};

@@ -251,7 +251,7 @@ Test(daemon, sleeps_while_nothing_is_pending)
 	must(contd_event_complete(&e1, 0));
 	await(runs(&t1));
 	cr_assert(idles());
-	/* What it may not run, or what only a call completes, is nothing to be awake for. */
+	/* It sleeps on for work that it may not run, or that only a call completes. */
 	contd_event_init(&e1);
 	must(contd_event_continue(1, es1, tally_cb, &t1, any, NULL));
 	must(contd_event_continue(1, es2, tally_cb, &t2, application, NULL));
@@ -332,7 +332,7 @@ Test(daemon, ready_before_it_starts)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* A chain that never ends keeps it busy: it is stopped all the same, and what is left stays ready. */
+/* A chain that never ends keeps it busy: it can still be stopped, and the rest stays ready. */
 static unsigned busy_runs;
 static struct contd_event done_event;
 

@@ -68,7 +68,7 @@ Test(event, complete_already_runs_inside_the_call)
 	cr_assert_eq(runs(&t[4]), 1, "no events: now");
 	s = stats_now();
 	cr_assert_eq(s.run_inline, 2);
-	cr_assert_eq(contd_group_test(none, &complete), 1, "the enqueued one, none of its own");
+	cr_assert_eq(contd_group_test(none, &complete), 1, "the enqueued one, and no other");
 	cr_assert_eq(runs(&t[1]), 1);
 	cr_assert_eq(runs(&t[3]), 0);
 	cr_assert_eq(contd_poll(0), 1);

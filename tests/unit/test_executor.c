@@ -1279,7 +1279,7 @@ static void wait_for_it(int status, void *data)
 	must(contd_group_wait(data, LONG_NS));
 }
 
-/* The only thread of an executor waits, inside a piece of work, for other work of the executor. */
+/* The only thread of an executor waits, inside a piece of work, until other work of the executor has run. */
 Test(executor, waits_in_its_own_work)
 {
 	struct contd_group *inner;

@@ -213,7 +213,8 @@ static void reg_cb(int status, void *data)
 		must(contd_event_continue(0, NULL, reg_cb, (void *)(uintptr_t)(n - 1), outer, NULL));
 }
 
-/* What a continuation registers counts before the old one is released: the waiter does not return in between. */
+/* A continuation that another one registers counts before the old one is released: the waiter does not return in
+ * between. */
 Test(group, waiter_sees_what_a_continuation_registers)
 {
 	start(CONTD_AGENT_CALLER);

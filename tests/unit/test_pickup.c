@@ -197,7 +197,7 @@ Test(pickup, carried_and_notified)
 
 static unsigned hits;
 
-/* Ready, and everybody who was told has looked where the handler is about to clear a hint: they have found nothing. */
+/* Ready, and all threads that were told have looked where the handler is about to clear a hint, and found nothing. */
 static void become_ready(const char *name)
 {
 	if (strcmp(name, "root_empty") == 0 && contd__self.context == CONTEXT_HANDLER && hits++ == 0)

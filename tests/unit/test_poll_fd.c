@@ -70,8 +70,8 @@ static void poll_there(const char *point)
 		cr_assert_eq(contd_poll(0), 1);
 }
 
-/* Who makes it readable is late: another poll has run what it tells of by then. It is cleared, and tells of the
- * next. */
+/* The thread that makes it readable is late: another poll has run the continuation by then. It is cleared, and tells of
+ * the next. */
 Test(poll_fd, made_readable_late)
 {
 	int fd;

@@ -26,7 +26,7 @@ static void awaited_is_freed(void *owner)
 	contd__store_seq(&freed, 1);
 }
 
-/* On another thread, for the canceller stands in contd_cancel(). */
+/* On another thread, because the canceller stands in contd_cancel(). */
 static void job_end_awaited(void *data)
 {
 	(void)data;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two who take a slot out of PENDING: one makes the exchange, and the slot runs and is free before the other one, which
- * has read the word before that, tries its own. The loser must leave no trace in what is somebody else's by then.
+ * Two threads take a slot out of PENDING. One makes the exchange, and the slot runs and is free before the other one,
+ * which has read the word before that, tries its exchange. The loser must leave no trace in a slot that is another
+ * continuation's by then.
  */
 #include "unit.h"
 #include "base/atomic.h"

@@ -409,7 +409,7 @@ Test(watchdog, changed_while_it_runs)
 	cr_assert_eq(contd_poll(0), 1);
 	cr_assert_eq(contd_fini(), 0);
 	cr_assert_eq(reported(), 2);
-	cr_assert_eq(others, 1, "the other function, for the site that is new");
+	cr_assert_eq(others, 1, "the other function, called for the new site");
 	is_report(1, "continuation", "thread", outer_callback, "outer_callback");
 	/* After the next contd_init() counting starts again. */
 	reports = 0;
