@@ -25,7 +25,7 @@ struct run {
 	uint64_t random, until, filled, wrong, missing, refused, again, torn, deleted;
 	unsigned char *value;
 	char prefix[64];
-	bool own; /* nobody else has these keys */
+	bool own; /* no other program has these keys */
 	enum { FILLING, RUNNING, CLEARING } phase;
 };
 

@@ -248,7 +248,7 @@ static void end(struct op *op, enum outcome outcome, uint64_t when, const char *
 {
 	op->outcome = (unsigned char)outcome;
 	op->by = by;
-	/* Release: orders the above before it, for a thread that writes the timeline. */
+	/* Release: a thread that writes the timeline sees the stores above. */
 	__atomic_store_n(&op->end, when, __ATOMIC_RELEASE);
 }
 

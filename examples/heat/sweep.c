@@ -188,7 +188,7 @@ static void start_exchange(struct heat *h, enum mode mode, MPI_Request cr, int b
 	double stamp;
 
 	/*
-	 * The sends of sweep s - 2, whose memory is used again now. The peer has received them, or it could not have
+	 * The sends of sweep s - 2: their memory is used again now. The peer has received them, or it could not have
 	 * sent what sweep s - 1 has received: what is left to wait for is local. (In the first
 	 * sweeps they are inactive.)
 	 */
@@ -211,7 +211,7 @@ static void start_exchange(struct heat *h, enum mode mode, MPI_Request cr, int b
 }
 
 /*
- * A halo arrives when its sender starts the send: on one host that is a matter of a microsecond. But no reaction is
+ * A halo arrives when its sender starts the send: on one host that takes about a microsecond. But no reaction is
  * due while the receiver has not begun the sweep yet, so the latency counts from `begin` at the earliest. Halos
  * that came after `end`, when the receiver had nothing to do but wait for them, say nothing about reacting while it
  * computes, and are left out.

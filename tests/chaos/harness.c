@@ -30,7 +30,7 @@ static struct chaos_thread *threads[CHAOS_THREADS];
 static uint32_t thread_count, broken;
 static uint64_t begun_ns;
 static const char *program;
-static char choice[512]; /* --only and --without, for the command that replays */
+static char choice[512]; /* --only and --without of the command that replays */
 
 /* --------------------------------------------------------------------------------------------------- generators --- */
 
@@ -114,7 +114,7 @@ void chaos_watch_nap(void)
 		if (n != COUNT_ENDED && n - base[i] < slowest)
 			slowest = n - base[i];
 	}
-	/* Who is ahead waits for the slowest: the time in which that one did not run counts for nobody. */
+	/* A rank that is ahead waits for the slowest: the time in which that one did not run counts for no rank. */
 	for (uint32_t i = 0; i < ranks; i++) {
 		uint64_t n = contd__load(&counts[i]);
 

@@ -239,7 +239,7 @@ static void inherited_ignored(void)
 	exec_self("inherited_ignored_child");
 }
 
-/* Somebody has said what is to be done with the signal: refused, or, with the chain, taken over. */
+/* The program has set an action for the signal: it is refused, or, with the chain, taken over. */
 static void inherited_ignored_child(void)
 {
 	struct contd_config c = ticking_config();

@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-static atomic_int ran_in; /* who a callback ran in, other than the parent; each process looks at its own */
+static atomic_int ran_in; /* the process that a callback ran in, if not the parent; each process looks at its copy */
 static pid_t parent;
 
 static void note_process(void)

@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 		from_callback = -1;
 		MPI_Irecv(&in[0], 1, MPI_INT, (rank + size - 1) % size, 12, MPI_COMM_WORLD, &r);
 		MPI_Send(&i, 1, MPI_INT, (rank + 1) % size, 12, MPI_COMM_WORLD);
-		/* Behind the send, for it may run in this call, and wait there for the others' callbacks. */
+		/* After the send, because it may run in this call, and wait there for the others' callbacks. */
 		CHECK_EQ(MPI_Continue(&r, calls_the_library, NULL, MPI_STATUS_IGNORE, plain), MPI_SUCCESS);
 		expected++;
 		contd_compute_begin();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Everything in MPI that sets connections up or takes them down, under ticks: contd starts before MPI_Init and ends
- * after MPI_Finalize. Run with Open MPI over TCP, too, whose connections are made with the first message.
+ * after MPI_Finalize. Run with Open MPI over TCP, too, which connects at the first message.
  */
 #include "coexist.h"
 

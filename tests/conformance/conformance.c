@@ -125,7 +125,7 @@ static unsigned watchdog_seconds(void)
 	return given && atoi(given) > 0 ? (unsigned)atoi(given) : WATCHDOG_SECONDS;
 }
 
-/* Async-signal-safe but for the backtrace, whose library is loaded beforehand, and snprintf, which does no floats. */
+/* Async-signal-safe except for the backtrace, which has its library loaded before, and snprintf, without floats. */
 static void hung(int signo)
 {
 	char line[300];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Operations that fail, for two ranks. MPI has few ways in which one does so for certain, without harm: a message that
- * is longer than its receive. Short ones to oneself will not do: of these Open MPI 4.1 tells nobody.
+ * is longer than its receive. Not short ones to oneself: Open MPI 4.1 does not report these.
  */
 #ifndef CONFORMANCE_FAILING_H
 #define CONFORMANCE_FAILING_H

@@ -141,7 +141,7 @@ then_sender<std::decay_t<Sender>, F> operator|(Sender &&s, then_closure<F> c)
 	return {std::forward<Sender>(s), std::move(c.f)};
 }
 
-/* What a sender came to. */
+/* The result of a sender. */
 template <class... Values> struct noted {
 	std::optional<std::tuple<Values...>> values;
 	std::exception_ptr error;

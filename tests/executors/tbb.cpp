@@ -78,7 +78,7 @@ namespace detail
 namespace r1
 {
 
-/* What task_arena::enqueue() ends in; here it fails where it is to. */
+/* task_arena::enqueue() calls this at its end. Here it fails if the test says so. */
 void enqueue(d1::task &task, d1::task_arena_base *to)
 {
 	typedef void next_enqueue(d1::task &, d1::task_arena_base *);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# agents*.c: who looks, on which thread, with what going wrong. Included by CMakeLists.txt here.
+# agents*.c: which agent looks, on which thread, and what goes wrong. Included by CMakeLists.txt here.
 
 # agents_program(<name>): built from <name>.c
 function(agents_program name)
@@ -37,7 +37,7 @@ agents_program(agents_faults)
 agents_test(agents_faults interrupted errors overrun broken broken_error broken_always withdraw_late PROVIDERS fake)
 agents_test(agents_faults open PROVIDERS rxm rxd shm sockets net)
 agents_test(agents_faults storm PROVIDERS rxm shm sockets)
-# Not on shm: who sends (fi_tsend of libfabric 1.17) holds a spin lock in the receiver's memory. Of a sender that is killed
+# Not on shm: a sender (fi_tsend of libfabric 1.17) holds a spin lock in the receiver's memory. Of a sender that is killed
 # there, which here is one in some ten, the receiver's next fi_cq_read() waits for ever.
 agents_test(agents_faults killed PROVIDERS rxm sockets)
 

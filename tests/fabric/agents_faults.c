@@ -45,7 +45,7 @@ static void begin_some(uint32_t count)
 	}
 }
 
-/* Whoever the agent is: it polls where nobody else looks, and idles where somebody does. */
+/* Each agent polls if no other thread looks, and idles if one does. */
 static void await_all(int agent)
 {
 	if (agent == CONTD_AGENT_CALLER) {

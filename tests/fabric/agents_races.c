@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * agents_races fake CASE: who may read a queue, and calls that meet each other. All queues are fakes, so
+ * agents_races fake CASE: which threads may read a queue, and calls that meet each other. All queues are fakes, so
  * that sanitizers see everything. CONTD_FABRIC_ROUNDS: how often.
  */
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! mpi_f08: the draft's example 3.21, a persistent receive that is restarted and attached anew in its callback.
+! mpi_f08: the draft's example 3.21, a persistent receive that is restarted and attached again in its callback.
 
 module restart
   use mpi_f08

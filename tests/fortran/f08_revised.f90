@@ -397,7 +397,7 @@ contains
     call MPI_Request_free(cr)
   end subroutine persistent
 
-  ! The request is freed while its continuations are outstanding: they run all the same, and statuses are written.
+  ! The request is freed while its continuations are outstanding: they still run, and statuses are written.
   subroutine freed_early
     integer, parameter :: n = 3
     type(MPI_Request) :: requests(n)

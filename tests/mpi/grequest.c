@@ -82,7 +82,7 @@ static void check_order(void)
 	}
 }
 
-/* Without a continuation everything is as MPI has it, and handles that come again are known anew. */
+/* Without a continuation everything is as MPI has it, and a handle that comes again is known as new. */
 static void check_plain(void)
 {
 	static struct general g[SEVERAL];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the five completion modes share: an exchange of two ranks, or of one with itself, by each of
+/* Shared by the tests of the five completion modes: an exchange of two ranks, or of one with itself, by each of
  * them. */
 #ifndef CONTD_TESTS_MPI_MODES_H
 #define CONTD_TESTS_MPI_MODES_H

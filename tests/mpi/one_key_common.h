@@ -99,7 +99,7 @@ CHECK_HELPER bool compute(int i)
 	return atomic_load(&total) >= threads;
 }
 
-/* Rank 0. It waits without MPI, for the receiver's sake, who does not call it either. */
+/* Rank 0. It waits without MPI, because the receiver does not call it either. */
 CHECK_HELPER void send_when_all_compute(void)
 {
 	time_t limit = time(NULL) + LIMIT_SECONDS;

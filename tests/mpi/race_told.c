@@ -260,7 +260,7 @@ static void not_told_by_others(const char *point)
 	taken_ends(&op, request);
 }
 
-/* Without a CR of its own: it runs here, and what it has waited for is inactive then. */
+/* Without a CR for it: it runs here, and the CR that it has waited for is inactive then. */
 static void continue_with_it(void)
 {
 	MPI_Request r = cr;

@@ -27,7 +27,7 @@ static uint64_t histogram(const struct contd_stats *s)
 	} while (0)
 
 /*
- * What each of several threads does: 100 that complete later and are run by its poll, 30 inside the call, 10 cancelled,
+ * Each of several threads does this: 100 that complete later and are run by its poll, 30 inside the call, 10 cancelled,
  * one that is refused.
  */
 enum { THREADS = 4, LATER = 100, INLINE = 30, CANCELLED = 10 };

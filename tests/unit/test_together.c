@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events that a source completes together; and one alone, whose continuation is taken and run without a ready bit. */
+/* Events that a source completes together; and a single one: its continuation is taken and run without a ready bit. */
 #include "unit.h"
 #include "dispatch/event.h"
 #include "dispatch/source.h"

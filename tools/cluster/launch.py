@@ -197,7 +197,7 @@ class Agent(Launcher):
         if flavour == "mpich":
             command = [program, "-f", hosts, "-bind-to", "none", "-ppn", str(each or 1)]
             if self.agent:
-                # Its ssh would be called with an option of its own.
+                # Its ssh would be called with an unknown option.
                 command += ["-launcher", "rsh", "-launcher-exec", self.wrapper()]
             return command + self.more + ["-n", str(ranks), RANK, file]
         command = [program, "--hostfile", hosts, "--bind-to", "none"]
@@ -327,7 +327,7 @@ class Slurm(Launcher):
         return [(list(range(count)), self.common(count) + start, {})]
 
 
-# Open MPI 4.1 has no one-sided communication of its own over TCP at MPI_THREAD_MULTIPLE; UCX has.
+# Open MPI 4.1 has no built-in one-sided communication over TCP at MPI_THREAD_MULTIPLE; UCX has.
 ONE_SIDED = {"OMPI_MCA_osc": "sm,ucx,pt2pt", "UCX_TLS": "self,tcp"}
 
 

@@ -78,7 +78,7 @@ def probe(launcher, build, folder, flavours, options):
 
     def ask(indices, argv, environment):
         try:
-            # A session of its own: an agent may be a script, and what it has started must end with it.
+            # A separate session: an agent may be a script, and what it has started must end with it.
             with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   start_new_session=True, env=dict(os.environ, **environment)) as process:
                 try:

@@ -6,7 +6,7 @@ import re
 import subprocess
 import zlib
 
-# They look at the build or bring up clusters of their own: nothing of theirs depends on where they run.
+# They look at the build or bring up their clusters: they do not depend on where they run.
 LEFT_OUT = {"check", "valgrind", "models", "lab", "cluster", "slurm", "long-full"}
 LABELS = {"check", "valgrind", "models"}  # those of them that are named in the report
 PROVIDERS = {"tcp": "tcp", "rxm": "tcp", "udp": "udp", "rxd": "udp", "shm": "shm", "net": "net", "sockets": "sockets",
