@@ -46,7 +46,7 @@ CONFORMANCE_BOTH(s3_1_handle_is_null_on_return, 1, single,
 }
 
 CONFORMANCE_BOTH(s3_1_array_is_not_touched_later, 1, single,
-		 "The array of handles may be freed or used anew when attach returns")
+		 "The array of handles may be freed or used again when attach returns")
 {
 	enum { N = 50 };
 	MPI_Request cr = new_cr(NULL), one;
@@ -191,7 +191,7 @@ static void start_again(MPI_Status *status, void *data)
 }
 
 CONFORMANCE_BOTH(s3_2_started_in_the_callback, 1, single,
-		 "A persistent request may be started and attached anew in its callback")
+		 "A persistent request may be started and attached again in its callback")
 {
 	enum { ROUNDS = 300 };
 
@@ -508,7 +508,8 @@ static void attach_more(MPI_Status *status, void *data)
 	nested.depth--;
 }
 
-CONFORMANCE_BOTH(s3_4_never_recursive, 1, single, "What is complete already does not run inside another continuation")
+CONFORMANCE_BOTH(s3_4_never_recursive, 1, single,
+		 "A continuation of complete operations does not run inside another one")
 {
 	static const char *const keys[] = {NULL, POLL_ONLY, ENQUEUE_COMPLETE};
 

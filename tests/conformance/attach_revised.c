@@ -84,7 +84,7 @@ CONFORMANCE_ON_REVISED(s3_4_poll_only_flag, 1, single, "MPIX_CONT_POLL_ONLY at i
 }
 
 CONFORMANCE_ON_REVISED(s3_1_request_flags, 1, single,
-		       "With VOLATILE and REQUESTS_FREE the array may go at once, as without")
+		       "The array may be freed at once, with VOLATILE and REQUESTS_FREE or without")
 {
 	enum { N = 10 };
 	static const int flags[] = {0, MPIX_CONT_REQBUF_VOLATILE, MPIX_CONT_REQUESTS_FREE,

@@ -34,7 +34,7 @@ CONFORMANCE_TEST(s1_3_pmpi_names, 1, single, "The draft's functions have PMPI na
 /* ---------------------------------------------------------------------------------------------------- section 2 --- */
 
 CONFORMANCE_BOTH(s2_4_free_poll_only, 1, single,
-		 "What is outstanding when a poll_only CR is freed runs as if it were not poll_only")
+		 "When a poll_only CR is freed, its continuations run as if it were not poll_only")
 {
 	MPI_Request cr = new_cr(POLL_ONLY, "true", NULL), op = pending(TAG), none = MPI_REQUEST_NULL;
 	struct seen seen = {0};
@@ -57,7 +57,7 @@ static bool compute_until(struct seen *seen, int runs)
 	return atomic_load(&seen->runs) >= runs;
 }
 
-CONFORMANCE_BOTH(s4_2_any_on_the_daemon, 1, multiple, "thread = any and a daemon: it runs while nobody calls MPI")
+CONFORMANCE_BOTH(s4_2_any_on_the_daemon, 1, multiple, "thread = any and a daemon: it runs while no thread calls MPI")
 {
 	MPI_Request cr = new_cr(THREAD, "any", AGENT, "tick", ENQUEUE_COMPLETE, "true", NULL), op;
 	struct seen seen = {0};

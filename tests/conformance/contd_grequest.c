@@ -407,7 +407,7 @@ static void wakes(void)
 }
 
 CONFORMANCE_BOTH(s8_2_contd_complete_wakes_waiters, 1, multiple,
-		 "contd_mpi_grequest_complete on another thread wakes who waits for the request, or for the CR")
+		 "contd_mpi_grequest_complete on another thread wakes threads that wait for the request or the CR")
 {
 	wakes();
 }

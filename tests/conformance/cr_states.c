@@ -701,7 +701,7 @@ static void register_next(MPI_Status *status, void *data)
 }
 
 CONFORMANCE_BOTH(s2_6_registering_in_a_callback, 1, single,
-		 "What a callback registers with its own CR keeps it incomplete")
+		 "A continuation that a callback registers with its CR keeps the CR incomplete")
 {
 	memset(&next, 0, sizeof(next));
 	for (int how = 0; how < 2; how++) {

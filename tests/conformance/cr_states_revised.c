@@ -20,7 +20,7 @@ static void drive_some(void)
 }
 
 CONFORMANCE_ON_REVISED(s2_2_nothing_runs_before_start, 1, single,
-		       "What is registered with an inactive CR runs from the start on")
+		       "Continuations of an inactive CR run from MPI_Start on")
 {
 	MPI_Request cr = inactive_cr(), op[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 	struct seen seen[4];

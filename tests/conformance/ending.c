@@ -184,7 +184,8 @@ static void start_everything(void)
 	compute_ms(20);
 }
 
-CONFORMANCE_ENDS(s6_exec, 1, none, survives, "What exec starts is not ended by timers or signals of the program before")
+CONFORMANCE_ENDS(s6_exec, 1, none, survives,
+		 "Timers and signals of the old program do not end the one that exec starts")
 {
 	start_everything();
 	fflush(NULL);

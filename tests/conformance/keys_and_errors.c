@@ -260,7 +260,7 @@ static void attach_another(MPI_Status *status, void *data)
 }
 
 CONFORMANCE_BOTH(s5_2_callbacks_stay_within_the_bound, 1, single,
-		 "What callbacks register, complete already, counts for max_poll too")
+		 "Continuations that callbacks register for complete operations count for max_poll too")
 {
 	MPI_Request op = MPI_REQUEST_NULL;
 

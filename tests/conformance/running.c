@@ -191,7 +191,8 @@ static void count_run(MPI_Status *status, void *data)
 	atomic_fetch_add(&testers.runs, 1);
 }
 
-CONFORMANCE_BOTH(s4_1_tested_by_all_threads, 1, multiple, "What several threads test for at once still runs once each")
+CONFORMANCE_BOTH(s4_1_tested_by_all_threads, 1, multiple,
+		 "Several threads test at once: each continuation still runs once")
 {
 	enum { N = 300 };
 	static struct seen seen[N];
@@ -353,8 +354,7 @@ CONFORMANCE_BOTH(s4_2_thread_application, 2, multiple,
 	free_cr(&low_latency);
 }
 
-CONFORMANCE_BOTH(s4_2_thread_any, 2, multiple,
-		 "With mpi_continue_thread = any they may run elsewhere, once all the same")
+CONFORMANCE_BOTH(s4_2_thread_any, 2, multiple, "With mpi_continue_thread = any they may run elsewhere, still once")
 {
 	static const char *const values[] = {"any", "all"};
 
