@@ -951,7 +951,7 @@ Test(executor, submitted)
 	cr_assert_eq(contd_group_outstanding(g), 1);
 	must_fail(contd_executor_destroy(ex), EBUSY);
 	cr_assert_gt(contd_executor_describe(ex, text, sizeof(text)), 0);
-	cr_assert_str_eq(text, "a pool of the tests, 2 in hand");
+	cr_assert_str_eq(text, "a pool of tests', 2 in hand");
 	cr_assert_eq(pool_run(), 2);
 	cr_assert_eq(t[0].status, 3);
 	cr_assert_eq(t[1].status, 4);
