@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Open MPI, by its own pkg-config module: where several MPI libraries are installed, mpicc and FindMPI may give another
 # one. Defines
-#   OpenMPI::mpi       mpi.h and libmpi, for programs
+#   OpenMPI::mpi       mpi.h and libmpi, for programs; from 6.0 on also libopen_mpi, where the predefined objects are
 #   OpenMPI::internal  where they are installed: Open MPI's internal headers ("ompi/request/request.h"), which contd-mpi's
 #                      description of them is compared with
 #   OpenMPI_MPIRUN     its mpirun
@@ -15,9 +15,14 @@ find_path(OpenMPI_INCLUDE_DIR mpi.h HINTS ${PC_OMPI_INCLUDE_DIRS} NO_DEFAULT_PAT
 find_path(OpenMPI_INTERNAL_INCLUDE_DIR ompi/request/request.h
   HINTS ${PC_OMPI_INCLUDE_DIRS} "${OpenMPI_INCLUDE_DIR}" PATH_SUFFIXES openmpi NO_DEFAULT_PATH)
 find_library(OpenMPI_MPI_LIBRARY mpi HINTS ${PC_OMPI_LIBRARY_DIRS} NO_DEFAULT_PATH)
-find_program(OpenMPI_MPIRUN NAMES mpirun.openmpi orterun mpirun HINTS ${PC_OMPI_PREFIX}/bin)
+get_filename_component(OpenMPI_FOLDER "${OpenMPI_MPI_LIBRARY}" DIRECTORY)
+find_library(OpenMPI_OBJECTS_LIBRARY open_mpi PATHS "${OpenMPI_FOLDER}" NO_DEFAULT_PATH)
+# Beside the library, under any of the names, before elsewhere: another MPI's mpirun cannot start this one's programs.
+find_program(OpenMPI_MPIRUN NAMES mpirun.openmpi orterun mpirun NAMES_PER_DIR PATHS ${PC_OMPI_PREFIX}/bin NO_DEFAULT_PATH)
+find_program(OpenMPI_MPIRUN NAMES mpirun.openmpi orterun mpirun)
 find_program(OpenMPI_INFO NAMES ompi_info HINTS ${PC_OMPI_PREFIX}/bin)
-mark_as_advanced(OpenMPI_INCLUDE_DIR OpenMPI_INTERNAL_INCLUDE_DIR OpenMPI_MPI_LIBRARY OpenMPI_MPIRUN OpenMPI_INFO)
+mark_as_advanced(OpenMPI_INCLUDE_DIR OpenMPI_INTERNAL_INCLUDE_DIR OpenMPI_MPI_LIBRARY OpenMPI_OBJECTS_LIBRARY
+  OpenMPI_MPIRUN OpenMPI_INFO)
 
 # The internal headers are complete only together: compile what is included.
 if(OpenMPI_INTERNAL_INCLUDE_DIR AND NOT DEFINED OpenMPI_HEADERS_WORK)
@@ -44,6 +49,9 @@ if(OpenMPI_FOUND AND NOT TARGET OpenMPI::mpi)
   add_library(OpenMPI::mpi UNKNOWN IMPORTED)
   set_target_properties(OpenMPI::mpi PROPERTIES IMPORTED_LOCATION "${OpenMPI_MPI_LIBRARY}"
     INTERFACE_INCLUDE_DIRECTORIES "${OpenMPI_INCLUDE_DIR}")
+  if(OpenMPI_OBJECTS_LIBRARY)
+    set_property(TARGET OpenMPI::mpi PROPERTY INTERFACE_LINK_LIBRARIES "${OpenMPI_OBJECTS_LIBRARY}")
+  endif()
   if(OpenMPI_HEADERS_WORK)
     add_library(OpenMPI::internal INTERFACE IMPORTED)
     set_target_properties(OpenMPI::internal PROPERTIES

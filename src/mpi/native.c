@@ -22,6 +22,7 @@
 
 static uint32_t ops_hooked;        /* operations that wait for their callback */
 static uint32_t persistent_hooked; /* those of them that are persistent */
+static uint32_t silent_hooked;     /* those of them whose callback will not come */
 static uint32_t stopped;
 static bool alone;                   /* threads do not meet in MPI: while one looks at a request, no other changes it */
 static struct __cds_lfs_stack stale; /* CRs that may be complete without saying so; pushed anywhere */
@@ -55,7 +56,15 @@ static inline struct contd__native_cr *native_of(struct contd__cr *cr)
  * callback has not come was missed. A thread that sees that takes the callback's part; the operation's state decides
  * which thread does. (The callback itself returns 1, after which Open MPI does not touch the request, and marks it
  * complete itself.)
+ *
+ * The callback of a partitioned request never comes: Open MPI (5.0 to 6.1, part_persist.h) takes it away just before
+ * the request completes. Such a request is silent, and is looked at much more often.
  */
+
+static bool silent(const struct contd__ompi_request *request)
+{
+	return request->type == OMPI_TYPE_PART;
+}
 
 /* Open MPI's own error codes, which file operations may leave in a status, are negative: they become a class of
  * MPI's. */
@@ -132,6 +141,8 @@ static int op_complete(struct contd__op *op)
 	contd__sub(&ops_hooked, 1);
 	if (persistent)
 		contd__sub(&persistent_hooked, 1);
+	if (op->type == OMPI_TYPE_PART)
+		contd__sub(&silent_hooked, 1);
 	contd__op_done_sig(op, &status);
 	return mine;
 }
@@ -282,11 +293,12 @@ static void ops_release(struct contd__set *set)
 /*
  * Look at slots in turn, during a share of the time that passes, however often the program calls MPI. So each of n
  * pending operations is looked at again within RECHECK_SHARE times what n looks take: with 100 000 of them in less than
- * a second.
+ * a second. While there are silent ones, within RECHECK_SILENT times.
  */
 #define RECHECK_SLOTS 16u /* of one CR at a time */
 #define RECHECK_EVERY 16u /* calls of opal_progress */
 #define RECHECK_SHARE 64u
+#define RECHECK_SILENT 2u
 #define RECHECK_LEAST 500u    /* nanoseconds that a look is worth, at so many slots; before that time goes on passing */
 #define RECHECK_MOST 1000000u /* nanoseconds that one look may take: the rest comes with the next ones */
 
@@ -401,9 +413,10 @@ static void recheck(void)
 	static uint32_t looking; /* one at a time; a query_fn may call MPI */
 	uint64_t least = (uint64_t)(RECHECK_LEAST * contd__clock.ticks_per_ns),
 		 most = least * (RECHECK_MOST / RECHECK_LEAST);
-	uint64_t begin = contd__ticks(), share = (begin - contd__load(&before)) / RECHECK_SHARE;
+	uint64_t begin = contd__ticks(), share = begin - contd__load(&before);
 	int64_t left = contd__load(&ops_hooked), looked = 0;
 
+	share /= contd__load(&silent_hooked) ? RECHECK_SILENT : RECHECK_SHARE;
 	if (left == 0 || share < least || contd__xchg(&looking, 1))
 		return;
 	contd__store(&before, begin);
@@ -504,6 +517,7 @@ static int cr_free(MPI_Request *request)
 		/* The error handler is about to be called for it (errhandler_invoke.c), and drops failed requests: not
 		 * CRs. */
 		cr->super.status.MPI_ERROR = MPI_SUCCESS;
+		cr->super.persistent = cr->cr.revised;
 		return MPI_SUCCESS;
 	}
 	*request = MPI_REQUEST_NULL;
@@ -590,13 +604,17 @@ static struct contd__cr *cr_of(MPI_Request handle)
 	return cr ? &cr->cr : NULL;
 }
 
-/* Open MPI itself calls the error handler for the error in the request's status. */
+/*
+ * Open MPI itself calls the error handler for the error in the request's status. Before that it frees the request,
+ * which is how cr_free() knows of it; from 5.0.10 on only if it is not persistent.
+ */
 static int cr_raise(struct contd__cr *cr, int class, bool told)
 {
 	struct contd__native_cr *n = native_of(cr);
 
 	n->super.object = told ? (void *)O.quiet : (void *)MPI_COMM_SELF;
 	n->super.status.MPI_ERROR = class;
+	n->super.persistent = false;
 	return class;
 }
 
@@ -779,6 +797,8 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 		contd__store_release(&r->free,
 				     hooked_free); /* pairs with the exchanges in op_complete and hooked_free */
 	}
+	if (silent(r))
+		contd__add(&silent_hooked, 1);
 	/* Release: pairs with the acquire in recheck_slot. */
 	contd__store_release(&set->count, set->count + 1);
 	contd__store(&r->complete_cb_data, op);
@@ -931,7 +951,9 @@ static int in_progress(void)
 		recheck_left(contd__ticks(), UINT64_MAX);
 	}
 	/* Now and then is enough for what hardly ever happens; it touches memory that is cold. */
-	if (*O.uses_threads) {
+	if (__builtin_expect(contd__load(&silent_hooked) != 0, 0)) {
+		recheck();
+	} else if (*O.uses_threads) {
 		contd__store(&calls, contd__load(&calls) + 1);
 		if (contd__load(&calls) % RECHECK_EVERY == 0)
 			recheck();

@@ -2,7 +2,7 @@
 /*
  * The parts of Open MPI's inside that the native backend knows: the beginning of a request, and a few functions.
  * Described here, so that neither Open MPI's development headers nor its development files are needed (most sites have
- * none); accepted only for versions whose source was read (ompi.c), and after a probe. If the headers are installed,
+ * none); accepted after a probe (ompi.c). If the headers are installed,
  * ompi_check.c compares. Source: ompi/request/request.h, ompi/request/request_dbg.h, opal/class/opal_object.h,
  * opal_list.h, opal_free_list.h of versions 4.1.4, 5.0.8 and of the main branch in 2026: one layout. (Debug builds have
  * another one; the probe tells.)
@@ -48,7 +48,8 @@ enum {
 	OMPI_TYPE_GEN = 2,
 	OMPI_TYPE_WIN = 3,
 	OMPI_TYPE_COLL = 4,
-	OMPI_TYPE_NULL = 5
+	OMPI_TYPE_NULL = 5,
+	OMPI_TYPE_PART = 8 /* from 5.0 on; in 4.1 no request has it */
 };
 enum { OMPI_INVALID, OMPI_INACTIVE, OMPI_ACTIVE };
 #define OMPI_PENDING ((void *)0)

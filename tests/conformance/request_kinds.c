@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include "conformance.h"
+#include "../partitioned.h"
 
 #if defined(OPEN_MPI) && MPI_VERSION < 4
 #include <mpi-ext.h> /* persistent collectives under names of Open MPI's own */
@@ -162,7 +163,7 @@ CONFORMANCE_BOTH(s3_7_persistent_point_to_point, 2, single,
 
 CONFORMANCE_BOTH(s3_7_partitioned, 2, single, "Partitioned sends and receives, where the MPI has them")
 {
-#if MPI_VERSION >= 4
+#ifdef HAS_PARTITIONED
 	enum { PARTS = 4, EACH = 100 };
 	MPI_Request r[2], same[2];
 

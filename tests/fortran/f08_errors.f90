@@ -168,8 +168,10 @@ contains
     call check_error(MPI_ERR_COUNT, ierror)
     call MPIX_Request_get_status_any(-1, requests, outcount, flag, statuses(1), ierror)
     call check_error(MPI_ERR_COUNT, ierror)
-    call PMPI_Request_get_status_some(-1, requests, outcount, indices, MPI_STATUSES_IGNORE) ! no ierror
-    call check_error(MPI_ERR_COUNT, MPI_ERR_COUNT)
+    if (MPI_VERSION * 100 + MPI_SUBVERSION < 401) then ! contd's own; MPICH's own: docs/requests.md, note 9
+      call PMPI_Request_get_status_some(-1, requests, outcount, indices, MPI_STATUSES_IGNORE) ! no ierror
+      call check_error(MPI_ERR_COUNT, MPI_ERR_COUNT)
+    end if
     call check_equal(indices(n), -77, 'the indices stay')
     call check_equal(statuses(1)%MPI_TAG, -77, 'the statuses stay')
     do i = 1, n
