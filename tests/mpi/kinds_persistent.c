@@ -169,6 +169,29 @@ static const struct kind partitioned[] = {
 	KIND_PARTITIONED("Psend_init, Precv_init, large", .bytes = (LARGE / PARTS) * PARTS),
 };
 
+/* Open MPI 5.0 says so of a send that is started again: docs/requests.md, note 10. */
+static bool complete_before_ready(void)
+{
+	unsigned char data[2][PARTS];
+	MPI_Request r[2];
+	int early = 0;
+
+	MPI_Precv_init(data[0], PARTS, 1, MPI_BYTE, from, TAG, comm, MPI_INFO_NULL, &r[0]);
+	MPI_Psend_init(data[1], PARTS, 1, MPI_BYTE, to, TAG, comm, MPI_INFO_NULL, &r[1]);
+	for (int round = 0; round < 2; round++) {
+		PMPI_Startall(2, r);
+		for (int i = 0; i < 100 && !early; i++)
+			PMPI_Request_get_status(r[1], &early, MPI_STATUS_IGNORE);
+		for (int p = 0; p < PARTS; p++)
+			PMPI_Pready(p, r[1]);
+		PMPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+	}
+	MPI_Request_free(&r[0]);
+	MPI_Request_free(&r[1]);
+	MPI_Allreduce(MPI_IN_PLACE, &early, 1, MPI_INT, MPI_MAX, comm);
+	return early;
+}
+
 /* Attached before any part is ready: nothing completes before the last one. */
 static void check_partition_by_partition(void)
 {
@@ -357,7 +380,11 @@ int main(int argc, char **argv)
 	check_restart(READY, "Rsend_init restarted in its callback");
 #ifdef HAS_PARTITIONED
 	run_some(partitioned, LENGTH(partitioned), "");
-	check_partition_by_partition();
+	if (complete_before_ready())
+		printf("left out: \"Pready after attaching\"; this MPI says that a partitioned send is complete before "
+		       "that\n");
+	else
+		check_partition_by_partition();
 #endif
 	from = to = MPI_PROC_NULL;
 	run_some(kinds, LENGTH(kinds), ", MPI_PROC_NULL");
