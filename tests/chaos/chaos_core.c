@@ -240,7 +240,8 @@ static const char *const order_name[] = {"idle", "asleep", "in a region", "at ch
 struct self {
 	struct chaos_thread *chaos;
 	pthread_t thread;
-	uint32_t attached, in_region, depth, frames, in_handler, in_user_handler; /* frames: continuations, not tasks */
+	uint32_t attached, in_region, depth, frames, in_handler, in_user_handler,
+		in_deed; /* frames: continuations, not tasks */
 	uint32_t in_executor[EXECUTORS];
 	uint32_t refused; /* by this executor, just now */
 	uint32_t registering, registering_depth;
@@ -1348,8 +1349,12 @@ void chaos_deed(struct chaos_thread *t)
 	uint32_t before = contd__load(&me->registering);
 	struct interruption *outer = me->interruption;
 
-	if (!contd__load(&running))
+	/* Counted first: round_end() stops deeds, and then waits for those that are under way. */
+	contd__add(&me->in_deed, 1);
+	if (!contd__load_seq(&running)) {
+		contd__sub(&me->in_deed, 1);
 		return;
+	}
 	contd__store(&me->registering, NONE);
 	/* In contd's handler, before it polls: a completion on an attached thread counts as a separate interruption. */
 	me->interruption = NULL;
@@ -1359,6 +1364,7 @@ void chaos_deed(struct chaos_thread *t)
 		do_task(r >> 8, true);
 	me->interruption = outer;
 	contd__store(&me->registering, before);
+	contd__sub(&me->in_deed, 1);
 }
 
 static void program_signal(int signo)
@@ -2527,8 +2533,9 @@ static void round_end(struct self *me)
 	contd__store_seq(&quiet, 2);
 	contd__store_seq(&running, 0);
 	for (uint32_t i = 0; i < CHAOS_THREADS; i++)
-		while (contd__load_seq(&selves[i].in_user_handler))
+		while (contd__load_seq(&selves[i].in_user_handler) || contd__load_seq(&selves[i].in_deed))
 			chaos_nap(20000);
+	finish_all(me); /* what a late handler has submitted */
 	left = abandon(me);
 	check_stats(left);
 	for (uint32_t k = 0; k < LIVE_GROUPS; k++)
