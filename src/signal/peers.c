@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -261,14 +262,13 @@ static pid_t who_listens(const char *job, uint32_t number)
  */
 static bool is_page(int fd, struct contd__peer *peer)
 {
-	struct statx now;
+	struct stat now;
 
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_SIZE, &now) || now.stx_size < PAGE_BYTES ||
-	    !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK))
+	if (fstat(fd, &now) || now.st_size < (off_t)PAGE_BYTES || !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK))
 		return false;
-	peer->inode = now.stx_ino;
-	peer->device[0] = now.stx_dev_major;
-	peer->device[1] = now.stx_dev_minor;
+	peer->inode = now.st_ino;
+	peer->device[0] = major(now.st_dev);
+	peer->device[1] = minor(now.st_dev);
 	return true;
 }
 
