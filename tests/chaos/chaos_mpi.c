@@ -38,7 +38,6 @@
 #include <contd/mpi.h>
 
 #include "chaos.h"
-#include "../partitioned.h"
 #include "base/atomic.h"
 #include "dispatch/group.h"
 #include "dispatch/thread.h"
@@ -313,7 +312,7 @@ static struct message message_of(uint32_t thread, uint32_t k)
 		m.send = BUFFERED;
 	m.persistent_send = (r >> 7 & 3) == 0 && on(C_PERSISTENT);
 	m.persistent_receive = (r >> 9 & 3) == 0 && on(C_PERSISTENT);
-#ifdef HAS_PARTITIONED
+#if MPI_VERSION >= 4
 	m.partitioned = (r >> 11 & 7) == 0 && on(C_PARTITIONED) && m.bytes % 2 == 0;
 	m.persistent_send |= m.partitioned;
 	m.persistent_receive |= m.partitioned;
@@ -383,7 +382,7 @@ static void post_send(struct self *me, const struct message *m)
 	o->data = message_data(m);
 	o->persistent = m->persistent_send;
 	chaos_note("send", i, (uint64_t)m->tag);
-#ifdef HAS_PARTITIONED
+#if MPI_VERSION >= 4
 	if (m->partitioned) {
 		OK(MPI_Psend_init(o->data, 2, m->bytes / 2, MPI_BYTE, m->to, m->tag, world, MPI_INFO_NULL, &r));
 		OK(MPI_Start(&r));
@@ -431,7 +430,7 @@ static void post_receive(struct self *me, const struct message *m)
 	MPI_Request r;
 
 	o->persistent = m->persistent_receive;
-#ifdef HAS_PARTITIONED
+#if MPI_VERSION >= 4
 	if (m->partitioned) {
 		OK(MPI_Precv_init(o->data, 2, m->bytes / 2, MPI_BYTE, m->from, m->tag, world, MPI_INFO_NULL, &r));
 		OK(MPI_Start(&r));

@@ -16,7 +16,7 @@ int PMPI_Get_library_version(char *version, int *length)
 	int (*real)(char *, int *);
 
 	if (pretend == OTHER_VERSION || pretend == OTHER_MPI) {
-		strcpy(version, pretend == OTHER_VERSION ? "Open MPI v9.9.0, package: none, 2049" : "Some MPI 1.0");
+		strcpy(version, pretend == OTHER_VERSION ? "Open MPI v4.0.9, package: none, 2049" : "Some MPI 1.0");
 		*length = (int)strlen(version);
 		return MPI_SUCCESS;
 	}
@@ -43,9 +43,9 @@ static const struct {
 	{"as_it_is", AS_IT_IS, NULL, 0, 0, "", ""},
 	{"empty", AS_IT_IS, "", 0, 0, "", ""},
 	{"auto", AS_IT_IS, "auto", 0, 0, "", ""},
-	{"version", OTHER_VERSION, NULL, 0, 1, "portable backend", "Open MPI 9.9 "},
-	{"version_auto", OTHER_VERSION, "auto", 0, 1, "portable backend", "Open MPI 9.9 "},
-	{"version_native", OTHER_VERSION, "native", 1, 1, "CONTD_MPI_BACKEND=native", "Open MPI 9.9 "},
+	{"version", OTHER_VERSION, NULL, 0, 1, "portable backend", "Open MPI 4.0 "},
+	{"version_auto", OTHER_VERSION, "auto", 0, 1, "portable backend", "Open MPI 4.0 "},
+	{"version_native", OTHER_VERSION, "native", 1, 1, "CONTD_MPI_BACKEND=native", "Open MPI 4.0 "},
 	{"version_portable", OTHER_VERSION, "portable", 0, 0, "", ""}, /* as was asked: nothing to be said */
 	{"other_mpi", OTHER_MPI, NULL, 0, 1, "portable backend", "not Open MPI"},
 	{"probe", OTHER_REQUESTS, NULL, 0, 1, "portable backend", "requests do not look"},
