@@ -240,8 +240,8 @@ static const char *const order_name[] = {"idle", "asleep", "in a region", "at ch
 struct self {
 	struct chaos_thread *chaos;
 	pthread_t thread;
-	uint32_t attached, in_region, depth, frames, in_handler, in_user_handler,
-		in_deed; /* frames: continuations, not tasks */
+	uint32_t attached, in_region, depth, frames; /* frames: continuations, not tasks */
+	uint32_t in_handler, in_user_handler, in_deed;
 	uint32_t in_executor[EXECUTORS];
 	uint32_t refused; /* by this executor, just now */
 	uint32_t registering, registering_depth;
