@@ -2,9 +2,9 @@
 /*
  * The parts of Open MPI's inside that the native backend knows: the beginning of a request, and a few functions.
  * Described here, so that neither Open MPI's development headers nor its development files are needed (most sites have
- * none); accepted after a probe (ompi.c). If the headers are installed, ompi_check.c compares them. Source: ompi/request/request.h, ompi/request/request_dbg.h, opal/class/opal_object.h,
- * opal_list.h, opal_free_list.h of versions 4.1.4, 5.0.8 and of the main branch in 2026: one layout. (Debug builds have
- * another one; the probe tells.)
+ * none); accepted after a probe (ompi.c). If the headers are installed, ompi_check.c compares them. Source:
+ * ompi/request/request.h, ompi/request/request_dbg.h, opal/class/opal_object.h, opal_list.h, opal_free_list.h of
+ * versions 4.1.4, 5.0.8 and of the main branch in 2026: one layout. (Debug builds have another one; the probe tells.)
  */
 #ifndef CONTD_MPI_OMPI_H
 #define CONTD_MPI_OMPI_H
