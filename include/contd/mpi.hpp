@@ -50,22 +50,18 @@ public:
 	std::string message(int code) const override
 	{
 		char text[MPI_MAX_ERROR_STRING] = "";
-		int initialized = 0, finalized = 1, bytes;
+		int bytes;
 
-		MPI_Initialized(&initialized);
-		MPI_Finalized(&finalized);
-		if (initialized && !finalized && MPI_Error_string(code, text, &bytes) == MPI_SUCCESS)
+		if (contd_mpi_thread_level() >= 0 && MPI_Error_string(code, text, &bytes) == MPI_SUCCESS)
 			return text;
 		return "MPI error " + std::to_string(code);
 	}
 	/* Of an error code its class: code == contd::mpi_class(MPI_ERR_TRUNCATE). */
 	std::error_condition default_error_condition(int code) const noexcept override
 	{
-		int initialized = 0, finalized = 1, result = code;
+		int result = code;
 
-		MPI_Initialized(&initialized);
-		MPI_Finalized(&finalized);
-		if (initialized && !finalized)
+		if (contd_mpi_thread_level() >= 0)
 			MPI_Error_class(code, &result);
 		return std::error_condition(result, *this);
 	}
@@ -536,10 +532,7 @@ template <class Env> bool waiter_sleeps(const Env &env) noexcept
 /* With MPI_THREAD_MULTIPLE the daemon makes the progress, and goes on with the chain. */
 inline bool daemon_may_call_mpi() noexcept
 {
-	int level = MPI_THREAD_SINGLE;
-
-	MPI_Query_thread(&level);
-	return level == MPI_THREAD_MULTIPLE;
+	return contd_mpi_thread_level() == MPI_THREAD_MULTIPLE;
 }
 inline void serve_sleeper() noexcept
 {

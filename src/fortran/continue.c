@@ -53,17 +53,12 @@ bool contd__f_is_ignored(const void *statuses)
 
 bool contd__f_mpi_runs(void)
 {
-	int initialized = 0, finalized = 0;
-
-	PMPI_Initialized(&initialized);
-	PMPI_Finalized(&finalized);
-	return initialized && !finalized;
+	return contd__binding_mpi_is_open();
 }
 
 int contd__f_error(int class)
 {
-	PMPI_Comm_call_errhandler(MPI_COMM_SELF, class);
-	return class;
+	return contd__binding_error(class);
 }
 
 /* ---------------------------------------------------------------------------------------------------- attaching --- */

@@ -168,6 +168,7 @@ extern const struct contd__mpi_backend contd__mpi_portable;
 extern const struct contd__mpi_backend *contd__mpi;
 extern struct contd__source contd__mpi_source;
 extern uint32_t contd__mpi_open;
+extern uint32_t contd__mpi_starts; /* how often it was started: with sessions it may be again */
 
 /*
  * MPI_Finalize has begun, and what an executor was given before, say, does nothing any more. Sequentially consistent,
@@ -196,7 +197,7 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp);
  */
 const struct contd__mpi_backend *contd__mpi_start_asking(int *errp);
 
-/* MPI_Finalize begins; once is enough. */
+/* MPI_Finalize begins, or with sessions alone the last MPI_Session_finalize; once is enough. */
 void contd__mpi_end(void);
 
 /*
@@ -207,7 +208,7 @@ enum contd__loose { LOOSE, LOOSE_EVENTS, LOOSE_ANY };
 #define LOOSE_GROUPS 3
 struct contd_group *contd__mpi_loose(enum contd__loose which);
 
-/* Through the error handler of MPI_COMM_SELF (MPI 4.1, 9.3: errors without an object); returns the class. */
+/* As contd__model_error (MPI 4.1, 9.3: errors without an object). */
 int contd__mpi_error(int class);
 
 /* MPI error class for a core error; of an error code. */

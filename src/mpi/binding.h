@@ -22,6 +22,12 @@ struct contd__binding {
 	void *data;                     /* what MPIX_Continue_get_failed() gives */
 };
 
+/* Can MPI be called: between MPI_Init and MPI_Finalize, or with a session of the program's? */
+CONTD_INTERNAL_API bool contd__binding_mpi_is_open(void);
+
+/* To the error handler of errors without an object; returns the class. */
+CONTD_INTERNAL_API int contd__binding_error(int class);
+
 /* As MPIX_Continueall. If it fails neither cb nor discard is called. */
 CONTD_INTERNAL_API int contd__binding_continueall(int count, MPI_Request requests[],
 						  const struct contd__binding *binding, int flags, MPI_Status *statuses,

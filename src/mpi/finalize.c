@@ -18,6 +18,7 @@
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
 #include "mpi/job.h"
+#include "mpi/model.h"
 #include "mpi/portable.h"
 #include "mpi/set.h"
 #include "mpi/instance.h"
@@ -192,7 +193,7 @@ static bool drive_for_others(void)
 
 	if (may_run())
 		return drive();
-	contd__next_pmpi.Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+	contd__next_pmpi.Iprobe(MPI_ANY_SOURCE, 0, contd__model.self, &flag, MPI_STATUS_IGNORE);
 	return false;
 }
 
@@ -206,7 +207,8 @@ static void nap(void)
 static void hint(bool running)
 {
 	if (running)
-		fprintf(stderr, "contd: MPI_Finalize: waits for the end of a callback that another thread runs\n");
+		fprintf(stderr, "contd: %s: waits for the end of a callback that another thread runs\n",
+			contd__model.end);
 	else
 		fprintf(stderr,
 			"contd: MPI_Finalize: %u continuations are outstanding, and wait for the other processes to "
@@ -278,11 +280,7 @@ static void drive_with(struct others *o)
 
 static bool may_drive(void)
 {
-	int initialized = 0, finalized = 1;
-
-	PMPI_Initialized(&initialized);
-	PMPI_Finalized(&finalized);
-	return initialized && !finalized && !contd__load(&contd__live.forked);
+	return contd__model_is_open() && !contd__load(&contd__live.forked);
 }
 
 void contd__mpi_drive_to_end(bool together)
@@ -290,9 +288,9 @@ void contd__mpi_drive_to_end(bool together)
 	struct others others = {.request = MPI_REQUEST_NULL, .over = true};
 	static bool driven;
 
-	if (driven || !may_drive())
+	if ((driven && !contd__model.sessions) || !may_drive())
 		return;
-	driven = true;
+	driven = driven || !contd__model.sessions;
 	if (together)
 		others_begin(&others, may_run() && (may_complete() || some_taken()));
 	drive_with(&others);
@@ -415,8 +413,8 @@ static void tell(const struct report *r, int rank)
 	char text[4096], callback[160];
 	size_t n;
 
-	n = (size_t)snprintf(text, sizeof(text), "contd: MPI_Finalize: rank %d: %u continuation%s never ran:\n", rank,
-			     r->total, r->total == 1 ? "" : "s");
+	n = (size_t)snprintf(text, sizeof(text), "contd: %s: rank %d: %u continuation%s never ran:\n", contd__model.end,
+			     rank, r->total, r->total == 1 ? "" : "s");
 	for (unsigned i = 0; i < r->used; i++) {
 		const struct lost *l = &r->lost[i];
 

@@ -19,6 +19,7 @@
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
 #include "mpi/library.h"
+#include "mpi/model.h"
 #include "mpi/portable.h"
 #include "mpi/set.h"
 #include "mpi/instance.h"
@@ -160,6 +161,11 @@ void contd__intercept_native(void)
 {
 	contd__store_seq(&mode, MODE_NATIVE);
 	contd__handles_clear();
+}
+
+void contd__intercept_again(void)
+{
+	contd__store_seq(&mode, MODE_RECORD);
 }
 
 void contd__intercept_off(void)
@@ -633,10 +639,22 @@ static int on_Startall(int count, MPI_Request requests[])
 static int on_Finalize(void)
 {
 	contd__mpi_drive_to_end(true);
-	if (portable())
+	if (portable() && !contd__model.sessions)
 		contd__mpi_end();
 	return NEXT.Finalize();
 }
+
+#ifdef MPI_SESSION_NULL
+static int on_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session)
+{
+	return contd__session_init(info, errhandler, session);
+}
+
+static int on_Session_finalize(MPI_Session *session)
+{
+	return contd__session_finalize(session);
+}
+#endif
 
 /* ----------------------------------------------------------------------------------------- other blocking calls --- */
 
@@ -922,4 +940,5 @@ CONTD_MADE(STARTED_NAMES)
 CONTD_CALLED(NAMES)
 CONTD_ASKED(ASKED_NAMES)
 CONTD_ENDS(END_NAMES)
+CONTD_SESSIONS(END_NAMES)
 CONTD_GENERAL(GENERAL_NAMES)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the first call to MPI_Finalize: which backend, the thread level, and the orderly end. */
+/* From the first call to the end of MPI: which backend, who may enter MPI, and the orderly end. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #include "mpi/backend.h"
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
+#include "mpi/model.h"
 #include "mpi/portable.h"
 #include "mpi/ring.h"
 #include "mpi/sockets.h"
@@ -24,6 +25,7 @@
 
 const struct contd__mpi_backend *contd__mpi;
 uint32_t contd__mpi_open;
+uint32_t contd__mpi_starts;
 uint32_t contd__cr_live;
 uint32_t contd__cr_shared;
 MPI_Status contd__status_empty;
@@ -33,16 +35,17 @@ static struct contd_group *loose[LOOSE_GROUPS];
 static MPI_Request loose_cr[LOOSE_GROUPS] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL,
 					     MPI_REQUEST_NULL}; /* of those groups; no caller gets them */
 static uint32_t driving;                                        /* calls of drive that are under way */
-static int thread_level;
-static int world_rank;
-static uint32_t asks_only; /* see contd__mpi_start_asking */
-enum { NOT_ASKED, MAIN, NOT_MAIN };
-static __thread int is_main __attribute__((tls_model("initial-exec"))); /* is it MPI's main thread? */
+static uint32_t asks_only;                                      /* see contd__mpi_start_asking */
+static bool left_over; /* something outlived a former end: there is no other start */
+
+/* The starts in which this thread has last asked whether it is MPI's main thread, and has last been that. */
+static __thread struct {
+	uint32_t asked, yes;
+} main_in __attribute__((tls_model("initial-exec"))) = {0, UINT32_MAX};
 
 int contd__mpi_error(int class)
 {
-	PMPI_Comm_call_errhandler(MPI_COMM_SELF, class);
-	return class;
+	return contd__model_error(class);
 }
 
 int contd__mpi_class(int err)
@@ -78,23 +81,23 @@ int contd__mpi_error_class(int code)
  */
 static void ask_main(void)
 {
-	int main_thread = 0;
-
-	PMPI_Is_thread_main(&main_thread);
-	is_main = main_thread ? MAIN : NOT_MAIN;
+	main_in.asked = contd__load(&contd__mpi_starts);
+	main_in.yes = contd__model_main_thread() ? main_in.asked : UINT32_MAX;
 }
 
 bool contd__mpi_thread_may(void)
 {
-	if (thread_level == MPI_THREAD_MULTIPLE)
+	uint32_t now = contd__load(&contd__mpi_starts);
+
+	if (contd__model.level == MPI_THREAD_MULTIPLE)
 		return true;
 	if (contd__load(&contd__mpi_owners))
 		return contd__self.lent.owns_mpi != 0;
 	/* Not after MPI_Finalize, where MPI must not be asked. */
-	if (__builtin_expect(is_main == NOT_ASKED, 0) && contd__self.context == CONTEXT_THREAD &&
+	if (__builtin_expect(main_in.asked != now, 0) && contd__self.context == CONTEXT_THREAD &&
 	    contd__load(&contd__mpi_open))
 		ask_main();
-	return is_main == MAIN;
+	return main_in.yes == now;
 }
 
 /* ---------------------------------------------------------------------------------------- as a source of events --- */
@@ -148,7 +151,7 @@ static void listen(void)
 	char job[CONTD_JOB_TEXT];
 
 	contd__mpi_job(job);
-	contd_bell_listen(job, (uint32_t)world_rank);
+	contd_bell_listen(job, (uint32_t)contd__model.rank);
 }
 
 /* ------------------------------------------------------------------------------------------------------ the end --- */
@@ -161,18 +164,24 @@ void contd__mpi_end(void)
 		return;
 	contd__put_off_drain();
 	for (int i = 0; i < LOOSE_GROUPS; i++)
-		if (loose[i])
+		if (loose[i]) {
 			PMPI_Request_free(&loose_cr[i]);
+			contd__store(&loose[i], NULL);
+		}
 	contd__store_seq(&contd__mpi_open, 0);
 	while (contd__load_seq(&driving))
 		contd__rest();
 	left = contd__instances_stop();
 	if (left)
-		fprintf(stderr, "contd: MPI_Finalize: %u request%s of MPIX_Gr_begin %s never marked complete\n", left,
-			left == 1 ? "" : "s", left == 1 ? "was" : "were");
+		fprintf(stderr, "contd: %s: %u request%s of MPIX_Gr_begin %s never marked complete\n", contd__model.end,
+			left, left == 1 ? "" : "s", left == 1 ? "was" : "were");
 	contd__mpi->stop();
-	contd__mpi_cancel_rest(world_rank);
+	contd__mpi_cancel_rest(contd__model.rank);
 	contd_fini();
+	left_over = left || contd__crs_outstanding() || contd__load(&contd__cr_live);
+	if (contd__model.sessions)
+		contd__ring_stop();
+	contd__model_end();
 }
 
 /* Called in MPI_Finalize before anything else is taken down: MPI 4.1, 11.10.4. */
@@ -244,18 +253,19 @@ static void in_child(void)
 	contd__store(&contd__mpi_open, 0);
 }
 
-static int start_locked(bool asking)
+/* The model has begun. */
+static int start_in_model(bool asking)
 {
+	static bool registered;
 	const struct contd__mpi_backend *backend;
 	int rc, flag;
 
 	PMPI_Request_get_status(MPI_REQUEST_NULL, &flag, &contd__status_empty);
 	contd__status_empty.MPI_ERROR = MPI_SUCCESS;
-	backend = choose(asking);
+	backend = choose(asking && !contd__model.sessions);
 	if (!backend)
 		return asking && contd__load(&asks_only) ? MPI_SUCCESS : MPI_ERR_OTHER;
-	PMPI_Query_thread(&thread_level);
-	PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+	contd__store(&contd__mpi_starts, contd__load(&contd__mpi_starts) + 1);
 	ask_main();
 	rc = contd_init(NULL);
 	if (rc) {
@@ -264,15 +274,16 @@ static int start_locked(bool asking)
 	}
 	contd__put_off_start();
 	contd__store_release(&contd__mpi, backend);
-	rc = backend->start(thread_level);
+	rc = backend->start(contd__model.level);
 	contd__mpi_source.where =
-		WHERE_THREAD | WHERE_REGION | (thread_level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
-	if (!rc && contd__source_register(&contd__mpi_source))
+		WHERE_THREAD | WHERE_REGION | (contd__model.level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
+	if (!rc && !registered && contd__source_register(&contd__mpi_source))
 		rc = MPI_ERR_OTHER;
-	if (!rc)
+	if (!rc && !contd__model.sessions)
 		rc = watch_finalize();
-	if (!rc && pthread_atfork(NULL, NULL, in_child))
+	if (!rc && !registered && pthread_atfork(NULL, NULL, in_child))
 		rc = MPI_ERR_NO_MEM;
+	registered = registered || !rc;
 	if (rc) {
 		backend->stop();
 		contd_fini();
@@ -285,6 +296,23 @@ static int start_locked(bool asking)
 	return MPI_SUCCESS;
 }
 
+static int start_locked(bool asking)
+{
+	const char *why = left_over ? "continuations or continuation requests of the time before were left over" : NULL;
+	int rc;
+
+	why = why ? why : contd__model_begin();
+	if (why) {
+		fprintf(stderr, "contd: it cannot begin: %s\n", why);
+		return MPI_ERR_OTHER;
+	}
+	contd__ring_group = contd__model.sessions ? contd__model_group : NULL;
+	rc = start_in_model(asking);
+	if (rc)
+		contd__model_end();
+	return rc;
+}
+
 /* Done, as far as it must be? Acquire: pairs with the releases in start_locked and choose. */
 static bool started(bool asking)
 {
@@ -293,13 +321,13 @@ static bool started(bool asking)
 
 static const struct contd__mpi_backend *start(bool asking, int *errp)
 {
-	int initialized = 0, finalized = 0;
+	if (!contd__model_is_open()) {
+		int finalized = 0;
 
-	PMPI_Initialized(&initialized);
-	PMPI_Finalized(&finalized);
-	if (!initialized || finalized) {
+		PMPI_Finalized(&finalized);
 		fprintf(stderr, "contd: MPI_Continue* was called %s\n",
-			finalized ? "after MPI_Finalize" : "before MPI_Init");
+			finalized ? "after MPI_Finalize"
+				  : "before MPI_Init, and without a session of the program's that contd knows of");
 		*errp = MPI_ERR_OTHER;
 		return NULL;
 	}
@@ -357,21 +385,21 @@ struct contd_group *contd__mpi_loose(enum contd__loose which)
 
 /* ------------------------------------------------------------------------------------------------------ ringing --- */
 
-static bool mpi_is_open(void)
+/* With sessions alone it is contd's session that knows the peers. */
+static bool may_ring(void)
 {
-	int initialized = 0, finalized = 1;
+	int rc;
 
-	PMPI_Initialized(&initialized);
-	PMPI_Finalized(&finalized);
-	return initialized && !finalized && !contd__load(&contd__live.forked);
+	return contd__model_is_open() && !contd__load(&contd__live.forked) &&
+	       (contd__model_has_world() || contd__load_acquire(&contd__mpi_open) || contd__mpi_start(&rc));
 }
 
 int contd_mpi_ring(int rank, MPI_Comm comm)
 {
-	return mpi_is_open() ? contd__ring_rank(rank, comm) : 0;
+	return may_ring() ? contd__ring_rank(rank, comm) : 0;
 }
 
 int contd_mpi_ring_all(MPI_Comm comm)
 {
-	return mpi_is_open() ? contd__ring_all(comm) : 0;
+	return may_ring() ? contd__ring_all(comm) : 0;
 }

@@ -13,6 +13,7 @@
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
 #include "mpi/grequest.h"
+#include "mpi/model.h"
 #include "mpi/native.h"
 #include "mpi/portable.h"
 #include "mpi/instance.h"
@@ -223,8 +224,10 @@ static void tell(int type, void *object, int error)
 	/* Open MPI's own file operations (4.1) do not say which file they are of, and MPI_Wait falls over that. */
 	if (!object && type == OMPI_TYPE_IO)
 		likeness.object = (void *)MPI_FILE_NULL;
-	else if (!object)
+	else if (!object && !contd__model.sessions)
 		likeness.type = OMPI_TYPE_GEN; /* MPI_COMM_WORLD's handler */
+	else if (!object || (type == OMPI_TYPE_GEN && contd__model.sessions))
+		likeness.type = OMPI_TYPE_PML, likeness.object = (void *)contd__model.self;
 	O.errhandler_request_invoke(1, &handle, "MPI_Continue");
 }
 
@@ -580,7 +583,7 @@ static int cr_create(struct contd_group *group, bool revised, struct contd__cr *
 	}
 	cr->super.references = 1;
 	cr->super.type = OMPI_TYPE_PML; /* errors go to the error handler of the communicator in `object` */
-	cr->super.object = (void *)MPI_COMM_SELF;
+	cr->super.object = (void *)contd__model.self;
 	cr->super.status = contd__status_empty;
 	cr->super.f_to_c_index = MPI_UNDEFINED;
 	cr->super.persistent = revised; /* or MPI_Start would refuse it */
@@ -612,7 +615,7 @@ static int cr_raise(struct contd__cr *cr, int class, bool told)
 {
 	struct contd__native_cr *n = native_of(cr);
 
-	n->super.object = told ? (void *)O.quiet : (void *)MPI_COMM_SELF;
+	n->super.object = told ? (void *)O.quiet : (void *)contd__model.self;
 	n->super.status.MPI_ERROR = class;
 	n->super.persistent = false;
 	return class;

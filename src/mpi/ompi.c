@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "mpi/ompi.h"
+#include "mpi/model.h"
 #include "mpi/portable.h"
 
 struct contd__ompi contd__ompi = {.quiet = MPI_COMM_NULL};
@@ -123,7 +124,7 @@ static const char *probe(void)
 	MPI_Request handle = MPI_REQUEST_NULL;
 	const char *why = NULL;
 
-	if (PMPI_Comm_dup(MPI_COMM_SELF, &contd__ompi.quiet))
+	if (PMPI_Comm_dup(contd__model.self, &contd__ompi.quiet))
 		return "MPI_COMM_SELF cannot be duplicated";
 	PMPI_Comm_set_errhandler(contd__ompi.quiet, MPI_ERRORS_RETURN);
 	if (PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 3, contd__ompi.quiet, &handle) ||

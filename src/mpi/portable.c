@@ -13,6 +13,7 @@
 #include "dispatch/thread.h"
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
+#include "mpi/model.h"
 #include "mpi/portable.h"
 #include "mpi/instance.h"
 #include "mpi/mpich_forgets.h"
@@ -199,7 +200,7 @@ static void tell_singly(const struct contd__handle *h, const MPI_Status *status)
 {
 	if (test_keeps || status->MPI_ERROR == MPI_SUCCESS)
 		return;
-	PMPI_Comm_call_errhandler(h->comm != MPI_COMM_NULL ? h->comm : MPI_COMM_WORLD, status->MPI_ERROR);
+	PMPI_Comm_call_errhandler(h->comm != MPI_COMM_NULL ? h->comm : contd__model.world, status->MPI_ERROR);
 }
 
 /* MPICH (4.0) makes MPI_ERR_OTHER of what a query_fn has returned. */
@@ -777,7 +778,7 @@ static void ops_release(struct contd__set *set)
 
 		/* As MPI itself: Open MPI (4.1) does not notice. */
 		if (rc != MPI_SUCCESS && test_keeps)
-			PMPI_Comm_call_errhandler(MPI_COMM_WORLD, rc);
+			PMPI_Comm_call_errhandler(contd__model.world, rc);
 	}
 }
 
@@ -798,7 +799,7 @@ static void progress(enum contd__progress how)
 		return;
 	/* Nothing of ours is pending, but others may wait for this one's progress. */
 	if (contd__load_seq(&ops_pending) == 0)
-		NEXT.Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+		NEXT.Iprobe(MPI_ANY_SOURCE, 0, contd__model.self, &flag, MPI_STATUS_IGNORE);
 	if (how == PROGRESS_WAITING)
 		contd__rest(); /* MPI's own waiting yields, where it was told to */
 }
@@ -817,7 +818,7 @@ bool contd__portable_asks(void)
 {
 	MPI_Comm comm;
 
-	if (!contd__intercept_knows_mpi() || PMPI_Comm_dup(MPI_COMM_SELF, &comm))
+	if (!contd__intercept_knows_mpi() || PMPI_Comm_dup(contd__model.self, &comm))
 		return false;
 	contd__forgets_start(comm);
 	PMPI_Comm_free(&comm);
@@ -847,7 +848,7 @@ static int start(int thread_level)
 	}
 	for (uint32_t i = 0; i < WINDOW; i++)
 		P.statuses[i] = contd__status_empty;
-	if (PMPI_Comm_dup(MPI_COMM_SELF, &comm))
+	if (PMPI_Comm_dup(contd__model.self, &comm))
 		return MPI_ERR_NO_MEM;
 	shared_find(comm);
 	contd__forgets_start(comm);

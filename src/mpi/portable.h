@@ -112,11 +112,18 @@
 
 #define CONTD_ENDS(X) X(Finalize, (void), ())
 
+#ifdef MPI_SESSION_NULL
+#include "mpi/sessions.h"
+#else
+#define CONTD_SESSIONS(X)
+#endif
+
 #define CONTD_INTERCEPTED(X) \
 	CONTD_STARTED(X) \
 	CONTD_MADE(X) \
 	CONTD_CALLED(X) \
-	CONTD_ENDS(X)
+	CONTD_ENDS(X) \
+	CONTD_SESSIONS(X)
 
 /* With each backend, where continuations or templates wait: Open MPI makes no progress in it for what is complete. */
 #define CONTD_ASKED(X) \
@@ -150,6 +157,7 @@ bool contd__intercept_knows_mpi(void);
 /* From now on calls look for CRs. _off: they go straight on. _native: nearly all do. */
 void contd__intercept_start(void);
 void contd__intercept_off(void);
+void contd__intercept_again(void); /* as before the first start */
 void contd__intercept_native(void);
 
 /* MPI's functions; looking after what is pending meanwhile. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Peers by their rank in MPI_COMM_WORLD. A peer is looked for when something is first sent to it. If no process listens
+ * Peers by their rank among all processes of the job. A peer is looked for when something is first sent to it. If no process listens
  * there (no contd there, not yet, or another host), it is looked for again later, after twice the time, up to a second.
  * Which ranks a communicator has is kept with it, as an attribute; each thread remembers the last one that it has used.
  */
@@ -23,6 +23,7 @@
 #define LOOKED_FOR_AT_ONCE 64 /* peers that one collective call looks for */
 
 struct contd__ring contd__ring;
+bool (*contd__ring_group)(MPI_Group *group);
 #define R contd__ring
 
 static struct {
@@ -134,15 +135,34 @@ static int members_free(MPI_Comm comm, int keyval, void *value, void *extra)
 	return MPI_SUCCESS;
 }
 
+static bool group_of_all(MPI_Group *group)
+{
+	return contd__ring_group ? contd__ring_group(group) : PMPI_Comm_group(MPI_COMM_WORLD, group) == MPI_SUCCESS;
+}
+
 static bool start(void)
 {
-	PMPI_Comm_size(MPI_COMM_WORLD, &R.count);
-	PMPI_Comm_rank(MPI_COMM_WORLD, &R.self);
+	MPI_Group all;
+
+	if (!group_of_all(&all))
+		return false;
+	PMPI_Group_size(all, &R.count);
+	PMPI_Group_rank(all, &R.self);
+	PMPI_Group_free(&all);
 	contd__mpi_job(own.job);
-	R.place = calloc((size_t)R.count, sizeof(*R.place));
-	R.known = calloc((size_t)R.count, sizeof(*R.known));
+	if (!R.place)
+		R.place = calloc((size_t)R.count, sizeof(*R.place));
+	if (!R.known)
+		R.known = calloc((size_t)R.count, sizeof(*R.known));
 	return R.place && R.known &&
 	       PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, members_free, &own.keyval, NULL) == MPI_SUCCESS;
+}
+
+void contd__ring_stop(void)
+{
+	if (contd__load_acquire(&R.state) == 1)
+		PMPI_Comm_free_keyval(&own.keyval);
+	contd__store_release(&R.state, 0);
 }
 
 bool contd__ring_start(void)
@@ -171,11 +191,12 @@ struct contd__members *contd__members_make(MPI_Group group)
 		m->references = 1;
 		m->count = n;
 		m->first = 0;
-		PMPI_Comm_group(MPI_COMM_WORLD, &world);
-		/* MPI_COMM_WORLD's own needs none; of another group Open MPI 4.1 compares each with each. */
-		if (group != world)
-			PMPI_Group_translate_ranks(group, n, from, world, m->rank);
-		PMPI_Group_free(&world);
+		if (group_of_all(&world)) {
+			/* MPI_COMM_WORLD's own needs none; of another Open MPI 4.1 compares each with each. */
+			if (group != world)
+				PMPI_Group_translate_ranks(group, n, from, world, m->rank);
+			PMPI_Group_free(&world);
+		}
 	} else {
 		free(m);
 		m = NULL;

@@ -63,6 +63,12 @@ void contd__mpi_job(char job[CONTD_JOB_TEXT]);
 /* MPI is initialized. False: ringing is not possible. */
 bool contd__ring_start(void);
 
+/* All communicators are gone, and MPI may end: what is known of peers stays for the next start. */
+void contd__ring_stop(void);
+
+/* Gives the processes of the job, in the order of their ranks, where there is no MPI_COMM_WORLD. NULL: there is. */
+extern bool (*contd__ring_group)(MPI_Group *group);
+
 static inline bool contd__ring_ready(void)
 {
 	/* Acquire: pairs with the release in contd__ring_start. */

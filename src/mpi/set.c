@@ -13,6 +13,7 @@
 #include "mpi/backend.h"
 #include "mpi/calls.h"
 #include "mpi/grequest.h"
+#include "mpi/model.h"
 #include "mpi/set.h"
 #include "mpi/instance.h"
 #include "rcu/table.h"
@@ -132,14 +133,10 @@ __attribute__((noinline)) static void report_crs(struct contd__set *set)
 	}
 }
 
-/* The callback that has just returned has called MPI_Finalize: there is nothing of MPI's left to be given back. */
+/* The callback that has just returned has ended MPI: there is nothing of MPI's left to be given back. */
 __attribute__((noinline)) static bool mpi_is_gone(void)
 {
-	int gone = 0;
-
-	if (contd__mpi_over())
-		PMPI_Finalized(&gone);
-	return gone;
+	return contd__mpi_over() && !contd__model_is_open();
 }
 
 /* Give back to MPI, and to templates, what is theirs. Not inlined, for scripts/check-call-graph. */

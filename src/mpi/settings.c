@@ -14,6 +14,7 @@
 #include "dispatch/settings.h"
 #include "dispatch/thread.h"
 #include "mpi/backend.h"
+#include "mpi/model.h"
 
 /* ---------------------------------------------------------------------------------------------------- info keys --- */
 
@@ -225,7 +226,8 @@ int contd__settings_read(MPI_Info info, struct contd__settings *s)
 
 uint32_t contd__cr_limited;
 uint32_t contd__low_latency;
-static __thread bool was_attached __attribute__((tls_model("initial-exec"))); /* once: the program may detach it */
+/* In which of contd's times with MPI: once in each, because the program may detach it. */
+static __thread uint32_t attached_in __attribute__((tls_model("initial-exec")));
 
 /* Only threads of the program may enter MPI: no thread looks at operations under way while they call nothing. */
 static void say_what_helps(int level)
@@ -234,26 +236,25 @@ static void say_what_helps(int level)
 	const char *name = level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED"
 			   : level == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
 							  : "MPI_THREAD_SINGLE";
-	int rank = 0;
 
 	if (contd__xchg(&said, 1))
 		return;
-	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	fprintf(stderr,
 		"contd: rank %d: mpi_continue_async_signal_safe with %s: continuations that are ready run at the next "
 		"interruption, but "
 		"MPI makes progress only in the program's MPI calls and in compute regions of MPI's main thread "
 		"(contd_compute_begin()); with MPI_THREAD_MULTIPLE contd's own thread makes it\n",
-		rank, name);
+		contd__model.rank, name);
 }
 
 void contd__low_latency_attach(void)
 {
 	static uint32_t said;
+	uint32_t now = contd__load(&contd__mpi_starts);
 
-	if (was_attached || contd__self.context != CONTEXT_THREAD || contd__self.frame)
+	if (attached_in == now || contd__self.context != CONTEXT_THREAD || contd__self.frame)
 		return;
-	was_attached = true;
+	attached_in = now;
 	if (contd_thread_attach(NULL) && !contd__xchg(&said, 1))
 		fprintf(stderr,
 			"contd: mpi_continue_async_signal_safe: a thread that calls MPI cannot be interrupted: %s\n",
@@ -267,22 +268,23 @@ void contd__low_latency_attach(void)
 static int low_latency(int agent)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static bool daemon_runs; /* until MPI_Finalize */
-	int level, rc = 0;
+	static uint32_t started; /* in which of contd's times with MPI it was */
+	int rc = 0;
 
 	/* In a continuation on the daemon thread: the daemon runs, and cannot be interrupted. */
 	if (contd__self.context == CONTEXT_DAEMON)
 		return MPI_SUCCESS;
-	PMPI_Query_thread(&level);
 	if (!(contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED))
 		rc = contd_thread_attach(NULL);
-	was_attached = was_attached || rc == 0;
-	if (rc || agent || level < MPI_THREAD_MULTIPLE || contd__config.agent == CONTD_AGENT_CALLER)
+	if (!rc)
+		attached_in = contd__load(&contd__mpi_starts);
+	if (rc || agent || contd__model.level < MPI_THREAD_MULTIPLE || contd__config.agent == CONTD_AGENT_CALLER)
 		return contd__mpi_class(rc);
 	pthread_mutex_lock(&lock);
-	if (!daemon_runs)
+	if (started != contd__load(&contd__mpi_starts))
 		rc = contd_daemon_start(NULL);
-	daemon_runs = daemon_runs || rc == 0;
+	if (!rc)
+		started = contd__load(&contd__mpi_starts);
 	pthread_mutex_unlock(&lock);
 	return contd__mpi_class(rc);
 }
@@ -290,13 +292,11 @@ static int low_latency(int agent)
 /* Settings that info keys name: for the whole process. */
 static int configure(struct contd__settings *s)
 {
-	int level;
-
 	if (!s->configured)
 		return MPI_SUCCESS;
-	PMPI_Query_thread(&level);
 	/* A daemon that blocks can serve regions without calling MPI; the others must. */
-	if ((s->config.agent == CONTD_AGENT_TICK || s->config.agent == CONTD_AGENT_SPIN) && level < MPI_THREAD_MULTIPLE)
+	if ((s->config.agent == CONTD_AGENT_TICK || s->config.agent == CONTD_AGENT_SPIN) &&
+	    contd__model.level < MPI_THREAD_MULTIPLE)
 		return MPI_ERR_OTHER;
 	return contd__mpi_class(contd_configure(&s->config));
 }
@@ -305,7 +305,7 @@ int contd__cr_make(struct contd__settings *s, bool revised, MPI_Request *handle)
 {
 	struct contd_group *group;
 	struct contd__cr *cr;
-	int rc, level;
+	int rc;
 
 	if (s->attr.flags & CONTD_POLL_ONLY && s->attr.max_poll == 0)
 		return MPI_ERR_ARG; /* the draft, 3.11.3: such a continuation would never run */
@@ -319,9 +319,8 @@ int contd__cr_make(struct contd__settings *s, bool revised, MPI_Request *handle)
 		rc = low_latency(s->config.agent);
 	if (!rc && s->low_latency) {
 		contd__store(&contd__low_latency, 1);
-		PMPI_Query_thread(&level);
-		if (level < MPI_THREAD_MULTIPLE)
-			say_what_helps(level);
+		if (contd__model.level < MPI_THREAD_MULTIPLE)
+			say_what_helps(contd__model.level);
 	}
 	if (!rc)
 		rc = contd__mpi->cr_create(group, revised, &cr);

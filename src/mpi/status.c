@@ -8,6 +8,7 @@
 #include "dispatch/wait.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
+#include "mpi/model.h"
 #include "mpi/portable.h"
 #include "mpi/instance.h"
 
@@ -53,7 +54,7 @@ static int begin(int count, const MPI_Request requests[], bool others, const str
 	if (!others || (count && !requests))
 		return contd__mpi_error(MPI_ERR_ARG);
 	if (__builtin_expect(!open, 0)) {
-		contd__next_pmpi.Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+		contd__next_pmpi.Iprobe(MPI_ANY_SOURCE, 0, contd__model.self, &flag, MPI_STATUS_IGNORE);
 		return MPI_SUCCESS;
 	}
 	*backend = contd__mpi;

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "mpi/backend.h"
+#include "mpi/binding.h"
+#include "mpi/finalize.h"
+#include "mpi/model.h"
+#include "mpi/portable.h"
+
+#define WORLD \
+	{ \
+		.self = MPI_COMM_SELF, .world = MPI_COMM_WORLD, .end = "MPI_Finalize" \
+	}
+
+struct contd__model contd__model = WORLD;
+
+bool contd__model_has_world(void)
+{
+	int initialized = 0, finalized = 0;
+
+	PMPI_Initialized(&initialized);
+	PMPI_Finalized(&finalized);
+	return initialized && !finalized;
+}
+
+static int world_level(void)
+{
+	int level = MPI_THREAD_SINGLE;
+
+	PMPI_Query_thread(&level);
+	return level;
+}
+
+static void world_begin(void)
+{
+	contd__model.level = world_level();
+	PMPI_Comm_rank(MPI_COMM_WORLD, &contd__model.rank);
+}
+
+static bool world_main_thread(void)
+{
+	int main_thread = 0;
+
+	PMPI_Is_thread_main(&main_thread);
+	return main_thread;
+}
+
+static bool world_group(MPI_Group *group)
+{
+	return PMPI_Comm_group(MPI_COMM_WORLD, group) == MPI_SUCCESS;
+}
+
+static int world_error(int class)
+{
+	PMPI_Comm_call_errhandler(MPI_COMM_SELF, class);
+	return class;
+}
+
+#ifndef MPI_SESSION_NULL
+
+bool contd__model_is_open(void)
+{
+	return contd__model_has_world();
+}
+
+const char *contd__model_begin(void)
+{
+	world_begin();
+	return NULL;
+}
+
+void contd__model_end(void)
+{
+}
+
+bool contd__model_main_thread(void)
+{
+	return world_main_thread();
+}
+
+bool contd__model_group(MPI_Group *group)
+{
+	return world_group(group);
+}
+
+int contd__model_error(int class)
+{
+	return world_error(class);
+}
+
+int contd_mpi_thread_level(void)
+{
+	return contd__model_has_world() ? world_level() : -1;
+}
+
+#else
+
+/* ----------------------------------------------------------------------------------------- the program's sessions --- */
+
+struct session {
+	MPI_Session handle;
+	struct session *next;
+};
+
+static struct {
+	pthread_mutex_t lock; /* MPI is not called under it, but for what only reads */
+	struct session *first, **last;
+	unsigned count;     /* those without memory for a record, too */
+	unsigned leaving;   /* MPI_Session_finalize has begun for so many of them */
+	pthread_t beginner; /* who began the first of them */
+} sessions = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &sessions.first};
+
+static void session_add(MPI_Session handle)
+{
+	struct session *s = malloc(sizeof(*s));
+
+	pthread_mutex_lock(&sessions.lock);
+	if (sessions.count++ == 0)
+		sessions.beginner = pthread_self();
+	if (s) {
+		*s = (struct session){.handle = handle};
+		*sessions.last = s;
+		sessions.last = &s->next;
+	}
+	pthread_mutex_unlock(&sessions.lock);
+}
+
+/* MPI_Session_finalize begins. Returns whether the program will have no session afterwards. */
+static bool session_leaves(void)
+{
+	bool last;
+
+	pthread_mutex_lock(&sessions.lock);
+	last = ++sessions.leaving == sessions.count;
+	pthread_mutex_unlock(&sessions.lock);
+	return last;
+}
+
+/* It is over: is the session gone? */
+static void session_left(MPI_Session handle, bool gone)
+{
+	struct session **at = &sessions.first, *s = NULL;
+
+	pthread_mutex_lock(&sessions.lock);
+	sessions.leaving--;
+	if (gone) {
+		sessions.count--;
+		while (*at && (*at)->handle != handle)
+			at = &(*at)->next;
+		s = *at;
+	}
+	if (s) {
+		*at = s->next;
+		if (!*at)
+			sessions.last = at;
+	}
+	pthread_mutex_unlock(&sessions.lock);
+	free(s);
+}
+
+/* The program has a session: the first one, or MPI_SESSION_NULL where that is not known. */
+static bool session_first(MPI_Session *handle)
+{
+	bool any;
+
+	pthread_mutex_lock(&sessions.lock);
+	any = sessions.count != 0;
+	*handle = sessions.first ? sessions.first->handle : MPI_SESSION_NULL;
+	pthread_mutex_unlock(&sessions.lock);
+	return any;
+}
+
+int contd__session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session)
+{
+	int rc = contd__next_pmpi.Session_init(info, errhandler, session);
+
+	if (rc == MPI_SUCCESS) {
+		session_add(*session);
+		if (!contd__load_acquire(&contd__mpi_open))
+			contd__intercept_again();
+	}
+	return rc;
+}
+
+/* With sessions alone contd ends before the last of them does. If MPI refuses to end it, contd can begin again. */
+int contd__session_finalize(MPI_Session *session)
+{
+	MPI_Session handle = session ? *session : MPI_SESSION_NULL;
+	int rc;
+
+	if (handle == MPI_SESSION_NULL)
+		return contd__next_pmpi.Session_finalize(session);
+	if (session_leaves() && contd__model.sessions) {
+		contd__mpi_drive_to_end(false);
+		contd__mpi_end();
+	}
+	rc = contd__next_pmpi.Session_finalize(session);
+	session_left(handle, rc == MPI_SUCCESS || *session != handle);
+	return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------ contd's own one --- */
+
+static MPI_Session own = MPI_SESSION_NULL;
+
+static int session_error(int class)
+{
+	MPI_Session first;
+
+	if (session_first(&first) && first != MPI_SESSION_NULL)
+		PMPI_Session_call_errhandler(first, class);
+	return class;
+}
+
+static void on_error(MPI_Comm *comm, int *code, ...)
+{
+	(void)comm;
+	session_error(*code);
+}
+
+/* The lowest level of the program's sessions, because contd cannot tell which of them an operation is of. */
+static const char *const level_names[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED",
+					  "MPI_THREAD_MULTIPLE"};
+static const int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
+
+static int level_of(MPI_Session session)
+{
+	char value[32] = "";
+	MPI_Info info;
+	int flag = 0;
+
+	if (PMPI_Session_get_info(session, &info) != MPI_SUCCESS)
+		return 0;
+	PMPI_Info_get(info, "thread_level", sizeof(value) - 1, value, &flag);
+	PMPI_Info_free(&info);
+	for (int i = 3; flag && i > 0; i--)
+		if (strcmp(value, level_names[i]) == 0)
+			return i;
+	return 0;
+}
+
+static int lowest_level(void)
+{
+	struct session *s;
+	int lowest = 3;
+
+	pthread_mutex_lock(&sessions.lock);
+	for (s = sessions.first; s; s = s->next) {
+		int level = level_of(s->handle);
+
+		lowest = level < lowest ? level : lowest;
+	}
+	if (!sessions.first)
+		lowest = 0;
+	pthread_mutex_unlock(&sessions.lock);
+	return lowest;
+}
+
+static bool own_self(MPI_Comm *comm)
+{
+	MPI_Errhandler handler;
+	MPI_Group group;
+	bool made;
+
+	if (PMPI_Group_from_session_pset(own, "mpi://SELF", &group) != MPI_SUCCESS)
+		return false;
+	made = PMPI_Comm_create_from_group(group, "contd", MPI_INFO_NULL, MPI_ERRORS_RETURN, comm) == MPI_SUCCESS;
+	PMPI_Group_free(&group);
+	if (made && PMPI_Comm_create_errhandler(on_error, &handler) == MPI_SUCCESS) {
+		PMPI_Comm_set_errhandler(*comm, handler);
+		PMPI_Errhandler_free(&handler);
+	}
+	return made;
+}
+
+static const char *own_begin(void)
+{
+	int level = lowest_level(), rc;
+	MPI_Group group;
+	MPI_Comm self;
+	MPI_Info info;
+
+	PMPI_Info_create(&info);
+	PMPI_Info_set(info, "thread_level", level_names[level]);
+	rc = contd__next_pmpi.Session_init(info, MPI_ERRORS_RETURN, &own);
+	PMPI_Info_free(&info);
+	if (rc != MPI_SUCCESS) {
+		own = MPI_SESSION_NULL;
+		return "MPI gives contd no session of its own";
+	}
+	if (!own_self(&self)) {
+		contd__next_pmpi.Session_finalize(&own);
+		return "MPI gives contd's session no communicator";
+	}
+	contd__model = (struct contd__model){
+		.sessions = true, .self = self, .world = self, .level = levels[level], .end = "MPI_Session_finalize"};
+	if (contd__model_group(&group)) {
+		PMPI_Group_rank(group, &contd__model.rank);
+		PMPI_Group_free(&group);
+	}
+	return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------- which one --- */
+
+bool contd__model_is_open(void)
+{
+	MPI_Session first;
+
+	return session_first(&first) || contd__model_has_world();
+}
+
+const char *contd__model_begin(void)
+{
+	if (!contd__model_has_world())
+		return own_begin();
+	world_begin();
+	return NULL;
+}
+
+void contd__model_end(void)
+{
+	MPI_Comm self = contd__model.self;
+
+	if (!contd__model.sessions)
+		return;
+	contd__model = (struct contd__model)WORLD;
+	PMPI_Comm_free(&self);
+	contd__next_pmpi.Session_finalize(&own);
+}
+
+bool contd__model_main_thread(void)
+{
+	return contd__model.sessions ? pthread_equal(sessions.beginner, pthread_self()) : world_main_thread();
+}
+
+bool contd__model_group(MPI_Group *group)
+{
+	if (!contd__model.sessions)
+		return world_group(group);
+	return PMPI_Group_from_session_pset(own, "mpi://WORLD", group) == MPI_SUCCESS;
+}
+
+int contd__model_error(int class)
+{
+	return contd__model.sessions || !contd__model_has_world() ? session_error(class) : world_error(class);
+}
+
+int contd_mpi_thread_level(void)
+{
+	/* Acquire: the model is written before contd opens. */
+	if (contd__load_acquire(&contd__mpi_open))
+		return contd__model.level;
+	if (contd__model_has_world())
+		return world_level();
+	return contd__model_is_open() ? levels[lowest_level()] : -1;
+}
+
+#endif
+
+/* ---------------------------------------------------------------------------------------------------- for bindings --- */
+
+bool contd__binding_mpi_is_open(void)
+{
+	return contd__model_is_open();
+}
+
+int contd__binding_error(int class)
+{
+	return contd__model_error(class);
+}

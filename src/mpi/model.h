@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How the program uses MPI: by MPI_Init (the World Model, MPI 4.1, 11.2), or by sessions alone (11.3). There is no
+ * MPI_COMM_WORLD and no MPI_COMM_SELF with sessions alone. Then contd has a session of its own, for as long as it works.
+ */
+#ifndef CONTD_MPI_MODEL_H
+#define CONTD_MPI_MODEL_H
+
+#include <stdbool.h>
+
+#include <mpi.h>
+
+struct contd__model {
+	/* contd works with a session of its own. All else is as in the World Model before contd__model_begin. */
+	bool sessions;
+	MPI_Comm self;  /* MPI_COMM_SELF, or one whose errors go where contd__model_error says */
+	MPI_Comm world; /* whose handler is told of errors whose communicator is not known: MPI_COMM_WORLD, or `self` */
+	int level;      /* of thread support, of the program's */
+	int rank;       /* in MPI_COMM_WORLD, or among the processes of "mpi://WORLD" */
+	const char *end; /* the call that ends MPI */
+};
+
+extern struct contd__model contd__model;
+
+/* Can MPI be called: between MPI_Init and MPI_Finalize, or while the program has a session? */
+bool contd__model_is_open(void);
+
+/* Between MPI_Init and MPI_Finalize. */
+bool contd__model_has_world(void);
+
+/* contd starts, MPI is open. NULL, or why that cannot be. */
+const char *contd__model_begin(void);
+
+/* contd ends: its session does. Not to be called in the World Model's MPI_Finalize. */
+void contd__model_end(void);
+
+/* The calling thread is MPI's main thread; with sessions alone, the one that began the program's first session. */
+bool contd__model_main_thread(void);
+
+/* The processes of the job: to be freed. False where they cannot be had. */
+bool contd__model_group(MPI_Group *group);
+
+/* An error without an object: to the handler of MPI_COMM_SELF, or of the program's first session. Returns the class. */
+int contd__model_error(int class);
+
+/* MPI_Session_init, and MPI_Session_finalize, come to contd first. */
+#ifdef MPI_SESSION_NULL
+int contd__session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session);
+int contd__session_finalize(MPI_Session *session);
+#endif
+
+#endif
