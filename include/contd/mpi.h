@@ -13,11 +13,11 @@
  * Errors go through the error handler of MPI_COMM_SELF and are returned as MPI error classes; then nothing has been
  * attached and no handle has changed.
  *
- * MPI sessions (MPI 4): continuations work between MPI_Init and MPI_Finalize, and, without MPI_Init, from the program's
- * first session to its last. With sessions alone errors go to the error handler of the program's oldest session, and the
- * last MPI_Session_finalize does what is said of MPI_Finalize. If every continuation has run by then and every CR is
- * freed, contd begins again with the next session. MPI_Finalize ends contd even if the program still has sessions; it
- * begins again with the next call. docs/requests.md has more.
+ * MPI sessions (MPI 4): continuations work between MPI_Init and MPI_Finalize, and without MPI_Init from the program's
+ * first session to its last. With sessions alone errors go to the error handler of the program's oldest session, and
+ * the last MPI_Session_finalize does what is said of MPI_Finalize. If every continuation has run by then and every CR
+ * is freed, contd begins again with the next session. MPI_Finalize ends contd even if the program still has sessions;
+ * it begins again with the next call. docs/requests.md has more.
  */
 #ifndef CONTD_MPI_H
 #define CONTD_MPI_H
@@ -175,12 +175,12 @@ CONTD_API struct contd_group *contd_mpi_group(MPI_Request cont_req);
  */
 CONTD_API int contd_mpi_grequest_complete(MPI_Request request);
 
-/* -------------------------------------------------------------------------------------------------------- levels --- */
+/* ------------------------------------------------------------------------------------------------------- levels --- */
 
 /*
- * The level of thread support that contd works with: that of MPI_Query_thread(), or with sessions alone the lowest level
- * of the program's sessions (as it was when contd began). Returns MPI_THREAD_SINGLE, ..., MPI_THREAD_MULTIPLE; or -1 if
- * MPI cannot be called now. Context: any thread, in any continuation; not in a signal handler.
+ * The level of thread support that contd works with: that of MPI_Query_thread(), or with sessions alone the lowest
+ * level of the program's sessions (as it was when contd began). Returns MPI_THREAD_SINGLE, ..., MPI_THREAD_MULTIPLE; or
+ * -1 if MPI cannot be called now. Context: any thread, in any continuation that does not run in a signal handler.
  */
 CONTD_API int contd_mpi_thread_level(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the program uses MPI: by MPI_Init (the World Model, MPI 4.1, 11.2), or by sessions alone (11.3). There is no
- * MPI_COMM_WORLD and no MPI_COMM_SELF with sessions alone. Then contd has a session of its own, for as long as it works.
+ * How the program uses MPI: by MPI_Init (the World Model, MPI 4.1, 11.2), or by sessions alone (11.3). Then there is no
+ * MPI_COMM_WORLD and no MPI_COMM_SELF, and contd has a session of its own for as long as it works.
  */
 #ifndef CONTD_MPI_MODEL_H
 #define CONTD_MPI_MODEL_H

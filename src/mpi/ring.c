@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Peers by their rank among all processes of the job. A peer is looked for when something is first sent to it. If no process listens
- * there (no contd there, not yet, or another host), it is looked for again later, after twice the time, up to a second.
+ * Peers by their rank among all processes of the job. A peer is looked for when something is first sent to it. If no
+ * process listens there (no contd there, not yet, or another host), it is looked for again later, after twice the time,
+ * up to a second.
  * Which ranks a communicator has is kept with it, as an attribute; each thread remembers the last one that it has used.
  */
 #include <errno.h>
