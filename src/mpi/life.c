@@ -256,7 +256,7 @@ static void in_child(void)
 /* The model has begun. */
 static int start_in_model(bool asking)
 {
-	static bool registered;
+	static bool watches_forks;
 	const struct contd__mpi_backend *backend;
 	int rc, flag;
 
@@ -277,13 +277,13 @@ static int start_in_model(bool asking)
 	rc = backend->start(contd__model.level);
 	contd__mpi_source.where =
 		WHERE_THREAD | WHERE_REGION | (contd__model.level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
-	if (!rc && !registered && contd__source_register(&contd__mpi_source))
+	if (!rc && !contd__source_is_registered(&contd__mpi_source) && contd__source_register(&contd__mpi_source))
 		rc = MPI_ERR_OTHER;
 	if (!rc && !contd__model.sessions)
 		rc = watch_finalize();
-	if (!rc && !registered && pthread_atfork(NULL, NULL, in_child))
+	if (!rc && !watches_forks && pthread_atfork(NULL, NULL, in_child))
 		rc = MPI_ERR_NO_MEM;
-	registered = registered || !rc;
+	watches_forks = watches_forks || !rc;
 	if (rc) {
 		backend->stop();
 		contd_fini();

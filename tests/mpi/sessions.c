@@ -165,6 +165,49 @@ static void general(void)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
+static int template_start(void *data)
+{
+	*(int *)data = 0;
+	return MPI_SUCCESS;
+}
+
+static MPI_Request templated;
+
+static int template_push(void *data)
+{
+	if (++*(int *)data == 3)
+		CHECK_OK(MPIX_Mark_request_complete(templated));
+	return MPI_SUCCESS;
+}
+
+static int template_complete(void *data, MPI_Status *status)
+{
+	(void)status;
+	*(int *)data += 100;
+	return MPI_SUCCESS;
+}
+
+/* A template stays a template when contd begins again. */
+static void template(void)
+{
+	static MPIX_Gr gr = MPIX_GR_NULL;
+	struct seen seen = {0};
+	MPI_Request cr, r;
+	int pushes = -1;
+
+	check_begin("a request of a template");
+	if (gr == MPIX_GR_NULL)
+		CHECK_OK(MPIX_Gr_init(template_start, template_push, template_complete, NULL, &gr));
+	cr = check_plain_cr();
+	CHECK_OK(MPIX_Gr_begin(gr, &pushes, &templated));
+	r = templated;
+	CHECK_OK(MPI_Continue(&r, see, &seen, MPI_STATUS_IGNORE, cr));
+	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+	CHECK_EQ(seen.runs, 1);
+	CHECK_EQ(pushes, 103);
+	CHECK_OK(MPI_Request_free(&cr));
+}
+
 /* The other process sends while this one calls nothing: contd's thread runs the continuation, in each of its times. */
 static void low_latency(MPI_Comm comm)
 {
@@ -212,6 +255,7 @@ static void all(MPI_Comm comm)
 	errors();
 	second_session(comm);
 	general();
+	template();
 	if (MULTIPLE)
 		low_latency(comm);
 }
