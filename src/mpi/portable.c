@@ -834,7 +834,7 @@ static int start(int thread_level)
 	(void)thread_level;
 	PMPI_Get_library_version(version, &length);
 	test_keeps = !strstr(version, "Open MPI");
-	/* The stacks are empty, as zeros are; or, after an end at which nothing was left over, all windows are spare. */
+	/* The stacks are empty, as zeros are; or all windows are spare, after an end at which nothing was left over. */
 	for (int i = 0; i < 2; i++) {
 		struct lane *l = &P.lane[i];
 
