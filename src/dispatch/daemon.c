@@ -593,7 +593,7 @@ static int set_mode_locked(void)
 
 		if (fd < 0)
 			return contd__fail(-errno, "cannot make a file descriptor for the daemon; raise RLIMIT_NOFILE");
-		contd__store_release(&contd__wake.daemon_fd, fd);
+		contd__store(&contd__wake.daemon_fd, fd);
 	}
 	contd__store_seq(&contd__wake.daemon_mode, mode());
 	return 0;

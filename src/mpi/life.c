@@ -273,7 +273,7 @@ static int start_in_model(bool asking)
 		return contd__mpi_class(rc);
 	}
 	contd__put_off_start();
-	contd__store_release(&contd__mpi, backend);
+	contd__store(&contd__mpi, backend); /* who looks at it has seen contd__mpi_open, or the source, first */
 	rc = backend->start(contd__model.level);
 	contd__mpi_source.where =
 		WHERE_THREAD | WHERE_REGION | (contd__model.level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
