@@ -68,7 +68,8 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
 		contd__late_note_sig(contd__self.watched.site, LATE_CONTINUATION,
 				     contd__ticks() - contd__self.watched.since);
 		contd__store(&contd__self.watched.site, NULL);
-		/* Release: pairs with the acquire in contd__threads_running, which sees then that the site has changed. */
+		/* Release: pairs with the acquire in contd__threads_running, which then sees that the site is another.
+		 */
 		contd__store_release(&contd__self.watched.since, f->since);
 		contd__store_release(&contd__self.watched.site, f->site);
 	}
