@@ -62,7 +62,10 @@ typedef void contd_fabric_foreign(const struct contd_fabric_entry *entry, void *
 
 enum contd_fabric_flags {
 	CONTD_FABRIC_SOURCE = 1, /* read with fi_cq_readfrom(3): the domain has FI_SOURCE */
-	/* look even while no operation of contd's is under way: for foreign ones, which it can't count */
+	/*
+	 * Look even while no operation of contd's is under way: for foreign ones, which it can't count, and for
+	 * providers whose peers wait until this side reads its queue. (udp;ofi_rxd acknowledges messages there.)
+	 */
 	CONTD_FABRIC_ALWAYS = 2,
 };
 

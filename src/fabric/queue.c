@@ -509,8 +509,6 @@ int contd_fabric_queue_adopt(struct fid_cq *cq, const struct contd_fabric_attr *
 		return contd__fail(-EINVAL, "contd_fabric: attr->operations must be at most 2^20");
 	if (attr.flags & ~(uint32_t)(CONTD_FABRIC_SOURCE | CONTD_FABRIC_ALWAYS))
 		return contd__fail(-EINVAL, "contd_fabric: unknown flags");
-	if (attr.flags & CONTD_FABRIC_ALWAYS && !attr.foreign)
-		return contd__fail(-EINVAL, "contd_fabric: CONTD_FABRIC_ALWAYS is for queues with a foreign handler");
 	q = contd__zalloc(sizeof(*q));
 	if (!q)
 		return contd__fail(-ENOMEM, "contd_fabric: out of memory");

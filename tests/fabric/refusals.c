@@ -67,7 +67,6 @@ static void refused_attributes(const char *provider)
 	REFUSES(cq, WITH(attr.operations = UINT32_MAX), &queue);
 	REFUSES(cq, WITH(attr.flags = 4), &queue);
 	REFUSES(cq, WITH(attr.flags = 1u << 31, attr.foreign = foreign), &queue);
-	REFUSES(cq, WITH(attr.flags = CONTD_FABRIC_ALWAYS), &queue);
 	REFUSES(cq, WITH(attr.wait = FI_WAIT_FD, attr.fabric = NULL), &queue);
 	/* It has no descriptor: what the provider says of that. */
 	CHECK(contd_fabric_queue_adopt(cq, WITH(attr.wait = FI_WAIT_FD), &queue) < 0 ||
@@ -78,7 +77,7 @@ static void refused_attributes(const char *provider)
 	OK(contd_fabric_queue_adopt(cq, WITH(attr.operations = 1u << 20), &queue));
 	CHECK(contd_fabric_queue_pending(queue) == 0);
 	OK(contd_fabric_queue_destroy(queue));
-	OK(contd_fabric_queue_adopt(cq, WITH(attr.flags = CONTD_FABRIC_ALWAYS, attr.foreign = foreign), &queue));
+	OK(contd_fabric_queue_adopt(cq, WITH(attr.flags = CONTD_FABRIC_ALWAYS), &queue));
 	CHECK(contd_fabric_queue_pending(queue) == 0);
 	OK(contd_fabric_queue_destroy(queue));
 	OK(contd_fini());
