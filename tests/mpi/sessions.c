@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
+/* needs: sessions */
 /*
  * Sessions alone, without MPI_Init: continuations work from the first session to the last, again and again; and beside
  * MPI_Init, up to MPI_Finalize and after it.
@@ -14,8 +15,6 @@
 #define TAG 31
 #define LONG (1 << 20)
 #define TIMES 3
-
-#ifdef MPI_SESSION_NULL
 
 static int see_revised(int error, void *data)
 {
@@ -319,13 +318,3 @@ int main(int argc, char **argv)
 	failed += alone(true);
 	return failed || check_failures;
 }
-
-#else
-
-int main(void)
-{
-	fprintf(stderr, "skipped: this MPI has no sessions\n");
-	return CHECK_SKIPPED;
-}
-
-#endif

@@ -12,8 +12,6 @@
 #define AGAIN true
 #endif
 
-#ifdef MPI_SESSION_NULL
-
 static atomic_int sessions_errors; /* how often the session's error handler was called */
 
 CHECK_HELPER void sessions_on_error(MPI_Session *session, int *code, ...)
@@ -82,5 +80,4 @@ CHECK_HELPER int sessions_sum(MPI_Comm comm)
 	return all[0] != 0;
 }
 
-#endif
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
+/* needs: sessions */
 /*
  * A continuation that never runs: the last MPI_Session_finalize says so, in its own name, and contd does not begin
  * again, because the callback's data may be gone.
  */
 #include "sessions.h"
-
-#ifdef MPI_SESSION_NULL
 
 #define TAG 32
 
@@ -81,13 +80,3 @@ int main(void)
 	CHECK_OK(MPI_Session_finalize(&session));
 	return failed || check_failures;
 }
-
-#else
-
-int main(void)
-{
-	fprintf(stderr, "skipped: this MPI has no sessions\n");
-	return CHECK_SKIPPED;
-}
-
-#endif
