@@ -62,7 +62,8 @@
 	  (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request), \
 	  (buf, count, type, source, tag, comm, request))
 
-#if MPI_VERSION >= 4
+/* Open MPI 5.0 has the collective ones, and says that it is of MPI 3.1. */
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
 #define CONTD_MADE(X) \
 	CONTD_MADE_TO_SEND(X) \
 	CONTD_MADE_COLLECTIVE(X)

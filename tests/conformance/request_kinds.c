@@ -3,7 +3,7 @@
 #include <fcntl.h>
 
 #include "conformance.h"
-#include "../partitioned.h"
+#include "../mpi4.h"
 
 #if defined(OPEN_MPI) && MPI_VERSION < 4
 #include <mpi-ext.h> /* persistent collectives under names of Open MPI's own */
@@ -163,7 +163,7 @@ CONFORMANCE_BOTH(s3_7_persistent_point_to_point, 2, single,
 
 CONFORMANCE_BOTH(s3_7_partitioned, 2, single, "Partitioned sends and receives, where the MPI has them")
 {
-#ifdef HAS_PARTITIONED
+#ifdef HAS_MPI_4
 	enum { PARTS = 4, EACH = 100 };
 	MPI_Request r[2], same[2];
 
@@ -266,7 +266,7 @@ CONFORMANCE_BOTH(s3_7_nonblocking_collectives, 2, single, "Nonblocking collectiv
 	free_cr(&cr);
 }
 
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI_4
 #define BARRIER_INIT MPI_Barrier_init
 #define BCAST_INIT MPI_Bcast_init
 #define ALLREDUCE_INIT MPI_Allreduce_init

@@ -17,6 +17,7 @@
  * requests.
  */
 #include "check.h"
+#include "../mpi4.h"
 
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
@@ -183,7 +184,7 @@ static int begin_persistent(const struct provocation *p, MPI_Request r[])
 	return MPI_SUCCESS;
 }
 
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI_4
 static int begin_both(const struct provocation *p, MPI_Request r[])
 {
 	return MPI_Isendrecv(out, p->bytes, MPI_BYTE, to, TAG, in[0], 8, MPI_BYTE, from, TAG, own, &r[0]);
@@ -231,9 +232,9 @@ static int begin_collective(const struct provocation *p, MPI_Request r[])
 	default:
 		break;
 	}
-#if MPI_VERSION >= 4 || defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
+#if defined(HAS_MPI_4) || defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
 	fresh(MPI_COMM_WORLD);
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI_4
 	MPI_Bcast_init(check_rank == last ? out : in[0], bytes, MPI_BYTE, last, own, MPI_INFO_NULL, &r[0]);
 #else
 	MPIX_Bcast_init(check_rank == last ? out : in[0], bytes, MPI_BYTE, last, own, MPI_INFO_NULL, &r[0]);
@@ -331,7 +332,7 @@ static const struct provocation messages[] = {
 	{"truncated, Imrecv", OWN, 2, .begin = begin_receives, .end = end_sends, .bytes = LONG, .variant = MATCHED},
 	{"truncated, Recv_init, short", OWN, 2, true, begin_persistent, end_sends, SHORT, 0},
 	{"truncated, Recv_init, long", OWN, 2, true, begin_persistent, end_sends, LONG, 0},
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI_4
 	{"truncated, Isendrecv", OWN, 1, .begin = begin_both, .end = end_sends, .bytes = LONG},
 #endif
 };
@@ -343,7 +344,7 @@ static const struct provocation collectives[] = {
 	 .variant = 1},
 	{"Ineighbor_allgather of different lengths", OWN, 1, .begin = begin_collective, .end = end_fresh,
 	 .bytes = SHORT, .variant = 2},
-#if MPI_VERSION >= 4 || defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
+#if defined(HAS_MPI_4) || defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
 	{"Bcast_init of different lengths", OWN, 1, true, begin_collective, end_fresh, SHORT, 3},
 #endif
 };

@@ -4,12 +4,13 @@
  * and on communicators being duplicated.
  */
 #include "kinds.h"
+#include "../mpi4.h"
 
 #ifdef OPEN_MPI
 #include <mpi-ext.h> /* persistent collectives under MPIX_ names */
 #endif
 
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI_4
 #define HAVE_PERSISTENT 1
 #define INIT(name) MPI_##name##_init
 #elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
@@ -462,7 +463,7 @@ static void idup_begin(const struct kind *k, int round, MPI_Request r[])
 {
 	(void)round;
 	for (int i = 0; i < k->count; i++) {
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI_4
 		if (k->how) {
 			CHECK_OK(MPI_Comm_idup_with_info(at.comm, MPI_INFO_NULL, &copies[1][i], &r[i]));
 			continue;
@@ -497,7 +498,7 @@ static void run_idup(const char *suffix)
 	const int count = at.inter ? 1 : COPIES;
 	const struct kind kinds[] = {
 		{"Comm_idup", count, .begin = idup_begin, .check = idup_check, .after = idup_after},
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI_4
 		{"Comm_idup_with_info", count, .how = copies, .begin = idup_begin, .check = idup_check,
 		 .after = idup_after},
 #endif

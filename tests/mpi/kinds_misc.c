@@ -6,6 +6,7 @@
  * order they complete; requests that are none (null, inactive, empty) and continuation requests among them.
  */
 #include "check.h"
+#include "../mpi4.h"
 
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
@@ -100,7 +101,7 @@ static void make(void)
 	MPI_Recv_init(&op.in[4], 1, MPI_LONG, from, TAG + PERSISTENT_RECEIVE, op.comm, &op.persistent_receive);
 	MPI_Recv_init(&op.in[5], 1, MPI_LONG, from, TAG + INACTIVE, op.comm, &op.inactive);
 	op.persistent_collective = MPI_REQUEST_NULL;
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI_4
 	MPI_Allreduce_init(&op.out, &op.persistent_sum, 1, MPI_LONG, MPI_SUM, op.comm, MPI_INFO_NULL,
 			   &op.persistent_collective);
 #elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Continuations on the point-to-point operations of MPI, all modes, wildcards, sizes; also between two groups. */
 #include "kinds.h"
+#include "../mpi4.h"
 
 #define TAG 23
 #define LARGE (256 << 10)
@@ -152,7 +153,7 @@ static void matched_begin(const struct kind *k, int round, MPI_Request r[])
 	CHECK(message == MPI_MESSAGE_NULL);
 }
 
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI_4
 static void both_begin(const struct kind *k, int round, MPI_Request r[])
 {
 	const struct message *m = k->how;
@@ -227,7 +228,7 @@ static const struct kind messages[] = {
 	 .check = check},
 };
 
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI_4
 /* Not with MPI_PROC_NULL: in MPICH 4.0 that never completes. */
 static const struct kind exchanges[] = {
 	{"Isendrecv", 1, .how = MESSAGE(.mode = STANDARD, .bytes = 100), .begin = both_begin, .check = both_check},
@@ -302,7 +303,7 @@ int main(int argc, char **argv)
 	from = check_previous();
 	to = check_next();
 	run("");
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI_4
 	run_some(exchanges, LENGTH(exchanges), "", true);
 #endif
 	from = to = MPI_PROC_NULL;

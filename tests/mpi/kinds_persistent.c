@@ -2,7 +2,7 @@
 /* Continuations on persistent sends of all modes and receives, and on partitioned communication where the MPI has
  * it. */
 #include "kinds.h"
-#include "../partitioned.h"
+#include "../mpi4.h"
 
 #define TAG 29
 #define LARGE (256 << 10)
@@ -43,7 +43,7 @@ static void make(const struct kind *k, MPI_Request r[])
 	unsigned char *o = buffer_of(out, k), *i = buffer_of(in, k);
 	int tag = TAG + (int)(k - base);
 
-#ifdef HAS_PARTITIONED
+#ifdef HAS_MPI_4
 	if (m->mode == PARTITIONED) {
 		MPI_Precv_init(i, PARTS, m->bytes / PARTS, MPI_BYTE, from, tag, comm, MPI_INFO_NULL, &r[0]);
 		MPI_Psend_init(o, PARTS, m->bytes / PARTS, MPI_BYTE, to, tag, comm, MPI_INFO_NULL, &r[1]);
@@ -81,7 +81,7 @@ static void begin(const struct kind *k, int round, MPI_Request r[])
 	} else {
 		CHECK_OK(MPI_Startall(2, r));
 	}
-#ifdef HAS_PARTITIONED
+#ifdef HAS_MPI_4
 	for (int p = 0; m->mode == PARTITIONED && p < PARTS; p++)
 		CHECK_OK(MPI_Pready((p + round) % PARTS, r[1]));
 #endif
@@ -156,7 +156,7 @@ static const struct kind kinds[] = {
 	KIND_WAITS("Rsend_init, large", .mode = READY, .bytes = LARGE),
 };
 
-#ifdef HAS_PARTITIONED
+#ifdef HAS_MPI_4
 #define KIND_PARTITIONED(kind_name, ...) \
 	{ \
 		.name = (kind_name), .count = 2, .persistent = true, .keeps_status = true, .begin = begin, \
@@ -378,7 +378,7 @@ int main(int argc, char **argv)
 	check_restart(SYNCHRONOUS, "Ssend_init restarted in its callback");
 	check_restart(BUFFERED, "Bsend_init restarted in its callback");
 	check_restart(READY, "Rsend_init restarted in its callback");
-#ifdef HAS_PARTITIONED
+#ifdef HAS_MPI_4
 	run_some(partitioned, LENGTH(partitioned), "");
 	if (complete_before_ready())
 		printf("left out: \"Pready after attaching\"; this MPI says that a partitioned send is complete before "
