@@ -2,7 +2,7 @@
 /*
  * A rank that computes in a region, with a few receives pending and with a million more on another communicator, in
  * turns: latency of a message, time in the handler a tick, and the interval between ticks that comes of it. The million
- * is completed and posted anew in each round.
+ * is completed and posted again in each round.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -927,7 +927,7 @@ int MPI_Abort(MPI_Comm comm, int code)
 	return NEXT.Abort(comm, code);
 }
 
-/* Of a program that has run and whose calls did not come here: once, where the launcher tells of ranks. */
+/* A program has run, and its calls did not come here: said once, if the launcher tells of ranks. */
 static void say_unseen(void)
 {
 	static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};

@@ -12,8 +12,8 @@ enum tree_form {
 
 /*
  * *valout on the root is the sum of all ranks' valin when *request is complete, which is waited for like any other
- * request. Reductions that are under way at the same time need tags of their own. cr is the CR that the continuations
- * are registered with; the form with a thread needs none. MPI error class; then there is no request.
+ * request. Reductions that are under way at the same time need different tags. cr is the CR that the continuations are
+ * registered with; the form with a thread needs none. MPI error class; then there is no request.
  */
 int tree_reduce(enum tree_form form, MPI_Comm comm, int tag, int root, int valin, int *valout, MPI_Request cr,
 		MPI_Request *request);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mutants: 4 */
 /*
- * chain.pml: who brings a group's count to 0 looks for a waiter; who registers a waiter looks at the count. One of them
- * takes the waiter. (complete.c: contd__sub(life), contd__load_seq(waiter); chain.c: contd__cas(waiter),
- * contd__load_seq(life).)
+ * chain.pml: the thread that brings a group's count to 0 looks for a waiter; the one that registers a waiter looks at
+ * the count. One of them takes the waiter. (complete.c: contd__sub(life), contd__load_seq(waiter); chain.c:
+ * contd__cas(waiter), contd__load_seq(life).)
  */
 #include "weak.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mutants: 4 */
 /*
- * MPI ends: contd is closed, and whoever is inside is waited for; a driver says that it is inside, and looks whether
- * contd is open. The end does not pass a driver. (mpi/life.c: contd__mpi_enter, contd__mpi_end.)
+ * MPI ends: contd is closed, and the threads that are inside are waited for. A driver says that it is inside, and looks
+ * whether contd is open. The end does not pass a driver. (mpi/life.c: contd__mpi_enter, contd__mpi_end.)
  */
 #include "weak.h"
 

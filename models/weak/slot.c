@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mutants: 2 */
 /*
- * slots.pml: who attaches fills a slot and publishes its state; who completes it takes it from the state, and reads what
- * it was filled with. (slot.c: contd__slot_publish_sig stores with release; run.c claims by contd__cas.)
+ * slots.pml: a thread that attaches fills a slot and publishes its state. The completer takes the slot by its state,
+ * and reads the contents. (slot.c: contd__slot_publish_sig stores with release; run.c claims by contd__cas.)
  */
 #include "weak.h"
 

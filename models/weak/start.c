@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mutants: 2 */
 /*
- * MPI starts contd: the backend is stored before contd is open, and who has seen it open calls the backend.
+ * MPI starts contd: the backend is stored before contd is open. A thread that has seen contd open calls the backend.
  * (mpi/life.c: contd__store, contd__store_release(contd__mpi_open); all callers: contd__load_acquire.)
  */
 #include "weak.h"

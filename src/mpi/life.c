@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the first call to the end of MPI: which backend, who may enter MPI, and the orderly end. */
+/* The first call chooses a backend; then: which threads may enter MPI, and the orderly end. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -110,7 +110,7 @@ static struct {
 	struct session *first, **last;
 	unsigned count;     /* those without memory for a record, too */
 	unsigned leaving;   /* MPI_Session_finalize has begun for so many of them */
-	pthread_t beginner; /* who began the first of them */
+	pthread_t beginner; /* the thread that began the first of them */
 } sessions = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &sessions.first};
 
 static void session_add(MPI_Session handle)
@@ -289,7 +289,7 @@ static const char *own_begin(void)
 	PMPI_Info_free(&info);
 	if (rc != MPI_SUCCESS) {
 		own = MPI_SESSION_NULL;
-		return "MPI gives contd no session of its own";
+		return "MPI gives contd no session";
 	}
 	if (!own_self(&self)) {
 		contd__next_pmpi.Session_finalize(&own);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How the program uses MPI: by MPI_Init (the World Model, MPI 4.1, 11.2), or by sessions alone (11.3). Then there is no
- * MPI_COMM_WORLD and no MPI_COMM_SELF, and contd has a session of its own for as long as it works.
+ * MPI_COMM_WORLD and no MPI_COMM_SELF, and contd opens a session while it works.
  */
 #ifndef CONTD_MPI_MODEL_H
 #define CONTD_MPI_MODEL_H
@@ -11,12 +11,12 @@
 #include <mpi.h>
 
 struct contd__model {
-	/* contd works with a session of its own. All else is as in the World Model before contd__model_begin. */
+	/* contd has opened a session. All else is as in the World Model before contd__model_begin. */
 	bool sessions;
-	MPI_Comm self;  /* MPI_COMM_SELF, or one whose errors go where contd__model_error says */
-	MPI_Comm world; /* whose handler is told of errors whose communicator is not known: MPI_COMM_WORLD, or `self` */
-	int level;      /* of thread support, of the program's */
-	int rank;       /* in MPI_COMM_WORLD, or among the processes of "mpi://WORLD" */
+	MPI_Comm self;   /* MPI_COMM_SELF, or one whose errors go where contd__model_error says */
+	MPI_Comm world;  /* errors go to its handler if their communicator is not known: MPI_COMM_WORLD, or `self` */
+	int level;       /* of thread support, of the program's */
+	int rank;        /* in MPI_COMM_WORLD, or among the processes of "mpi://WORLD" */
 	const char *end; /* the call that ends MPI */
 };
 
@@ -37,7 +37,7 @@ void contd__model_end(void);
 /* The calling thread is MPI's main thread; with sessions alone, the one that began the program's first session. */
 bool contd__model_main_thread(void);
 
-/* The processes of the job: to be freed. False where they cannot be had. */
+/* The processes of the job: to be freed. False: MPI does not give them. */
 bool contd__model_group(MPI_Group *group);
 
 /* An error without an object: to the handler of MPI_COMM_SELF, or of the program's first session. Returns the class. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Everything that may be declared, and a switch, whose jump through a table is no call. */
+/* Everything that may be declared, and a switch: its jump through a table is no call. */
 /* allow: root handler handler # the example's */
 /* allow: root from_callback callback # for the example's sake */
 /* allow: pointer callback *program # for the example's sake */

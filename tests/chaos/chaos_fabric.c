@@ -2093,8 +2093,8 @@ static void read_stopped(void)
 }
 
 /*
- * The same for queues that contd does not read because nothing is under way there: it reads while a receive is. Of
- * udp;ofi_rxd, whose acknowledgement may have been lost, when nothing was to be received any more.
+ * The same for queues that contd does not read because nothing is under way there: it reads while a receive is. The
+ * acknowledgement of udp;ofi_rxd may have been lost after the last receive was over.
  */
 static void read_idle(struct self *me)
 {

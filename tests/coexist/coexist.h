@@ -236,7 +236,8 @@ COEXIST_HELPER void *feed_main(void *data)
 	return NULL;
 }
 
-/* After ticking_begin(). The thread takes no signals but contd's, which nobody sends it: programs test their own. */
+/* After ticking_begin(). The thread takes no signals but contd's, and no other thread sends it one: programs test
+ * their own. */
 COEXIST_HELPER void feed_begin(void (*also)(void))
 {
 	sigset_t all, before;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is interrupted stays as it was: results are compared bit for bit with those of an undisturbed run, while
+ * An interruption changes nothing: results are compared bit for bit with those of an undisturbed run, while
  * continuations run in the handler that use floating point in other ways themselves, and spoil errno.
  */
 #include <fenv.h>
@@ -69,7 +69,7 @@ static void same_result(computation *compute, int times)
 
 		if (i % 2)
 			contd_compute_begin();
-		/* What was ready has run in that call, as in contd_poll(): there a callback's modes stay, and are its
+		/* The ready one has run in that call, as in contd_poll(): there a callback's modes stay, and are its
 		 * own affair. */
 		fesetenv(&modes);
 		got = compute();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the debugger is attached to by the script "debugger": ticks, a feeder, and continuations that wait until
+ * The script "debugger" attaches the debugger to this program: ticks, a feeder, and continuations that wait until
  * standard input ends; then everything must have run once. Prints "ready" when it may be attached to.
  */
 #include <poll.h>

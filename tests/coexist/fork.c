@@ -175,7 +175,7 @@ static void exec_in_child(void)
 
 /* ---------------------------------------------------------------------------- exec by a thread that is attached --- */
 
-/* What is pending for a thread stays so over exec, but the handler does not: a signal of contd's would kill the
+/* A signal that is pending for a thread survives exec, but the handler does not: a signal of contd's would kill the
  * program. */
 static char after_case[] = "after_exec";
 

@@ -2,7 +2,7 @@
 /*
  * Calls that block, on an attached thread that is interrupted all the time: the table in docs/signals.md. Each row's
  * call is made, and another thread counts ticks meanwhile. Where a call is to be restarted, that thread lets it end
- * after ten ticks, and it must return what it would have returned undisturbed. Where it is to be interrupted, nobody
+ * after ten ticks, and it must return what it would have returned undisturbed. Where it is interrupted, no other thread
  * lets it end.
  */
 #include <aio.h>

@@ -128,7 +128,7 @@ void compute_ms(int ms);
 /*
  * A test that is run for both interfaces calls these: the same calls in the interface under test. A CR of new_cr
  * is active. Test and Wait make a CR of the revised interface inactive when they report completion; again() then starts
- * it anew, and does nothing in the draft.
+ * it again, and does nothing in the draft.
  */
 extern enum face face;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What contd promises beyond the interface: this file alone (with contd_*.c) calls its functions, sets its info keys
+ * Promises of contd's beyond the interface: this file alone (with contd_*.c) calls its functions, sets its info keys
  * and environment variables. It is not compiled for another implementation.
  */
 #include <dlfcn.h>

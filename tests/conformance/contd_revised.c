@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What contd promises beyond the revised interface: PMPIX names, which the branch of Open MPI has not, and a mpi-ext.h
- * of its own that may come before mpi.h.
+ * Promises of contd's beyond the revised interface: PMPIX names, which the branch of Open MPI does not have, and
+ * contd's mpi-ext.h, which may come before mpi.h.
  */
 #include <mpi-ext.h>
 

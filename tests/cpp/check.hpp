@@ -17,7 +17,7 @@
 	std::abort();
 }
 
-/* This thread, asked anew: compilers take pthread_self(3) for a constant, in coroutines too, which change threads. */
+/* This thread, asked again: compilers take pthread_self(3) for a constant, in coroutines too, which change threads. */
 __attribute__((noinline)) inline std::thread::id this_thread()
 {
 	__asm__ volatile("" ::: "memory");

@@ -377,7 +377,7 @@ static void stops()
 		CHECK(stopped == 1 && received == 0);
 		s.spawn(stoppable(source.get_token(), &v, 2, received, stopped)); /* requested before: not begun */
 		CHECK(stopped == 2);
-		/* If it is not cancelled, errors and results are the same as without a token. */
+		/* If it is not cancelled, errors and results do not differ from those without one. */
 		std::stop_source never;
 		s.spawn(stoppable(never.get_token(), &v, 2, received, stopped));
 		s.spawn([](std::stop_token t) -> task<> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * The headers allocate nothing for an MPI operation that is awaited, or sent: 10000 of each, counted. What malloc() is
- * called for below, by MPI and by contd, is what the same calls in C take.
+ * The headers allocate nothing for an MPI operation that is awaited, or sent: 10000 of each, counted. MPI and contd
+ * call malloc() below for what the same calls in C take, and for nothing else.
  */
 #include <contd/mpi.hpp>
 

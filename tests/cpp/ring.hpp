@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
  * A ring of 25 rounds, written out: in each a rank sends a message that travels through all ranks and home, and hands
- * the others' on. The rounds are repeated by the preprocessor, so that each has operations of its own, as in a program
+ * the others' on. The rounds are repeated by the preprocessor, so that each has separate operations, as in a program
  * that a person, or a code generator, wrote without a loop.
  */
 #ifndef TESTS_CPP_RING_HPP

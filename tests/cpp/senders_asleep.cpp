@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
  * Senders that are waited for as stdexec's sync_wait() waits: the thread sleeps, and offers to run tasks. With
- * MPI_THREAD_MULTIPLE contd's daemon looks, which the first such sender starts. Below that nobody can: said once, and
- * contd::sync_wait() works.
+ * MPI_THREAD_MULTIPLE contd's daemon looks, which the first such sender starts. Below that no thread can: contd says so
+ * once, and contd::sync_wait() works.
  */
 #include <contd/mpi.hpp>
 

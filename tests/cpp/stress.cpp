@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
  * Coroutines of several threads await events that other threads complete, with stops that come at the same time and
- * exceptions thrown beside them; they go on here, on lent threads or in groups, by chance. What becomes of each is
- * known from its number.
+ * exceptions thrown beside them; they go on here, on lent threads or in groups, by chance. The number of each says how
+ * it must end.
  *
  *	stress [steps of a worker [workers [threads]]]
  */

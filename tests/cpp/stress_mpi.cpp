@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
  * Coroutines of several threads in several ranks pass messages round: sizes at random, receives that are too short,
- * that are cancelled, and that are cancelled while their message comes; calls that fail, and tasks that throw. What
- * becomes of each is known from its number: all of it is counted in the end.
+ * that are cancelled, and that are cancelled while their message comes; calls that fail, and tasks that throw. The
+ * number of each says how it must end, and all ends are counted.
  *
  *	stress_mpi [steps of a worker [workers [threads]]]
  */

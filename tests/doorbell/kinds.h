@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the receiver (rank 0, a program with contd) and the senders (all others, programs that know nothing of contd,
- * with the doorbell library preloaded) have to agree on. A round of a kind:
+ * Rules for the receiver (rank 0, a program with contd) and the senders (all others, programs that know nothing of
+ * contd, with the doorbell library preloaded). A round of a kind:
  *
  *  receiver  posts a receive for a silent message, attaches a continuation, says go, and computes in a region
  *  rank 1    sends the silent message by a way that no doorbell library sees, and does what the kind is about

@@ -96,7 +96,7 @@ static void run_interrupted(int agent)
 	}
 }
 
-/* An error of one operation is that operation's; one of nobody is nobody's. */
+/* An error of one operation is that operation's; one of no operation is nothing to contd. */
 static void run_errors(int agent)
 {
 	fake_open(&fake, true, &(struct contd_fabric_attr){.threading = FI_THREAD_SAFE, .foreign = foreign_cb});

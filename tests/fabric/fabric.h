@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Shared by the tests of contd-fabric: an endpoint that sends to itself, to the next process of a ring (ring.h), or to
- * a child, over the provider that the program's first argument names. Whatever is not there ends the program with 77,
- * what goes wrong with 1.
+ * a child, over the provider that the program's first argument names. A missing provider or capability ends the program
+ * with 77, an error with 1.
  *
  *	struct fabric f;
  *

@@ -262,7 +262,7 @@ static void runs_never(int status, void *data)
 
 /*
  * The queue outlives contd_fini(), with operations of each kind whose continuations have gone with their group, and
- * contd is started again: nobody reads the queue or touches that group, also where another queue is read.
+ * contd is started again: no thread reads the queue or touches that group, even while it reads another queue.
  */
 static void outlived(const char *provider)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One program as several processes, each on a host of its own, in a ring: whatever a test sends to itself it sends to
- * the next one then, and receives from the one before. All do the same, so what a test expects of itself it may expect
- * of them, where they keep step: ring_gather() waits for all.
+ * One program as several processes, each on another host, in a ring: what a test sends to itself it sends to the next
+ * one then, and it receives from the one before. All do the same, so what a test expects of itself it may expect of
+ * them, where they keep step: ring_gather() waits for all.
  *
  * CONTD_TEST_RING=RANK:ADDRESS,ADDRESS,...:PORT, set by tests/lab/fabric; without it the ring is one process. The first
  * process listens at PORT of its address, the others connect to it; nothing of libfabric's goes that way.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is told of a persistent request that is complete is told again, to whoever asks, until a completion call reports
- * it once. Run with the MPI there is and, with the argument "forgets", with forgets.c behind contd.
+ * A persistent request that is complete is reported to every query, until a completion call reports it once. Run with
+ * the MPI there is and, with the argument "forgets", with forgets.c behind contd.
  */
 #include "../mpi/check.h"
 

@@ -2,9 +2,9 @@
 /* ranks: 2 */
 /* environment: MALLOC_PERTURB_=165 */
 /*
- * A receive fails beside sends that are pending, whose requests nobody has used before. With the portable backend Open
- * MPI's (4.1) Testsome may forget the sends then, which take what is in their memory for an error: their continuations
- * run all the same, with MPI_ERR_INTERN. The messages arrive.
+ * A receive fails beside sends that are pending and whose request objects are new. With the portable backend Open MPI's
+ * (4.1) Testsome may forget the sends then, which take what is in their memory for an error: even so their
+ * continuations run, with MPI_ERR_INTERN. The messages arrive.
  */
 #include "check.h"
 

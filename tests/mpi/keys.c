@@ -57,7 +57,7 @@ static void rest(const struct keys *k, MPI_Request *cr, int all)
 		CHECK_OK(MPI_Start(cr));
 }
 
-/* What runs inside the call that attaches: all that may, and nothing else, whoever is interrupted. */
+/* Inside the call that attaches run all continuations that may, and no others, whichever thread is interrupted. */
 static void check_attach(const struct keys *k, MPI_Request *cr)
 {
 	for (int i = 1; i <= 3; i++) {

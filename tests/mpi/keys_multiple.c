@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
-/* Info keys in every combination beside a daemon: who runs what, while the main thread computes. */
+/* Info keys in every combination beside a daemon: which thread runs what while the main thread computes. */
 #include "keys.h"
 
 #define READY 4

@@ -12,7 +12,7 @@ static void poll_until(int wanted)
 		CHECK(contd_poll(0) >= 0);
 }
 
-/* One continuation for two receives, an event and a word of memory (the word through an event of its own group). */
+/* One continuation for two receives, an event and a word of memory (the word through an event of its group). */
 static void one_continuation(struct contd_group *group)
 {
 	struct contd_event event[3], *all[] = {&event[0], &event[1], &event[2]};

@@ -3,8 +3,8 @@
 /* not on portable: a test of another operation wakes no thread there */
 /* not on mpich: a test of another operation wakes no thread there */
 /*
- * A suspended task's operation is found complete in the test of another task's, which calls resume(). What resume()
- * makes ready, of a group of async-signal-safe continuations, runs before that call returns: nobody comes by later.
+ * A suspended task's operation is found complete in the test of another task's, which calls resume(). Async-signal-safe
+ * continuations that resume() makes ready run before that call returns: no thread looks later.
  */
 #include <contd/modes.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
 /*
- * With MPI_THREAD_SERIALIZED a thread that is not the main thread waits for an operation of its own: it is the one that
- * calls MPI, and nobody else makes progress.
+ * With MPI_THREAD_SERIALIZED a thread that is not the main thread waits for its operation: it is the one that calls
+ * MPI, and no other thread makes progress.
  */
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared by one_key_multiple.c and one_key_regions.c. Rank 1 receives: some threads, each with a continuation for a
- * message of its own, compute until all of these have run, and call neither MPI nor contd meanwhile. Each says so by a
- * flag in memory that rank 0 sees, too: that sends when all compute, so every callback must find that all of them do.
+ * Shared by one_key_multiple.c and one_key_regions.c. Rank 1 receives: some threads, each with a continuation for
+ * another message, compute until all of these have run, and call neither MPI nor contd. Each says so by a flag in
+ * memory that rank 0 sees, too: that sends when all compute, so every callback must find that all of them do.
  */
 #ifndef CONTD_TESTS_MPI_ONE_KEY_COMMON_H
 #define CONTD_TESTS_MPI_ONE_KEY_COMMON_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * A continuation request with mpi_continue_async_signal_safe that a thread makes which ends: the thread that uses it is
- * interrupted all the same, without any other call. Once it detaches itself it is left alone.
+ * A continuation request with mpi_continue_async_signal_safe that a thread makes which ends: even so the thread that
+ * uses it is interrupted, without any other call. Once it detaches itself it is left alone.
  */
 #include <pthread.h>
 #include <time.h>

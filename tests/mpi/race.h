@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * For tests that stand at a test point of contd's while another thread takes the other side of the race: that thread,
- * the hook, and generalized requests, which anybody can complete at any moment.
+ * the hook, and generalized requests, which any thread can complete at any moment.
  */
 #ifndef CONTD_TESTS_MPI_RACE_H
 #define CONTD_TESTS_MPI_RACE_H

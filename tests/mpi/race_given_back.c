@@ -3,7 +3,7 @@
 /* not on portable: MPI itself completes persistent requests there */
 /* not on mpich: MPI itself completes persistent requests there */
 /*
- * Who completes a persistent request that has a continuation gives it back to the program by one exchange
+ * The thread that completes a persistent request which has a continuation gives it back to the program by one exchange
  * (src/mpi/native.c, op_complete). From then on another thread may start it again, or free it, and MPI may use it for
  * another operation: the completer does not touch it any more.
  */

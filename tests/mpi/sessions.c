@@ -231,7 +231,7 @@ static void low_latency(MPI_Comm comm)
 static unsigned char sent[LONG], got[LONG];
 static struct seen at_the_end;
 
-/* Nobody waits for it: the end of the last session runs it. */
+/* No call waits for it: the end of the last session runs it. */
 static void left_for_the_end(MPI_Comm comm)
 {
 	MPI_Request cr, r;

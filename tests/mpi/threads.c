@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
 /*
- * Many threads that attach, test and wait, on CRs of their own and on shared ones: every continuation runs exactly
- * once, and every waiter returns. The test point "op_hooked" lies where an operation has got our callback but may have
+ * Many threads that attach, test and wait, on separate CRs and on shared ones: every continuation runs exactly once,
+ * and every waiter returns. The test point "op_hooked" lies where an operation has got our callback but may have
  * completed just before (src/mpi/native.c, op_hook): threads are delayed there at random, so that completions fall into
  * the gap; race.c aims at it.
  */

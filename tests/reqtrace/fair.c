@@ -5,8 +5,7 @@
  * first. Rank 1 in turn waits for an answer. Ends, or is ended by the test's time limit. 2 ranks.
  *
  * Neither Open MPI 4.1 nor MPICH 4.0 ends by itself: their calls make no progress where they find something complete at
- * once. So the program makes progress by another call, unless it is told to be "alone": with the tool it ends all the
- * same.
+ * once. So the program makes progress by another call, unless it is told to be "alone": with the tool it ends, too.
  */
 #include <stdio.h>
 #include <string.h>

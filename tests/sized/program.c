@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program that was compiled against the headers of 0.2 (layouts_0_2.h), or with SIZED_LATER against later ones, with
- * fields that this contd does not know. It does not see include/. What it gives also ends early, with rubbish behind: a
- * still older header's, which contd must not read.
+ * fields that this contd does not know. It does not see include/. It also gives structures that end early, as a still
+ * older header's do, with rubbish behind that contd must not read.
  */
 #include <errno.h>
 #include <stdio.h>

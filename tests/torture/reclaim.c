@@ -27,7 +27,7 @@
  *
  * Ages, from the reclaimer's side: how many grace periods began after the handle was given back, up to the one that the
  * reclaimer has waited for before it frees. 0 would be a grace period that began too early, or none. Batches of dead
- * groups make larger ones. contd_fini() frees without a grace period, since nobody else may be in contd: it is not
+ * groups make larger ones. contd_fini() frees without a grace period, since no other thread may be in contd: it is not
  * counted.
  */
 #include <pthread.h>

@@ -361,7 +361,7 @@ Test(agents, block_looks_again_where_something_is_there_already)
 	cr_assert_eq(contd_fini(), 0);
 }
 
-/* Neither may a source that always has something, or whose descriptor stays readable, take the whole core. */
+/* Nor may a source that always has something take the whole core, or one with a descriptor that stays readable. */
 static void does_not_take_the_core(void)
 {
 	struct usage before, after;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is about to write to a descriptor of contd's never writes to a file of the program's, however late: the number
- * has not become another file's meanwhile.
+ * A thread that is about to write to a descriptor of contd's never writes to a file of the program's, however late: the
+ * number does not become another file's.
  */
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What becomes ready, or is notified, while a continuation runs on an attached thread: it runs when the continuation
- * has ended, wherever that ran. And what the program's own signal handler completes at the end of a look, where that
- * has been already. No agent is there that would come by later.
+ * A continuation that becomes ready, or is notified, while another one runs on an attached thread runs when that one
+ * has ended, wherever it ran. And what the program's own signal handler completes at the end of a look, where that has
+ * been already. No agent is there that would come by later.
  */
 #include <string.h>
 
