@@ -15,9 +15,9 @@
  *
  * MPI sessions (MPI 4): continuations work between MPI_Init and MPI_Finalize, and without MPI_Init from the program's
  * first session to its last. With sessions alone errors go to the error handler of the program's oldest session, and
- * the last MPI_Session_finalize does what is said of MPI_Finalize. If every continuation has run by then and every CR
- * is freed, contd begins again with the next session. MPI_Finalize ends contd even if the program still has sessions;
- * it begins again with the next call. docs/requests.md has more.
+ * the last MPI_Session_finalize runs what is outstanding, as MPI_Finalize does. Continuations that never ran are
+ * reported when the process exits. A program that has sessions beside MPI_Init goes on after MPI_Finalize if it had one
+ * before its first call of contd's; otherwise MPI_Finalize ends contd. docs/requests.md has more.
  */
 #ifndef CONTD_MPI_H
 #define CONTD_MPI_H

@@ -171,8 +171,10 @@ int contd_group_destroy(struct contd_group *group)
 	/* Frames of its continuations on this thread's stack no longer name it: its memory may become another
 	 * group's. */
 	for (struct contd__frame *f = contd__self.frame; f; f = f->outer)
-		if (f->group == group)
+		if (f->group == group) {
+			f->given_back = f->group;
 			f->group = NULL;
+		}
 	contd__group_unpin_sig(group);
 	contd__reap(false);
 	return 0;

@@ -45,6 +45,7 @@ void contd__slot_run_here(struct contd__slot *s);
 static inline void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g, const void *site)
 {
 	f->group = g;
+	f->given_back = NULL;
 	f->outer = contd__self.frame;
 	f->site = NULL;
 	f->since = 0;

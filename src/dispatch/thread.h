@@ -34,6 +34,7 @@ enum contd__context { CONTEXT_THREAD, CONTEXT_HANDLER, CONTEXT_REGION, CONTEXT_D
 /* A continuation that runs on this thread; on the thread's stack. */
 struct contd__frame {
 	const struct contd_group *group;
+	const struct contd_group *given_back; /* `group`, if the continuation has destroyed it: then that is NULL */
 	struct contd__frame *outer;
 	const void *site; /* if the watchdog is on: the outer one's, and when that began */
 	uint64_t since;

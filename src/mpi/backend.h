@@ -168,7 +168,6 @@ extern const struct contd__mpi_backend contd__mpi_portable;
 extern const struct contd__mpi_backend *contd__mpi;
 extern struct contd__source contd__mpi_source;
 extern uint32_t contd__mpi_open;
-extern uint32_t contd__mpi_starts; /* how often it was started: with sessions it may be again */
 
 /*
  * MPI_Finalize has begun, and what an executor was given before, say, does nothing any more. Sequentially consistent,
@@ -197,7 +196,7 @@ const struct contd__mpi_backend *contd__mpi_start(int *errp);
  */
 const struct contd__mpi_backend *contd__mpi_start_asking(int *errp);
 
-/* MPI_Finalize begins, or with sessions alone the last MPI_Session_finalize; once is enough. */
+/* MPI_Finalize begins, or, if contd has a session, the process ends; once is enough. */
 void contd__mpi_end(void);
 
 /*

@@ -447,7 +447,7 @@ static uint32_t running_here(const struct contd_group *g)
 	uint32_t n = 0;
 
 	for (const struct contd__frame *f = contd__self.frame; f; f = f->outer)
-		n += f->group == g;
+		n += f->group == g || f->given_back == g;
 	return n;
 }
 

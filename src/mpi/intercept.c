@@ -21,6 +21,7 @@
 #include "mpi/library.h"
 #include "mpi/model.h"
 #include "mpi/portable.h"
+#include "mpi/ring.h"
 #include "mpi/set.h"
 #include "mpi/instance.h"
 #include "mpi/mpich_forgets.h"
@@ -161,11 +162,6 @@ void contd__intercept_native(void)
 {
 	contd__store_seq(&mode, MODE_NATIVE);
 	contd__handles_clear();
-}
-
-void contd__intercept_again(void)
-{
-	contd__store_seq(&mode, MODE_RECORD);
 }
 
 void contd__intercept_off(void)
@@ -641,6 +637,7 @@ static int on_Finalize(void)
 	contd__mpi_drive_to_end(true);
 	if (portable() && !contd__model.sessions)
 		contd__mpi_end();
+	contd__ring_stop();
 	return NEXT.Finalize();
 }
 

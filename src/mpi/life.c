@@ -25,7 +25,6 @@
 
 const struct contd__mpi_backend *contd__mpi;
 uint32_t contd__mpi_open;
-uint32_t contd__mpi_starts;
 uint32_t contd__cr_live;
 uint32_t contd__cr_shared;
 MPI_Status contd__status_empty;
@@ -36,12 +35,9 @@ static MPI_Request loose_cr[LOOSE_GROUPS] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL,
 					     MPI_REQUEST_NULL}; /* of those groups; no caller gets them */
 static uint32_t driving;                                        /* calls of drive that are under way */
 static uint32_t asks_only;                                      /* see contd__mpi_start_asking */
-static bool left_over; /* something outlived a former end: there is no other start */
-
-/* The starts in which this thread has last asked whether it is MPI's main thread, and has last been that. */
-static __thread struct {
-	uint32_t asked, yes;
-} main_in __attribute__((tls_model("initial-exec"))) = {0, UINT32_MAX};
+static uint32_t ended;                                          /* contd has ended, and does not begin again */
+enum { NOT_ASKED, MAIN, NOT_MAIN };
+static __thread int is_main __attribute__((tls_model("initial-exec"))); /* is it MPI's main thread? */
 
 int contd__mpi_error(int class)
 {
@@ -81,23 +77,20 @@ int contd__mpi_error_class(int code)
  */
 static void ask_main(void)
 {
-	main_in.asked = contd__load(&contd__mpi_starts);
-	main_in.yes = contd__model_main_thread() ? main_in.asked : UINT32_MAX;
+	is_main = contd__model_main_thread() ? MAIN : NOT_MAIN;
 }
 
 bool contd__mpi_thread_may(void)
 {
-	uint32_t now = contd__load(&contd__mpi_starts);
-
 	if (contd__model.level == MPI_THREAD_MULTIPLE)
 		return true;
 	if (contd__load(&contd__mpi_owners))
 		return contd__self.lent.owns_mpi != 0;
 	/* Not after MPI_Finalize, where MPI must not be asked. */
-	if (__builtin_expect(main_in.asked != now, 0) && contd__self.context == CONTEXT_THREAD &&
+	if (__builtin_expect(is_main == NOT_ASKED, 0) && contd__self.context == CONTEXT_THREAD &&
 	    contd__load(&contd__mpi_open))
 		ask_main();
-	return main_in.yes == now;
+	return is_main == MAIN;
 }
 
 /* ---------------------------------------------------------------------------------------- as a source of events --- */
@@ -164,10 +157,9 @@ void contd__mpi_end(void)
 		return;
 	contd__put_off_drain();
 	for (int i = 0; i < LOOSE_GROUPS; i++)
-		if (loose[i]) {
+		if (loose[i])
 			PMPI_Request_free(&loose_cr[i]);
-			contd__store(&loose[i], NULL);
-		}
+	contd__store_seq(&ended, 1);
 	contd__store_seq(&contd__mpi_open, 0);
 	while (contd__load_seq(&driving))
 		contd__rest();
@@ -178,10 +170,6 @@ void contd__mpi_end(void)
 	contd__mpi->stop();
 	contd__mpi_cancel_rest(contd__model.rank);
 	contd_fini();
-	left_over = left || contd__crs_outstanding() || contd__load(&contd__cr_live);
-	if (contd__model.sessions)
-		contd__ring_stop();
-	contd__model_end();
 }
 
 /* Called in MPI_Finalize before anything else is taken down: MPI 4.1, 11.10.4. */
@@ -256,7 +244,6 @@ static void in_child(void)
 /* The model has begun. */
 static int start_in_model(bool asking)
 {
-	static bool watches_forks;
 	const struct contd__mpi_backend *backend;
 	int rc, flag;
 
@@ -265,7 +252,6 @@ static int start_in_model(bool asking)
 	backend = choose(asking && !contd__model.sessions);
 	if (!backend)
 		return asking && contd__load(&asks_only) ? MPI_SUCCESS : MPI_ERR_OTHER;
-	contd__store(&contd__mpi_starts, contd__load(&contd__mpi_starts) + 1);
 	ask_main();
 	rc = contd_init(NULL);
 	if (rc) {
@@ -273,17 +259,16 @@ static int start_in_model(bool asking)
 		return contd__mpi_class(rc);
 	}
 	contd__put_off_start();
-	contd__store(&contd__mpi, backend); /* who looks at it has seen contd__mpi_open, or the source, first */
-	rc = backend->start(contd__model.level);
+	contd__store(&contd__mpi, backend); /* its callers have seen contd__mpi_open, or the source, first */
+	rc = backend->start(contd__model.sessions ? MPI_THREAD_MULTIPLE : contd__model.level);
 	contd__mpi_source.where =
 		WHERE_THREAD | WHERE_REGION | (contd__model.level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
-	if (!rc && !contd__source_is_registered(&contd__mpi_source) && contd__source_register(&contd__mpi_source))
+	if (!rc && contd__source_register(&contd__mpi_source))
 		rc = MPI_ERR_OTHER;
 	if (!rc && !contd__model.sessions)
 		rc = watch_finalize();
-	if (!rc && !watches_forks && pthread_atfork(NULL, NULL, in_child))
+	if (!rc && pthread_atfork(NULL, NULL, in_child))
 		rc = MPI_ERR_NO_MEM;
-	watches_forks = watches_forks || !rc;
 	if (rc) {
 		backend->stop();
 		contd_fini();
@@ -298,10 +283,12 @@ static int start_in_model(bool asking)
 
 static int start_locked(bool asking)
 {
-	const char *why = left_over ? "continuations or continuation requests of the time before were left over" : NULL;
+	const char *why = contd__load_seq(&ended)
+				  ? "MPI_Finalize has ended contd. If the program goes on with a session, it must "
+				    "have one before its first call of contd's"
+				  : contd__model_begin();
 	int rc;
 
-	why = why ? why : contd__model_begin();
 	if (why) {
 		fprintf(stderr, "contd: it cannot begin: %s\n", why);
 		return MPI_ERR_OTHER;
@@ -391,7 +378,8 @@ static bool may_ring(void)
 	int rc;
 
 	return contd__model_is_open() && !contd__load(&contd__live.forked) &&
-	       (contd__model_has_world() || contd__load_acquire(&contd__mpi_open) || contd__mpi_start(&rc));
+	       (contd__model_has_world() || contd__load_acquire(&contd__mpi_open) ||
+		(!contd__load_seq(&ended) && contd__mpi_start(&rc)));
 }
 
 int contd_mpi_ring(int rank, MPI_Comm comm)

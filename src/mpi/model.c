@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/rest.h"
+#include "dispatch/live.h"
+#include "dispatch/thread.h"
 #include "mpi/backend.h"
 #include "mpi/binding.h"
 #include "mpi/finalize.h"
@@ -103,23 +106,28 @@ int contd_mpi_thread_level(void)
 struct session {
 	MPI_Session handle;
 	struct session *next;
+	uint32_t users; /* threads that call its error handler */
 };
 
 static struct {
 	pthread_mutex_t lock; /* MPI is not called under it, but for what only reads */
 	struct session *first, **last;
-	unsigned count;     /* those without memory for a record, too */
-	unsigned leaving;   /* MPI_Session_finalize has begun for so many of them */
-	pthread_t beginner; /* the thread that began the first of them */
+	unsigned count;   /* those without memory for a record, too */
+	unsigned leaving; /* MPI_Session_finalize has begun for so many of them */
+	uint32_t begun;   /* there has been one */
 } sessions = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &sessions.first};
+
+static __thread bool beginner __attribute__((tls_model("initial-exec"))); /* it has begun the first of them */
+static __thread bool telling __attribute__((tls_model("initial-exec")));  /* it calls the error handler of one */
 
 static void session_add(MPI_Session handle)
 {
 	struct session *s = malloc(sizeof(*s));
 
 	pthread_mutex_lock(&sessions.lock);
-	if (sessions.count++ == 0)
-		sessions.beginner = pthread_self();
+	beginner = beginner || !sessions.begun;
+	sessions.begun = 1;
+	sessions.count++;
 	if (s) {
 		*s = (struct session){.handle = handle};
 		*sessions.last = s;
@@ -128,7 +136,7 @@ static void session_add(MPI_Session handle)
 	pthread_mutex_unlock(&sessions.lock);
 }
 
-/* MPI_Session_finalize begins. Returns whether the program will have no session afterwards. */
+/* MPI_Session_finalize begins. Returns whether the program has no other session. */
 static bool session_leaves(void)
 {
 	bool last;
@@ -139,36 +147,49 @@ static bool session_leaves(void)
 	return last;
 }
 
-/* It is over: is the session gone? */
-static void session_left(MPI_Session handle, bool gone)
+/* From now on no thread uses the handle. NULL: there is no record. */
+static struct session *session_take(MPI_Session handle)
 {
-	struct session **at = &sessions.first, *s = NULL;
+	struct session **at = &sessions.first, *s;
 
 	pthread_mutex_lock(&sessions.lock);
-	sessions.leaving--;
-	if (gone) {
-		sessions.count--;
-		while (*at && (*at)->handle != handle)
-			at = &(*at)->next;
-		s = *at;
-	}
+	while (*at && (*at)->handle != handle)
+		at = &(*at)->next;
+	s = *at;
 	if (s) {
 		*at = s->next;
 		if (!*at)
 			sessions.last = at;
 	}
 	pthread_mutex_unlock(&sessions.lock);
-	free(s);
+	/* An error handler may end its own session. */
+	while (s && !telling && contd__load_seq(&s->users))
+		contd__rest();
+	return s;
 }
 
-/* The program has a session: the first one, or MPI_SESSION_NULL where that is not known. */
-static bool session_first(MPI_Session *handle)
+/* It is over: MPI has ended the session, or refused to. */
+static void session_left(struct session *s, bool gone)
+{
+	pthread_mutex_lock(&sessions.lock);
+	sessions.leaving--;
+	sessions.count -= gone;
+	if (s && !gone) {
+		s->next = NULL;
+		*sessions.last = s;
+		sessions.last = &s->next;
+	}
+	pthread_mutex_unlock(&sessions.lock);
+	if (gone && !telling) /* else session_error still uses it; and keeps these few bytes */
+		free(s);
+}
+
+static bool session_any(void)
 {
 	bool any;
 
 	pthread_mutex_lock(&sessions.lock);
 	any = sessions.count != 0;
-	*handle = sessions.first ? sessions.first->handle : MPI_SESSION_NULL;
 	pthread_mutex_unlock(&sessions.lock);
 	return any;
 }
@@ -177,28 +198,28 @@ int contd__session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *s
 {
 	int rc = contd__next_pmpi.Session_init(info, errhandler, session);
 
-	if (rc == MPI_SUCCESS) {
+	if (rc == MPI_SUCCESS)
 		session_add(*session);
-		if (!contd__load_acquire(&contd__mpi_open))
-			contd__intercept_again();
-	}
 	return rc;
 }
 
-/* With sessions alone contd ends before the last of them does. If MPI refuses to end it, contd can begin again. */
+/*
+ * Before the program's last session ends, what is outstanding is driven to the end, as in MPI_Finalize. contd itself
+ * does not end: another session may begin at any moment, on any thread.
+ */
 int contd__session_finalize(MPI_Session *session)
 {
 	MPI_Session handle = session ? *session : MPI_SESSION_NULL;
+	struct session *s;
 	int rc;
 
 	if (handle == MPI_SESSION_NULL)
 		return contd__next_pmpi.Session_finalize(session);
-	if (session_leaves() && contd__model.sessions) {
+	if (session_leaves() && contd__load_acquire(&contd__mpi_open) && contd__model.sessions)
 		contd__mpi_drive_to_end(false);
-		contd__mpi_end();
-	}
+	s = session_take(handle);
 	rc = contd__next_pmpi.Session_finalize(session);
-	session_left(handle, rc == MPI_SUCCESS || *session != handle);
+	session_left(s, rc == MPI_SUCCESS || *session != handle);
 	return rc;
 }
 
@@ -208,10 +229,20 @@ static MPI_Session own = MPI_SESSION_NULL;
 
 static int session_error(int class)
 {
-	MPI_Session first;
+	bool before = telling;
+	struct session *s;
 
-	if (session_first(&first) && first != MPI_SESSION_NULL)
-		PMPI_Session_call_errhandler(first, class);
+	pthread_mutex_lock(&sessions.lock);
+	s = sessions.first;
+	if (s)
+		contd__add(&s->users, 1);
+	pthread_mutex_unlock(&sessions.lock);
+	if (!s)
+		return class;
+	telling = true;
+	PMPI_Session_call_errhandler(s->handle, class);
+	telling = before;
+	contd__sub(&s->users, 1);
 	return class;
 }
 
@@ -255,6 +286,9 @@ static int lowest_level(void)
 	}
 	if (!sessions.first)
 		lowest = 0;
+	for (int i = 0; i < lowest && contd__model_has_world(); i++)
+		if (world_level() == levels[i])
+			lowest = i;
 	pthread_mutex_unlock(&sessions.lock);
 	return lowest;
 }
@@ -276,13 +310,30 @@ static bool own_self(MPI_Comm *comm)
 	return made;
 }
 
+/*
+ * The process ends, and has ended its sessions; if not, MPI is not ended either. contd's session lasts until now,
+ * because the program may begin another one at any moment before.
+ */
+static void at_exit(void)
+{
+	if (!contd__model.sessions || contd__load(&contd__live.forked) || contd__self.frame || session_any() ||
+	    contd__model_has_world())
+		return;
+	contd__mpi_end();
+	contd__model_end();
+}
+
 static const char *own_begin(void)
 {
+	static bool ends_at_exit;
 	int level = lowest_level(), rc;
 	MPI_Group group;
 	MPI_Comm self;
 	MPI_Info info;
 
+	if (!ends_at_exit && atexit(at_exit))
+		return "there is no memory for a function that the process calls at its end";
+	ends_at_exit = true;
 	PMPI_Info_create(&info);
 	PMPI_Info_set(info, "thread_level", level_names[level]);
 	rc = contd__next_pmpi.Session_init(info, MPI_ERRORS_RETURN, &own);
@@ -308,14 +359,13 @@ static const char *own_begin(void)
 
 bool contd__model_is_open(void)
 {
-	MPI_Session first;
-
-	return session_first(&first) || contd__model_has_world();
+	return session_any() || contd__model_has_world();
 }
 
+/* A program that has a session may go on with it after MPI_Finalize. */
 const char *contd__model_begin(void)
 {
-	if (!contd__model_has_world())
+	if (session_any())
 		return own_begin();
 	world_begin();
 	return NULL;
@@ -334,7 +384,8 @@ void contd__model_end(void)
 
 bool contd__model_main_thread(void)
 {
-	return contd__model.sessions ? pthread_equal(sessions.beginner, pthread_self()) : world_main_thread();
+	return contd__model.sessions ? beginner && (!contd__model_has_world() || world_main_thread())
+				     : world_main_thread();
 }
 
 bool contd__model_group(MPI_Group *group)

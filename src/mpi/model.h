@@ -28,13 +28,13 @@ bool contd__model_is_open(void);
 /* Between MPI_Init and MPI_Finalize. */
 bool contd__model_has_world(void);
 
-/* contd starts, MPI is open. NULL, or why that cannot be. */
+/* contd starts, MPI is open. NULL, or why that cannot be. If the program has a session, contd opens one. */
 const char *contd__model_begin(void);
 
-/* contd ends: its session does. Not to be called in the World Model's MPI_Finalize. */
+/* contd has ended: its session ends, if it has one. */
 void contd__model_end(void);
 
-/* The calling thread is MPI's main thread; with sessions alone, the one that began the program's first session. */
+/* Is this MPI's main thread? With a session of contd's, the thread that began the program's first session. */
 bool contd__model_main_thread(void);
 
 /* The processes of the job: to be freed. False: MPI does not give them. */

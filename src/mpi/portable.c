@@ -834,12 +834,13 @@ static int start(int thread_level)
 	(void)thread_level;
 	PMPI_Get_library_version(version, &length);
 	test_keeps = !strstr(version, "Open MPI");
-	/* The stacks are empty, as zeros are; or all windows are spare, after an end at which nothing was left over. */
+	__cds_lfs_init(&P.spare);
 	for (int i = 0; i < 2; i++) {
 		struct lane *l = &P.lane[i];
 
+		__cds_lfs_init(&l->incoming);
 		l->singly = i == 1;
-		l->cursor = 0;
+		l->count = l->cursor = 0;
 		if (!l->window)
 			l->window = contd__zalloc(WINDOWS_MAX * sizeof(struct window *));
 		if (!l->window)

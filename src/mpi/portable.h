@@ -158,7 +158,6 @@ bool contd__intercept_knows_mpi(void);
 /* From now on calls look for CRs. _off: they go straight on. _native: nearly all do. */
 void contd__intercept_start(void);
 void contd__intercept_off(void);
-void contd__intercept_again(void); /* as before the first start */
 void contd__intercept_native(void);
 
 /* MPI's functions; looking after what is pending meanwhile. */

@@ -161,6 +161,8 @@ static bool start(void)
 
 void contd__ring_stop(void)
 {
+	/* Handles of communicators may be given again. */
+	contd__add(&own.generation, 1);
 	if (contd__load_acquire(&R.state) == 1)
 		PMPI_Comm_free_keyval(&own.keyval);
 	contd__store_release(&R.state, 0);

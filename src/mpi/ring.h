@@ -63,7 +63,8 @@ void contd__mpi_job(char job[CONTD_JOB_TEXT]);
 /* MPI is initialized. False: ringing is not possible. */
 bool contd__ring_start(void);
 
-/* All communicators are gone, and MPI may end: what is known of peers stays for the next start. */
+/* MPI_Finalize begins: attributes of communicators go. What is known of peers stays, for a program that goes on with
+ * sessions. */
 void contd__ring_stop(void);
 
 /* Gives the processes of the job, in the order of their ranks, where there is no MPI_COMM_WORLD. NULL: there is. */

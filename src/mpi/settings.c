@@ -226,8 +226,7 @@ int contd__settings_read(MPI_Info info, struct contd__settings *s)
 
 uint32_t contd__cr_limited;
 uint32_t contd__low_latency;
-/* In which of contd's times with MPI: once in each, because the program may detach it. */
-static __thread uint32_t attached_in __attribute__((tls_model("initial-exec")));
+static __thread bool was_attached __attribute__((tls_model("initial-exec"))); /* once: the program may detach it */
 
 /* Only threads of the program may enter MPI: no thread looks at operations under way while they call nothing. */
 static void say_what_helps(int level)
@@ -250,11 +249,10 @@ static void say_what_helps(int level)
 void contd__low_latency_attach(void)
 {
 	static uint32_t said;
-	uint32_t now = contd__load(&contd__mpi_starts);
 
-	if (attached_in == now || contd__self.context != CONTEXT_THREAD || contd__self.frame)
+	if (was_attached || contd__self.context != CONTEXT_THREAD || contd__self.frame)
 		return;
-	attached_in = now;
+	was_attached = true;
 	if (contd_thread_attach(NULL) && !contd__xchg(&said, 1))
 		fprintf(stderr,
 			"contd: mpi_continue_async_signal_safe: a thread that calls MPI cannot be interrupted: %s\n",
@@ -268,7 +266,7 @@ void contd__low_latency_attach(void)
 static int low_latency(int agent)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static uint32_t started; /* in which of contd's times with MPI it was */
+	static bool daemon_runs; /* until contd ends */
 	int rc = 0;
 
 	/* In a continuation on the daemon thread: the daemon runs, and cannot be interrupted. */
@@ -276,15 +274,13 @@ static int low_latency(int agent)
 		return MPI_SUCCESS;
 	if (!(contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED))
 		rc = contd_thread_attach(NULL);
-	if (!rc)
-		attached_in = contd__load(&contd__mpi_starts);
+	was_attached = was_attached || rc == 0;
 	if (rc || agent || contd__model.level < MPI_THREAD_MULTIPLE || contd__config.agent == CONTD_AGENT_CALLER)
 		return contd__mpi_class(rc);
 	pthread_mutex_lock(&lock);
-	if (started != contd__load(&contd__mpi_starts))
+	if (!daemon_runs)
 		rc = contd_daemon_start(NULL);
-	if (!rc)
-		started = contd__load(&contd__mpi_starts);
+	daemon_runs = daemon_runs || rc == 0;
 	pthread_mutex_unlock(&lock);
 	return contd__mpi_class(rc);
 }

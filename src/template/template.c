@@ -504,21 +504,18 @@ static const struct contd__instance_ops ops = {
 static int source_register(void)
 {
 	static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
-	static uint32_t registered; /* in which of contd's times with MPI */
-	uint32_t now = contd__load(&contd__mpi_starts);
+	static uint32_t registered;
 	int rc = MPI_SUCCESS;
 
 	/* Acquire: pairs with the release below. */
-	if (contd__load_acquire(&registered) == now)
+	if (contd__load_acquire(&registered))
 		return MPI_SUCCESS;
 	pthread_mutex_lock(&once);
-	if (registered != now) {
+	if (!registered) {
 		contd__store(&contd__instance_ops, &ops);
 		source.where = contd__mpi_source.where;
-		if (!contd__source_is_registered(&source) && contd__source_register(&source))
-			rc = MPI_ERR_OTHER;
-		if (!rc)
-			contd__store_release(&registered, now);
+		rc = contd__source_register(&source) ? MPI_ERR_OTHER : MPI_SUCCESS;
+		contd__store_release(&registered, !rc);
 	}
 	pthread_mutex_unlock(&once);
 	return rc;
@@ -684,9 +681,6 @@ int contd__binding_gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req,
 		return rc;
 	if (!req)
 		return contd__mpi_error(MPI_ERR_ARG);
-	rc = source_register(); /* the template may be of an earlier time */
-	if (rc)
-		return contd__mpi_error(rc);
 	pthread_mutex_lock(&lock);
 	t = template_locked(gr);
 	if (t)

@@ -63,8 +63,4 @@ program f08_sessions
   call MPI_Barrier(comm)
   call MPI_Comm_free(comm)
   call MPI_Session_finalize(session)
-
-  call check_name('after the session')
-  call MPI_Continue_init(MPI_INFO_NULL, cont_request, rc)
-  call check_true(rc /= MPI_SUCCESS, 'refused')
 end program f08_sessions

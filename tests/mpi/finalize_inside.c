@@ -11,13 +11,19 @@
 #ifndef REVISED
 #define REVISED false
 #endif
+#ifndef FREES
+#define FREES false /* the callback frees its continuation request before */
+#endif
 
 static int runs;
+static MPI_Request cr;
 
 static void finalizes(MPI_Status *status, void *data)
 {
 	(void)status;
 	runs++;
+	if (FREES)
+		CHECK_OK(MPI_Request_free(&cr));
 	*(int *)data = check_finalize_inside();
 }
 
@@ -33,7 +39,7 @@ int main(int argc, char **argv)
 	bool revised;
 	int in[2], out[2] = {1, 2}, failed = -1, flag;
 	MPI_Status statuses[2];
-	MPI_Request cr, r[2];
+	MPI_Request r[2];
 
 	check_init(&argc, &argv, MPI_THREAD_SINGLE);
 	revised = REVISED;

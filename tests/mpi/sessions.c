@@ -2,9 +2,11 @@
 /* ranks: 2 */
 /* needs: sessions */
 /*
- * Sessions alone, without MPI_Init: continuations work from the first session to the last, again and again; and beside
- * MPI_Init, up to MPI_Finalize and after it.
+ * Sessions alone, without MPI_Init: continuations work from the first session to the last, however often that is; and
+ * beside MPI_Init, and after MPI_Finalize.
  */
+#include <pthread.h>
+
 #include "sessions.h"
 
 #ifndef LEVEL
@@ -23,11 +25,11 @@ static int see_revised(int error, void *data)
 	return MPI_SUCCESS;
 }
 
-static void refused_without_session(void)
+static void refused_before_the_first(void)
 {
 	MPI_Request cr = MPI_REQUEST_NULL;
 
-	check_begin("without a session");
+	check_begin("before the first session");
 	CHECK(MPI_Continue_init(MPI_INFO_NULL, &cr) != MPI_SUCCESS);
 	CHECK(cr == MPI_REQUEST_NULL);
 	CHECK_EQ(contd_mpi_thread_level(), -1);
@@ -276,8 +278,77 @@ static int alone(bool last)
 	CHECK_OK(MPI_Session_finalize(&session));
 	CHECK(session == MPI_SESSION_NULL);
 	CHECK_EQ(at_the_end.runs, 1);
-	refused_without_session();
 	return failed;
+}
+
+static void take_long(MPI_Status *status, void *data)
+{
+	usleep(300000);
+	see(status, data);
+}
+
+static MPI_Comm own_comm(MPI_Session session, const char *tag)
+{
+	MPI_Comm comm = MPI_COMM_NULL;
+	MPI_Group group;
+
+	CHECK_OK(MPI_Group_from_session_pset(session, "mpi://SELF", &group));
+	CHECK_OK(MPI_Comm_create_from_group(group, tag, MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));
+	MPI_Group_free(&group);
+	return comm;
+}
+
+static void to_oneself(MPI_Comm comm, MPI_Continue_cb_function *cb, struct seen *seen, MPI_Request *cr)
+{
+	static int in[2], out;
+	MPI_Request r;
+
+	*cr = check_cr("mpi_continue_thread", "any", NULL, NULL);
+	MPI_Irecv(&in[cb == take_long], 1, MPI_INT, 0, TAG, comm, &r);
+	CHECK_OK(MPI_Continue(&r, cb, seen, MPI_STATUS_IGNORE, *cr));
+	MPI_Send(&out, 1, MPI_INT, 0, TAG, comm);
+}
+
+static void *begin_one(void *arg)
+{
+	MPI_Session session;
+	struct seen seen = {0};
+	MPI_Request cr;
+	MPI_Comm comm;
+
+	(void)arg;
+	usleep(100000);
+	session = sessions_begin(LEVEL);
+	comm = own_comm(session, "contd.test.two");
+	for (int i = 1; i <= 100; i++) {
+		to_oneself(comm, see, &seen, &cr);
+		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+		CHECK_EQ(seen.runs, i);
+		CHECK_OK(MPI_Request_free(&cr));
+	}
+	MPI_Comm_free(&comm);
+	CHECK_OK(MPI_Session_finalize(&session));
+	return NULL;
+}
+
+/* The last session waits for a callback when another thread begins the next one. */
+static void one_begins_while_one_ends(void)
+{
+	MPI_Session session = sessions_begin(LEVEL);
+	struct seen seen = {0};
+	pthread_t thread;
+	MPI_Request cr;
+	MPI_Comm comm;
+
+	check_begin("one begins while one ends");
+	comm = own_comm(session, "contd.test.one");
+	pthread_create(&thread, NULL, begin_one, NULL);
+	to_oneself(comm, take_long, &seen, &cr);
+	CHECK_OK(MPI_Request_free(&cr));
+	MPI_Comm_free(&comm);
+	CHECK_OK(MPI_Session_finalize(&session));
+	CHECK_EQ(seen.runs, 1);
+	pthread_join(thread, NULL);
 }
 
 /* A session that outlives MPI_Finalize. */
@@ -310,11 +381,12 @@ int main(int argc, char **argv)
 	int failed = 0;
 
 	check_watchdog();
-	refused_without_session();
-	for (int i = 0; i < TIMES && AGAIN; i++)
+	refused_before_the_first();
+	for (int i = 0; i < TIMES; i++)
 		failed += alone(false);
-	if (AGAIN)
-		beside_world(&argc, &argv);
+	if (MULTIPLE)
+		one_begins_while_one_ends();
+	beside_world(&argc, &argv);
 	failed += alone(true);
 	return failed || check_failures;
 }

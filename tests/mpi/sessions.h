@@ -5,13 +5,6 @@
 
 #include "check.h"
 
-/* MPICH 4.0 cannot begin again after its last session, or beside one. */
-#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40200000
-#define AGAIN false
-#else
-#define AGAIN true
-#endif
-
 static atomic_int sessions_errors; /* how often the session's error handler was called */
 
 CHECK_HELPER void sessions_on_error(MPI_Session *session, int *code, ...)
