@@ -112,9 +112,10 @@ struct session {
 static struct {
 	pthread_mutex_t lock; /* MPI is not called under it, but for what only reads */
 	struct session *first, **last;
-	unsigned count;   /* those without memory for a record, too */
-	unsigned leaving; /* MPI_Session_finalize has begun for so many of them */
-	uint32_t begun;   /* there has been one */
+	unsigned count;      /* of those that contd has seen begin */
+	unsigned unrecorded; /* those of them that there was no memory for */
+	unsigned leaving;    /* MPI_Session_finalize has begun for so many of them */
+	uint32_t begun;      /* there has been one */
 } sessions = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &sessions.first};
 
 static __thread bool beginner __attribute__((tls_model("initial-exec"))); /* it has begun the first of them */
@@ -132,19 +133,26 @@ static void session_add(MPI_Session handle)
 		*s = (struct session){.handle = handle};
 		*sessions.last = s;
 		sessions.last = &s->next;
+	} else {
+		sessions.unrecorded++;
 	}
 	pthread_mutex_unlock(&sessions.lock);
 }
 
-/* MPI_Session_finalize begins. Returns whether the program has no other session. */
-static bool session_leaves(void)
+/* MPI_Session_finalize begins. *lastp: the program has no other session. False: contd has not seen this one begin. */
+static bool session_leaves(MPI_Session handle, bool *lastp)
 {
-	bool last;
+	const struct session *s;
+	bool known;
 
 	pthread_mutex_lock(&sessions.lock);
-	last = ++sessions.leaving == sessions.count;
+	for (s = sessions.first; s && s->handle != handle; s = s->next)
+		;
+	known = s || sessions.unrecorded;
+	sessions.leaving += known;
+	*lastp = sessions.leaving == sessions.count;
 	pthread_mutex_unlock(&sessions.lock);
-	return last;
+	return known;
 }
 
 /* From now on no thread uses the handle. NULL: there is no record. */
@@ -174,6 +182,8 @@ static void session_left(struct session *s, bool gone)
 	pthread_mutex_lock(&sessions.lock);
 	sessions.leaving--;
 	sessions.count -= gone;
+	if (!s && gone)
+		sessions.unrecorded--;
 	if (s && !gone) {
 		s->next = NULL;
 		*sessions.last = s;
@@ -211,11 +221,12 @@ int contd__session_finalize(MPI_Session *session)
 {
 	MPI_Session handle = session ? *session : MPI_SESSION_NULL;
 	struct session *s;
+	bool last;
 	int rc;
 
-	if (handle == MPI_SESSION_NULL)
+	if (handle == MPI_SESSION_NULL || !session_leaves(handle, &last))
 		return contd__next_pmpi.Session_finalize(session);
-	if (session_leaves() && contd__load_acquire(&contd__mpi_open) && contd__model.sessions)
+	if (last && contd__load_acquire(&contd__mpi_open) && contd__model.sessions)
 		contd__mpi_drive_to_end(false);
 	s = session_take(handle);
 	rc = contd__next_pmpi.Session_finalize(session);
