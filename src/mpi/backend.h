@@ -89,6 +89,12 @@ struct contd__mpi_backend {
 	const char *(*refuses)(void);
 	/* MPI error class. */
 	int (*start)(int thread_level);
+	/*
+	 * MPI may end and begin again, by sessions; nothing is pending. False: it cannot rest. wake() comes when MPI has
+	 * begun: MPI error class. Both may be NULL.
+	 */
+	bool (*rest)(void);
+	int (*wake)(void);
 	/* MPI_Finalize begins; `driving` calls are over. Operations that complete from now on are not looked at. */
 	void (*stop)(void);
 	/* The kind of operation, with an article, as far as it is known. */
@@ -198,6 +204,17 @@ const struct contd__mpi_backend *contd__mpi_start_asking(int *errp);
 
 /* MPI_Finalize begins, or, if contd has a session, the process ends; once is enough. */
 void contd__mpi_end(void);
+
+/*
+ * With sessions alone: the program's last session has ended. If nothing is outstanding, contd's own session ends, and
+ * all else of contd stays. It begins again when the program has another session, in contd__mpi_wake(), or in the next
+ * call.
+ */
+void contd__mpi_rest(void);
+void contd__mpi_wake(void);
+
+/* Can contd__mpi_end() come to its end: contd is open, and no thread makes progress? It is waited for, for a second. */
+bool contd__mpi_may_end(void);
 
 /*
  * The groups of continuations without a CR: of the program's; of those that only complete an event or wake a thread,

@@ -193,7 +193,7 @@ static bool drive_for_others(void)
 
 	if (may_run())
 		return drive();
-	contd__next_pmpi.Iprobe(MPI_ANY_SOURCE, 0, contd__model.self, &flag, MPI_STATUS_IGNORE);
+	contd__next_pmpi.Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE); /* of MPI_Finalize */
 	return false;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/atomic.h"
 #include "base/rest.h"
@@ -16,6 +17,7 @@
 #include "mpi/backend.h"
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
+#include "mpi/handles.h"
 #include "mpi/model.h"
 #include "mpi/portable.h"
 #include "mpi/ring.h"
@@ -36,6 +38,9 @@ static MPI_Request loose_cr[LOOSE_GROUPS] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL,
 static uint32_t driving;                                        /* calls of drive that are under way */
 static uint32_t asks_only;                                      /* see contd__mpi_start_asking */
 static uint32_t ended;                                          /* contd has ended, and does not begin again */
+static uint32_t resting;                                        /* contd__mpi_rest */
+static pthread_mutex_t rest_lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread uint32_t drives __attribute__((tls_model("initial-exec"))); /* this thread is inside so many of them */
 enum { NOT_ASKED, MAIN, NOT_MAIN };
 static __thread int is_main __attribute__((tls_model("initial-exec"))); /* is it MPI's main thread? */
 
@@ -98,14 +103,17 @@ bool contd__mpi_thread_may(void)
 bool contd__mpi_enter(void)
 {
 	contd__add(&driving, 1);
-	if (contd__load_seq(&contd__mpi_open))
+	if (contd__load_seq(&contd__mpi_open)) {
+		drives++;
 		return true;
+	}
 	contd__sub(&driving, 1);
 	return false;
 }
 
 void contd__mpi_leave(void)
 {
+	drives--;
 	contd__sub(&driving, 1);
 }
 
@@ -149,6 +157,15 @@ static void listen(void)
 
 /* ------------------------------------------------------------------------------------------------------ the end --- */
 
+static void loose_free(void)
+{
+	for (int i = 0; i < LOOSE_GROUPS; i++) {
+		if (loose[i])
+			PMPI_Request_free(&loose_cr[i]);
+		contd__store(&loose[i], NULL);
+	}
+}
+
 void contd__mpi_end(void)
 {
 	uint32_t left;
@@ -156,9 +173,7 @@ void contd__mpi_end(void)
 	if (contd__load(&contd__live.forked) || !contd__load_seq(&contd__mpi_open))
 		return;
 	contd__put_off_drain();
-	for (int i = 0; i < LOOSE_GROUPS; i++)
-		if (loose[i])
-			PMPI_Request_free(&loose_cr[i]);
+	loose_free();
 	contd__store_seq(&ended, 1);
 	contd__store_seq(&contd__mpi_open, 0);
 	while (contd__load_seq(&driving))
@@ -170,6 +185,83 @@ void contd__mpi_end(void)
 	contd__mpi->stop();
 	contd__mpi_cancel_rest(contd__model.rank);
 	contd_fini();
+	contd__model_end();
+}
+
+/* -------------------------------------------------------------------------------------------- between sessions --- */
+
+#define PATIENCE 20000 /* naps of 50 us */
+
+static bool nobody_drives(void)
+{
+	struct timespec nap = {.tv_nsec = 50000};
+
+	for (int i = 0; i < PATIENCE && contd__load_seq(&driving); i++)
+		nanosleep(&nap, NULL);
+	return contd__load_seq(&driving) == 0;
+}
+
+bool contd__mpi_may_end(void)
+{
+	return contd__load_seq(&contd__mpi_open) && !drives && nobody_drives();
+}
+
+static bool nothing_outstanding(void)
+{
+	return contd__crs_outstanding() == 0 && contd__mpi->pending() == 0 && !contd__general_any() &&
+	       !contd__put_off_any() && contd__load_seq(&contd__sets_owing) == 0;
+}
+
+/* contd is closed. Handles of requests may be those of others when MPI has begun again, so no CR may be left. */
+static bool can_rest(void)
+{
+	if (!nobody_drives() || !contd__model_is_left() || !nothing_outstanding())
+		return false;
+	contd__mpi->progress(PROGRESS_ALL); /* gives back what other threads have left */
+	loose_free();
+	if (contd__load_seq(&contd__cr_live) || (contd__mpi->rest && !contd__mpi->rest()))
+		return false;
+	contd__handles_clear();
+	return true;
+}
+
+void contd__mpi_rest(void)
+{
+	if (contd__self.frame || drives || contd__load(&contd__live.forked))
+		return;
+	pthread_mutex_lock(&rest_lock);
+	if (contd__load_seq(&contd__mpi_open) && contd__model_is_left() && nothing_outstanding()) {
+		contd__store_seq(&resting, 1);
+		contd__store_seq(&contd__mpi_open, 0);
+		if (can_rest()) {
+			contd__ring_stop();
+			contd__model_rest();
+		} else {
+			contd__store_release(&contd__mpi_open, 1);
+			contd__store_seq(&resting, 0);
+		}
+	}
+	pthread_mutex_unlock(&rest_lock);
+}
+
+void contd__mpi_wake(void)
+{
+	if (!contd__load_seq(&resting))
+		return;
+	pthread_mutex_lock(&rest_lock);
+	if (contd__load_seq(&resting)) {
+		if (!contd__model_wake()) {
+			fprintf(stderr, "contd: MPI gives contd no session, and it cannot go on\n");
+		} else if (contd__mpi->wake && contd__mpi->wake() != MPI_SUCCESS) {
+			fprintf(stderr, "contd: it cannot go on in this session: MPI's requests are not as before\n");
+			contd__model_rest();
+		} else {
+			/* Release: pairs with the acquire in started. */
+			contd__store_release(&contd__mpi_open, 1);
+			contd__store_seq(&resting, 0);
+		}
+	}
+	pthread_mutex_unlock(&rest_lock);
 }
 
 /* Called in MPI_Finalize before anything else is taken down: MPI 4.1, 11.10.4. */
@@ -283,11 +375,16 @@ static int start_in_model(bool asking)
 
 static int start_locked(bool asking)
 {
-	const char *why = contd__load_seq(&ended)
-				  ? "MPI_Finalize has ended contd. If the program goes on with a session, it must "
-				    "have one before its first call of contd's"
-				  : contd__model_begin();
+	const char *why = NULL;
 	int rc;
+
+	if (contd__load_seq(&resting)) {
+		contd__mpi_wake();
+		return contd__load_acquire(&contd__mpi_open) ? MPI_SUCCESS : MPI_ERR_OTHER;
+	}
+	why = contd__load_seq(&ended) ? "MPI_Finalize has ended contd. If the program goes on with a session, it must "
+					"have one before its first call of contd's"
+				      : contd__model_begin();
 
 	if (why) {
 		fprintf(stderr, "contd: it cannot begin: %s\n", why);

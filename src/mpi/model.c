@@ -79,6 +79,20 @@ void contd__model_end(void)
 {
 }
 
+void contd__model_rest(void)
+{
+}
+
+bool contd__model_wake(void)
+{
+	return false; /* not called: contd never rests without sessions */
+}
+
+bool contd__model_is_left(void)
+{
+	return false;
+}
+
 bool contd__model_main_thread(void)
 {
 	return world_main_thread();
@@ -208,14 +222,26 @@ int contd__session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *s
 {
 	int rc = contd__next_pmpi.Session_init(info, errhandler, session);
 
-	if (rc == MPI_SUCCESS)
-		session_add(*session);
+	if (rc != MPI_SUCCESS)
+		return rc;
+#ifdef MPICH_VERSION
+	/* MPICH (4.2) forgets it, and aborts when the handler is called. */
+	PMPI_Session_set_errhandler(*session, errhandler);
+#endif
+	session_add(*session);
+	contd__mpi_wake();
 	return rc;
 }
 
+bool contd__model_is_left(void)
+{
+	return !session_any();
+}
+
 /*
- * Before the program's last session ends, what is outstanding is driven to the end, as in MPI_Finalize. contd itself
- * does not end: another session may begin at any moment, on any thread.
+ * Before the program's last session ends, what is outstanding is driven to the end, as in MPI_Finalize. When all are gone
+ * contd's own session ends, so that MPI does, as in processes that have not called contd. contd itself does not end:
+ * another session may begin at any moment, on any thread.
  */
 int contd__session_finalize(MPI_Session *session)
 {
@@ -231,6 +257,8 @@ int contd__session_finalize(MPI_Session *session)
 	s = session_take(handle);
 	rc = contd__next_pmpi.Session_finalize(session);
 	session_left(s, rc == MPI_SUCCESS || *session != handle);
+	if (!session_any() && !telling && contd__model.sessions && !contd__model_has_world())
+		contd__mpi_rest();
 	return rc;
 }
 
@@ -321,30 +349,22 @@ static bool own_self(MPI_Comm *comm)
 	return made;
 }
 
-/*
- * The process ends, and has ended its sessions; if not, MPI is not ended either. contd's session lasts until now,
- * because the program may begin another one at any moment before.
- */
+/* The process ends, and has ended its sessions; if not, MPI is not ended either. contd's session may be left, where
+ * something was outstanding at the end of the program's last one: that is reported now. */
 static void at_exit(void)
 {
-	if (!contd__model.sessions || contd__load(&contd__live.forked) || contd__self.frame || session_any() ||
-	    contd__model_has_world())
-		return;
-	contd__mpi_end();
-	contd__model_end();
+	if (contd__model.sessions && !contd__load(&contd__live.forked) && !contd__self.frame && !session_any() &&
+	    !contd__model_has_world() && contd__mpi_may_end())
+		contd__mpi_end();
 }
 
-static const char *own_begin(void)
+/* NULL, or why there is none; contd__model.self and .world are set. */
+static const char *own_open(int level)
 {
-	static bool ends_at_exit;
-	int level = lowest_level(), rc;
-	MPI_Group group;
 	MPI_Comm self;
 	MPI_Info info;
+	int rc;
 
-	if (!ends_at_exit && atexit(at_exit))
-		return "there is no memory for a function that the process calls at its end";
-	ends_at_exit = true;
 	PMPI_Info_create(&info);
 	PMPI_Info_set(info, "thread_level", level_names[level]);
 	rc = contd__next_pmpi.Session_init(info, MPI_ERRORS_RETURN, &own);
@@ -357,13 +377,53 @@ static const char *own_begin(void)
 		contd__next_pmpi.Session_finalize(&own);
 		return "MPI gives contd's session no communicator";
 	}
-	contd__model = (struct contd__model){
-		.sessions = true, .self = self, .world = self, .level = levels[level], .end = "MPI_Session_finalize"};
+	contd__model.self = contd__model.world = self;
+	return NULL;
+}
+
+static void own_close(void)
+{
+	MPI_Comm self = contd__model.self;
+
+	PMPI_Comm_free(&self);
+	contd__next_pmpi.Session_finalize(&own);
+}
+
+static const char *own_begin(void)
+{
+	static bool ends_at_exit;
+	int level = lowest_level();
+	const char *why;
+	MPI_Group group;
+
+	if (!ends_at_exit && atexit(at_exit))
+		return "there is no memory for a function that the process calls at its end";
+	ends_at_exit = true;
+	why = own_open(level);
+	if (why)
+		return why;
+	contd__model.sessions = true;
+	contd__model.level = levels[level];
+	contd__model.end = "MPI_Session_finalize";
 	if (contd__model_group(&group)) {
 		PMPI_Group_rank(group, &contd__model.rank);
 		PMPI_Group_free(&group);
 	}
 	return NULL;
+}
+
+void contd__model_rest(void)
+{
+	own_close();
+}
+
+bool contd__model_wake(void)
+{
+	int level = 0;
+
+	while (levels[level] != contd__model.level)
+		level++;
+	return own_open(level) == NULL;
 }
 
 /* ---------------------------------------------------------------------------------------------------- which one --- */
@@ -384,19 +444,15 @@ const char *contd__model_begin(void)
 
 void contd__model_end(void)
 {
-	MPI_Comm self = contd__model.self;
-
 	if (!contd__model.sessions)
 		return;
+	own_close();
 	contd__model = (struct contd__model)WORLD;
-	PMPI_Comm_free(&self);
-	contd__next_pmpi.Session_finalize(&own);
 }
 
 bool contd__model_main_thread(void)
 {
-	return contd__model.sessions ? beginner && (!contd__model_has_world() || world_main_thread())
-				     : world_main_thread();
+	return contd__model.sessions && !contd__model_has_world() ? beginner : world_main_thread();
 }
 
 bool contd__model_group(MPI_Group *group)

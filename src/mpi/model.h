@@ -34,6 +34,13 @@ const char *contd__model_begin(void);
 /* contd has ended: its session ends, if it has one. */
 void contd__model_end(void);
 
+/* contd's session ends for a while, and begins again: false if MPI gives none. */
+void contd__model_rest(void);
+bool contd__model_wake(void);
+
+/* The program has no session, nor is any thread in MPI_Session_finalize. */
+bool contd__model_is_left(void);
+
 /* Is this MPI's main thread? With a session of contd's, the thread that began the program's first session. */
 bool contd__model_main_thread(void);
 

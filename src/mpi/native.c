@@ -1003,6 +1003,28 @@ static int start(int thread_level)
 	return MPI_SUCCESS;
 }
 
+/* Not if another library has wrapped our calls after us: it would go on to ours, and ours to it. */
+static bool rest(void)
+{
+	if (O.functions->test != contd__calls.test)
+		return false;
+	O.progress_unregister(in_progress);
+	*O.functions = contd__original;
+	contd__ompi_forget();
+	return true;
+}
+
+static int wake(void)
+{
+	if (contd__ompi_find())
+		return MPI_ERR_OTHER;
+	contd__original = *O.functions;
+	if (O.progress_register(in_progress))
+		return MPI_ERR_OTHER;
+	*O.functions = contd__calls;
+	return MPI_SUCCESS;
+}
+
 static void stop(void)
 {
 	contd__store_seq(&stopped, 1);
@@ -1037,6 +1059,8 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.name = "native",
 	.refuses = refuses,
 	.start = start,
+	.rest = rest,
+	.wake = wake,
 	.stop = stop,
 	.op_kind = op_kind,
 	.progress = progress,

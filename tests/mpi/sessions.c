@@ -382,11 +382,12 @@ int main(int argc, char **argv)
 
 	check_watchdog();
 	refused_before_the_first();
-	for (int i = 0; i < TIMES; i++)
+	for (int i = 0; i < TIMES && AGAIN; i++)
 		failed += alone(false);
-	if (MULTIPLE)
+	if (MULTIPLE && AT_ONCE)
 		one_begins_while_one_ends();
-	beside_world(&argc, &argv);
+	if (AGAIN)
+		beside_world(&argc, &argv);
 	failed += alone(true);
 	return failed || check_failures;
 }

@@ -5,6 +5,20 @@
 
 #include "check.h"
 
+/* MPICH 4.0 cannot begin again after its last session, or beside one. */
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40200000
+#define AGAIN false
+#else
+#define AGAIN true
+#endif
+
+/* Open MPI 5.0 itself hangs if a thread begins a session while another one ends the last. */
+#ifdef OPEN_MPI
+#define AT_ONCE false
+#else
+#define AT_ONCE AGAIN
+#endif
+
 static atomic_int sessions_errors; /* how often the session's error handler was called */
 
 CHECK_HELPER void sessions_on_error(MPI_Session *session, int *code, ...)
