@@ -90,8 +90,8 @@ struct contd__mpi_backend {
 	/* MPI error class. */
 	int (*start)(int thread_level);
 	/*
-	 * MPI may end and begin again, by sessions; nothing is pending. False: it cannot rest. wake() comes when MPI has
-	 * begun: MPI error class. Both may be NULL.
+	 * MPI may end and begin again, by sessions; nothing is pending. False: it cannot rest. wake() comes when MPI
+	 * has begun: MPI error class. Both may be NULL.
 	 */
 	bool (*rest)(void);
 	int (*wake)(void);

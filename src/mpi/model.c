@@ -239,9 +239,9 @@ bool contd__model_is_left(void)
 }
 
 /*
- * Before the program's last session ends, what is outstanding is driven to the end, as in MPI_Finalize. When all are gone
- * contd's own session ends, so that MPI does, as in processes that have not called contd. contd itself does not end:
- * another session may begin at any moment, on any thread.
+ * Before the program's last session ends, what is outstanding is driven to the end, as in MPI_Finalize. When all are
+ * gone contd's own session ends, so that MPI does, as in processes that have not called contd. contd itself does not
+ * end: another session may begin at any moment, on any thread.
  */
 int contd__session_finalize(MPI_Session *session)
 {

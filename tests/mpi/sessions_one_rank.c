@@ -2,8 +2,8 @@
 /* ranks: 2 3 */
 /* needs: sessions */
 /*
- * Only rank 0 uses contd. MPI ends with the last session in all processes, so that they can begin the next one together:
- * contd's own session must not keep MPI there.
+ * Only rank 0 uses contd. MPI ends with the last session in all processes, so that they can begin the next one
+ * together: contd's own session must not keep MPI there.
  */
 #include "sessions.h"
 
