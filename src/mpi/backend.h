@@ -174,14 +174,16 @@ extern const struct contd__mpi_backend contd__mpi_portable;
 extern const struct contd__mpi_backend *contd__mpi;
 extern struct contd__source contd__mpi_source;
 extern uint32_t contd__mpi_open;
+extern uint32_t contd__mpi_ended; /* it does not begin again */
 
 /*
- * MPI_Finalize has begun, and what an executor was given before, say, does nothing any more. Sequentially consistent,
- * after the slot has become RUNNING: pairs with contd__mpi_end, which sets contd__mpi_open and then looks at the slots.
+ * contd has ended, or this is a forked child: what an executor was given before, say, does nothing any more. While
+ * contd rests between sessions it does. Sequentially consistent, after the slot has become RUNNING: pairs with
+ * contd__mpi_end, which sets contd__mpi_ended and then looks at the slots.
  */
 static inline bool contd__mpi_over(void)
 {
-	return __builtin_expect(!contd__load_seq(&contd__mpi_open), 0);
+	return __builtin_expect(contd__load_seq(&contd__mpi_ended), 0);
 }
 
 extern MPI_Status contd__status_empty; /* MPI 4.1, 3.7.3; MPI_ERROR is MPI_SUCCESS */

@@ -634,11 +634,16 @@ static int on_Startall(int count, MPI_Request requests[])
  */
 static int on_Finalize(void)
 {
+	int rc;
+
 	contd__mpi_drive_to_end(true);
 	if (portable() && !contd__model.sessions)
 		contd__mpi_end();
 	contd__ring_stop();
-	return NEXT.Finalize();
+	rc = NEXT.Finalize();
+	if (contd__model.sessions && contd__model_is_left())
+		contd__mpi_rest();
+	return rc;
 }
 
 #ifdef MPI_SESSION_NULL

@@ -27,6 +27,7 @@
 
 const struct contd__mpi_backend *contd__mpi;
 uint32_t contd__mpi_open;
+uint32_t contd__mpi_ended;
 uint32_t contd__cr_live;
 uint32_t contd__cr_shared;
 MPI_Status contd__status_empty;
@@ -37,12 +38,12 @@ static MPI_Request loose_cr[LOOSE_GROUPS] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL,
 					     MPI_REQUEST_NULL}; /* of those groups; no caller gets them */
 static uint32_t driving;                                        /* calls of drive that are under way */
 static uint32_t asks_only;                                      /* see contd__mpi_start_asking */
-static uint32_t ended;                                          /* contd has ended, and does not begin again */
 static uint32_t resting;                                        /* contd__mpi_rest */
 static pthread_mutex_t rest_lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread uint32_t drives __attribute__((tls_model("initial-exec"))); /* this thread is inside so many of them */
 enum { NOT_ASKED, MAIN, NOT_MAIN };
-static __thread int is_main __attribute__((tls_model("initial-exec"))); /* is it MPI's main thread? */
+static __thread int is_main __attribute__((tls_model("initial-exec")));       /* is it MPI's main thread? */
+static __thread uint32_t asked_in __attribute__((tls_model("initial-exec"))); /* in which epoch of sessions */
 
 int contd__mpi_error(int class)
 {
@@ -82,20 +83,24 @@ int contd__mpi_error_class(int code)
  */
 static void ask_main(void)
 {
+	asked_in = contd__load(&contd__model_epoch);
 	is_main = contd__model_main_thread() ? MAIN : NOT_MAIN;
 }
 
 bool contd__mpi_thread_may(void)
 {
+	uint32_t epoch;
+
 	if (contd__model.level == MPI_THREAD_MULTIPLE)
 		return true;
 	if (contd__load(&contd__mpi_owners))
 		return contd__self.lent.owns_mpi != 0;
 	/* Not after MPI_Finalize, where MPI must not be asked. */
-	if (__builtin_expect(is_main == NOT_ASKED, 0) && contd__self.context == CONTEXT_THREAD &&
+	epoch = contd__load(&contd__model_epoch);
+	if (__builtin_expect(is_main == NOT_ASKED || asked_in != epoch, 0) && contd__self.context == CONTEXT_THREAD &&
 	    contd__load(&contd__mpi_open))
 		ask_main();
-	return is_main == MAIN;
+	return is_main == MAIN && asked_in == epoch;
 }
 
 /* ---------------------------------------------------------------------------------------- as a source of events --- */
@@ -174,7 +179,7 @@ void contd__mpi_end(void)
 		return;
 	contd__put_off_drain();
 	loose_free();
-	contd__store_seq(&ended, 1);
+	contd__store_seq(&contd__mpi_ended, 1);
 	contd__store_seq(&contd__mpi_open, 0);
 	while (contd__load_seq(&driving))
 		contd__rest();
@@ -192,12 +197,17 @@ void contd__mpi_end(void)
 
 #define PATIENCE 20000 /* naps of 50 us */
 
+static void nap(void)
+{
+	struct timespec ts = {.tv_nsec = 50000};
+
+	nanosleep(&ts, NULL);
+}
+
 static bool nobody_drives(void)
 {
-	struct timespec nap = {.tv_nsec = 50000};
-
 	for (int i = 0; i < PATIENCE && contd__load_seq(&driving); i++)
-		nanosleep(&nap, NULL);
+		nap();
 	return contd__load_seq(&driving) == 0;
 }
 
@@ -209,7 +219,8 @@ bool contd__mpi_may_end(void)
 static bool nothing_outstanding(void)
 {
 	return contd__crs_outstanding() == 0 && contd__mpi->pending() == 0 && !contd__general_any() &&
-	       !contd__put_off_any() && contd__load_seq(&contd__sets_owing) == 0;
+	       !contd__put_off_any() && contd__load_seq(&contd__sets_owing) == 0 &&
+	       contd__load_seq(&contd__instances_waiting) == 0;
 }
 
 /* contd is closed. Handles of requests may be those of others when MPI has begun again, so no CR may be left. */
@@ -218,7 +229,10 @@ static bool can_rest(void)
 	if (!nobody_drives() || !contd__model_is_left() || !nothing_outstanding())
 		return false;
 	contd__mpi->progress(PROGRESS_ALL); /* gives back what other threads have left */
+	contd__put_off_drain();
 	loose_free();
+	if (!nothing_outstanding())
+		return false;
 	if (contd__load_seq(&contd__cr_live) || (contd__mpi->rest && !contd__mpi->rest()))
 		return false;
 	contd__handles_clear();
@@ -229,6 +243,10 @@ void contd__mpi_rest(void)
 {
 	if (contd__self.frame || drives || contd__load(&contd__live.forked))
 		return;
+	contd__put_off_drain();
+	/* Another thread may just be about to give something back. */
+	for (int i = 0; i < PATIENCE / 100 && contd__model_is_left() && !nothing_outstanding(); i++)
+		nap();
 	pthread_mutex_lock(&rest_lock);
 	if (contd__load_seq(&contd__mpi_open) && contd__model_is_left() && nothing_outstanding()) {
 		contd__store_seq(&resting, 1);
@@ -246,7 +264,7 @@ void contd__mpi_rest(void)
 
 void contd__mpi_wake(void)
 {
-	if (!contd__load_seq(&resting))
+	if (!contd__load_seq(&resting) || contd__load(&contd__live.forked))
 		return;
 	pthread_mutex_lock(&rest_lock);
 	if (contd__load_seq(&resting)) {
@@ -330,6 +348,7 @@ static const struct contd__mpi_backend *choose(bool asking)
 /* In the child of a fork every call finds contd closed, and says so. */
 static void in_child(void)
 {
+	contd__store(&contd__mpi_ended, 1);
 	contd__store(&contd__mpi_open, 0);
 }
 
@@ -382,9 +401,12 @@ static int start_locked(bool asking)
 		contd__mpi_wake();
 		return contd__load_acquire(&contd__mpi_open) ? MPI_SUCCESS : MPI_ERR_OTHER;
 	}
-	why = contd__load_seq(&ended) ? "MPI_Finalize has ended contd. If the program goes on with a session, it must "
-					"have one before its first call of contd's"
-				      : contd__model_begin();
+	if (contd__load_acquire(&contd__mpi_open)) /* it has just come back from resting */
+		return MPI_SUCCESS;
+	why = contd__load_seq(&contd__mpi_ended)
+		      ? "MPI_Finalize has ended contd. If the program goes on with a session, it must "
+			"have one before its first call of contd's"
+		      : contd__model_begin();
 
 	if (why) {
 		fprintf(stderr, "contd: it cannot begin: %s\n", why);
@@ -475,8 +497,8 @@ static bool may_ring(void)
 	int rc;
 
 	return contd__model_is_open() && !contd__load(&contd__live.forked) &&
-	       (contd__model_has_world() || contd__load_acquire(&contd__mpi_open) ||
-		(!contd__load_seq(&ended) && contd__mpi_start(&rc)));
+	       ((contd__model_has_world() && !contd__model.sessions) || contd__load_acquire(&contd__mpi_open) ||
+		(!contd__load_seq(&contd__mpi_ended) && contd__mpi_start(&rc)));
 }
 
 int contd_mpi_ring(int rank, MPI_Comm comm)

@@ -19,6 +19,7 @@
 	}
 
 struct contd__model contd__model = WORLD;
+uint32_t contd__model_epoch;
 
 bool contd__model_has_world(void)
 {
@@ -129,20 +130,20 @@ static struct {
 	unsigned count;      /* of those that contd has seen begin */
 	unsigned unrecorded; /* those of them that there was no memory for */
 	unsigned leaving;    /* MPI_Session_finalize has begun for so many of them */
-	uint32_t begun;      /* there has been one */
 } sessions = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &sessions.first};
 
-static __thread bool beginner __attribute__((tls_model("initial-exec"))); /* it has begun the first of them */
-static __thread bool telling __attribute__((tls_model("initial-exec")));  /* it calls the error handler of one */
+static __thread uint32_t began __attribute__((tls_model("initial-exec"))); /* the first of them, in this epoch */
+static __thread bool telling __attribute__((tls_model("initial-exec")));   /* it calls the error handler of one */
 
 static void session_add(MPI_Session handle)
 {
 	struct session *s = malloc(sizeof(*s));
 
 	pthread_mutex_lock(&sessions.lock);
-	beginner = beginner || !sessions.begun;
-	sessions.begun = 1;
-	sessions.count++;
+	if (sessions.count++ == 0) {
+		began = contd__load(&contd__model_epoch) + 1;
+		contd__store(&contd__model_epoch, began);
+	}
 	if (s) {
 		*s = (struct session){.handle = handle};
 		*sessions.last = s;
@@ -323,7 +324,7 @@ static int lowest_level(void)
 
 		lowest = level < lowest ? level : lowest;
 	}
-	if (!sessions.first)
+	if (!sessions.first && !contd__model_has_world())
 		lowest = 0;
 	for (int i = 0; i < lowest && contd__model_has_world(); i++)
 		if (world_level() == levels[i])
@@ -417,12 +418,15 @@ void contd__model_rest(void)
 	own_close();
 }
 
+/* The level can only become lower: other threads know the former one. */
 bool contd__model_wake(void)
 {
-	int level = 0;
+	int level = 0, lowest = lowest_level();
 
 	while (levels[level] != contd__model.level)
 		level++;
+	level = lowest < level ? lowest : level;
+	contd__model.level = levels[level];
 	return own_open(level) == NULL;
 }
 
@@ -452,7 +456,8 @@ void contd__model_end(void)
 
 bool contd__model_main_thread(void)
 {
-	return contd__model.sessions && !contd__model_has_world() ? beginner : world_main_thread();
+	return contd__model.sessions && !contd__model_has_world() ? began == contd__load(&contd__model_epoch)
+								  : world_main_thread();
 }
 
 bool contd__model_group(MPI_Group *group)

@@ -22,6 +22,9 @@ struct contd__model {
 
 extern struct contd__model contd__model;
 
+/* Goes up when the program begins a session and has no other: then this thread is the main thread. */
+extern uint32_t contd__model_epoch;
+
 /* Can MPI be called: between MPI_Init and MPI_Finalize, or while the program has a session? */
 bool contd__model_is_open(void);
 

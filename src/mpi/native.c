@@ -1019,8 +1019,10 @@ static int wake(void)
 	if (contd__ompi_find())
 		return MPI_ERR_OTHER;
 	contd__original = *O.functions;
-	if (O.progress_register(in_progress))
+	if (O.progress_register(in_progress)) {
+		contd__ompi_forget();
 		return MPI_ERR_OTHER;
+	}
 	*O.functions = contd__calls;
 	return MPI_SUCCESS;
 }

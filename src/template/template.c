@@ -481,7 +481,7 @@ static void drive(bool last)
 
 static uint32_t pending(void)
 {
-	return contd__load_seq(&contd__instances_pushed);
+	return contd__load_seq(&contd__mpi_open) ? contd__load_seq(&contd__instances_pushed) : 0;
 }
 
 static struct contd__source source = {.name = "MPI generalized requests",

@@ -86,6 +86,31 @@ static void revised(MPI_Comm comm)
 	CHECK_EQ(without.runs, 1);
 }
 
+static int fails(int error, void *data)
+{
+	see_revised(error, data);
+	return MPI_ERR_OTHER;
+}
+
+/* What has failed keeps contd in no session: see the end of alone(). */
+static void failed_one(MPI_Comm comm)
+{
+	struct seen seen = {0};
+	int in = -1, out = 8;
+	MPI_Request cr, r;
+
+	check_begin("a continuation that fails");
+	CHECK_OK(MPIX_Continue_init(0, MPI_UNDEFINED, MPI_INFO_NULL, &cr));
+	CHECK_OK(MPI_Start(&cr));
+	MPI_Irecv(&in, 1, MPI_INT, check_previous(), TAG, comm, &r);
+	CHECK_OK(MPIX_Continue(&r, fails, &seen, 0, MPI_STATUS_IGNORE, cr));
+	MPI_Send(&out, 1, MPI_INT, check_next(), TAG, comm);
+	CHECK(MPI_Wait(&cr, MPI_STATUS_IGNORE) != MPI_SUCCESS);
+	CHECK_EQ(seen.runs, 1);
+	CHECK_EQ(in, 8);
+	CHECK_OK(MPI_Request_free(&cr));
+}
+
 /* Errors without an object go to the handler of the program's session. */
 static void errors(void)
 {
@@ -253,6 +278,7 @@ static void all(MPI_Comm comm)
 {
 	draft(comm);
 	revised(comm);
+	failed_one(comm);
 	errors();
 	second_session(comm);
 	general();
@@ -278,6 +304,7 @@ static int alone(bool last)
 	CHECK_OK(MPI_Session_finalize(&session));
 	CHECK(session == MPI_SESSION_NULL);
 	CHECK_EQ(at_the_end.runs, 1);
+	CHECK_EQ(contd_mpi_thread_level(), -1); /* contd rests */
 	return failed;
 }
 
@@ -374,6 +401,7 @@ static void beside_world(int *argc, char ***argv)
 	check_begin("the end of the session that was left");
 	CHECK_OK(MPI_Session_finalize(&session));
 	CHECK_EQ(at_the_end.runs, 1);
+	CHECK_EQ(contd_mpi_thread_level(), -1);
 }
 
 int main(int argc, char **argv)
