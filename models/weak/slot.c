@@ -2,7 +2,8 @@
 /* mutants: 2 */
 /*
  * slots.pml: a thread that attaches fills a slot and publishes its state. The completer takes the slot by its state,
- * and reads the contents. (slot.c: contd__slot_publish_sig stores with release; run.c claims by contd__cas.)
+ * and reads the contents. (slot.c: contd__slot_publish_sig; the acquires are in count_events, complete.c, and
+ * run_claimed, scan.c.)
  */
 #include "weak.h"
 

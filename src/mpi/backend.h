@@ -215,7 +215,7 @@ void contd__mpi_end(void);
 void contd__mpi_rest(void);
 void contd__mpi_wake(void);
 
-/* Can contd__mpi_end() come to its end: contd is open, and no thread makes progress? It is waited for, for a second. */
+/* Can contd__mpi_end() come to its end: contd is open, and no thread makes progress? Waits up to a second for that. */
 bool contd__mpi_may_end(void);
 
 /*

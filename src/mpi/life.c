@@ -193,6 +193,25 @@ void contd__mpi_end(void)
 	contd__model_end();
 }
 
+/* Called in MPI_Finalize before anything else is taken down: MPI 4.1, 11.10.4. */
+static int at_finalize(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+	(void)comm, (void)keyval, (void)value, (void)extra;
+	contd__mpi_drive_to_end(false); /* if the call has not come to contd (a plug-in) */
+	contd__mpi_end();
+	return MPI_SUCCESS;
+}
+
+static int watch_finalize(void)
+{
+	int keyval;
+
+	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_finalize, &keyval, NULL) ||
+	    PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL) || PMPI_Comm_free_keyval(&keyval))
+		return MPI_ERR_OTHER;
+	return MPI_SUCCESS;
+}
+
 /* -------------------------------------------------------------------------------------------- between sessions --- */
 
 #define PATIENCE 20000 /* naps of 50 us */
@@ -282,25 +301,6 @@ void contd__mpi_wake(void)
 	pthread_mutex_unlock(&rest_lock);
 }
 
-/* Called in MPI_Finalize before anything else is taken down: MPI 4.1, 11.10.4. */
-static int at_finalize(MPI_Comm comm, int keyval, void *value, void *extra)
-{
-	(void)comm, (void)keyval, (void)value, (void)extra;
-	contd__mpi_drive_to_end(false); /* if the call has not come to contd (a plug-in) */
-	contd__mpi_end();
-	return MPI_SUCCESS;
-}
-
-static int watch_finalize(void)
-{
-	int keyval;
-
-	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_finalize, &keyval, NULL) ||
-	    PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL) || PMPI_Comm_free_keyval(&keyval))
-		return MPI_ERR_OTHER;
-	return MPI_SUCCESS;
-}
-
 /* ---------------------------------------------------------------------------------------------------- the start --- */
 
 /*
@@ -371,6 +371,7 @@ static int start_in_model(bool asking)
 	}
 	contd__put_off_start();
 	contd__store(&contd__mpi, backend); /* its callers have seen contd__mpi_open, or the source, first */
+	/* Of other sessions there may be several threads in MPI. */
 	rc = backend->start(contd__model.sessions ? MPI_THREAD_MULTIPLE : contd__model.level);
 	contd__mpi_source.where =
 		WHERE_THREAD | WHERE_REGION | (contd__model.level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
@@ -401,7 +402,8 @@ static int start_locked(bool asking)
 		contd__mpi_wake();
 		return contd__load_acquire(&contd__mpi_open) ? MPI_SUCCESS : MPI_ERR_OTHER;
 	}
-	if (contd__load_acquire(&contd__mpi_open)) /* it has just come back from resting */
+	/* It has just come back from resting: contd__mpi_open is stored before `resting`. Acquire: as in started. */
+	if (contd__load_acquire(&contd__mpi_open))
 		return MPI_SUCCESS;
 	why = contd__load_seq(&contd__mpi_ended)
 		      ? "MPI_Finalize has ended contd. If the program goes on with a session, it must "

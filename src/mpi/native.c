@@ -224,10 +224,12 @@ static void tell(int type, void *object, int error)
 	/* Open MPI's own file operations (4.1) do not say which file they are of, and MPI_Wait falls over that. */
 	if (!object && type == OMPI_TYPE_IO)
 		likeness.object = (void *)MPI_FILE_NULL;
-	else if (!object && !contd__model.sessions)
-		likeness.type = OMPI_TYPE_GEN; /* MPI_COMM_WORLD's handler */
-	else if (!object || (type == OMPI_TYPE_GEN && contd__model.sessions))
-		likeness.type = OMPI_TYPE_PML, likeness.object = (void *)contd__model.self;
+	else if (!object || (type == OMPI_TYPE_GEN && contd__model.sessions)) {
+		/* MPI_COMM_WORLD's handler; with a session of contd's that of its communicator */
+		likeness.type = contd__model.sessions ? OMPI_TYPE_PML : OMPI_TYPE_GEN;
+		if (contd__model.sessions)
+			likeness.object = (void *)contd__model.self;
+	}
 	O.errhandler_request_invoke(1, &handle, "MPI_Continue");
 }
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "sessions.h"
+#include "../general.h"
 
 #ifndef LEVEL
 #define LEVEL "MPI_THREAD_MULTIPLE"
@@ -149,45 +150,20 @@ static void second_session(MPI_Comm comm)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
-static int query(void *extra, MPI_Status *status)
-{
-	(void)extra;
-	MPI_Status_set_elements(status, MPI_BYTE, 3);
-	MPI_Status_set_cancelled(status, 0);
-	status->MPI_SOURCE = MPI_ANY_SOURCE;
-	status->MPI_TAG = MPI_ANY_TAG;
-	return MPI_SUCCESS;
-}
-
-static int nothing(void *extra)
-{
-	(void)extra;
-	return MPI_SUCCESS;
-}
-
-static int no_cancel(void *extra, int complete)
-{
-	(void)extra, (void)complete;
-	return MPI_SUCCESS;
-}
-
 static void general(void)
 {
-	struct seen seen = {0};
-	MPI_Request cr, r, kept;
-	MPI_Status status;
-	int count = -1;
+	struct general g;
+	MPI_Request cr, r;
 
 	check_begin("a generalized request");
 	cr = check_plain_cr();
-	CHECK_OK(MPI_Grequest_start(query, nothing, no_cancel, NULL, &r));
-	kept = r;
-	CHECK_OK(MPI_Continue(&r, see, &seen, &status, cr));
-	CHECK_OK(MPI_Grequest_complete(kept));
+	CHECK_OK(general_start(&g, 1));
+	r = g.handle;
+	CHECK_OK(MPI_Continue(&r, general_ran, &g, &g.status, cr));
+	CHECK_OK(general_complete(&g));
 	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
-	CHECK_EQ(seen.runs, 1);
-	MPI_Get_count(&status, MPI_BYTE, &count);
-	CHECK_EQ(count, 3);
+	CHECK(general_in_order(&g));
+	CHECK(general_told(&g, &g.status));
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
