@@ -55,6 +55,22 @@ static void call_done(int status, void *data)
 	op->done(op, status == MPI_SUCCESS ? status : contd__mpi_error_class(status));
 }
 
+/* The task is outstanding until it has run: MPI_Finalize waits for it, or says that it never ran. 0, -ENOMEM, or
+ * an error of submit(). */
+static int hand_over(struct contd_mpi_op *op, int status)
+{
+	struct contd_group *group = contd__mpi_loose(LOOSE_EVENTS);
+	int rc;
+
+	if (!group)
+		return -ENOMEM;
+	contd__add(&group->life, 1);
+	rc = contd__task_hand_over(&op->work, status, group);
+	if (rc)
+		contd__group_count_down_sig(group, 1);
+	return rc;
+}
+
 /* It is complete, and the caller may run what is to be done. */
 static int finish(struct contd_mpi_op *op, int status)
 {
@@ -64,7 +80,7 @@ static int finish(struct contd_mpi_op *op, int status)
 		return status;
 	if (how->completions) {
 		contd_task_init(&op->work, how->completions, how->priority, call_done, op);
-		if (contd__task_hand_over(&op->work, status, NULL) == 0)
+		if (hand_over(op, status) == 0)
 			return status;
 	}
 	op->done(op, status);
@@ -615,10 +631,13 @@ static int wait_for(struct contd_mpi_op *op)
 static void issue_there(int status, void *data)
 {
 	struct contd_mpi_op *op = data;
-	struct contd__cr *cr = named_cr(op->how);
+	struct contd__cr *cr;
 	int rc;
 
 	(void)status;
+	if (contd__mpi_over())
+		return;
+	cr = named_cr(op->how);
 	/* It has been freed since. */
 	rc = !cr && names_cr(op->how) ? MPI_ERR_REQUEST : issue(op);
 	if (rc == MPI_SUCCESS && (attach_quick(op, cr) || attach(op, cr) == MPI_SUCCESS))
@@ -636,7 +655,9 @@ static int transfer(struct contd_mpi_op *op)
 	if (!contd__load(&contd__executors.issues))
 		contd__store(&contd__executors.issues, issue_there);
 	contd_task_init(&op->work, op->how->requests, op->how->priority, issue_there, op);
-	if ((rc = contd__task_hand_over(&op->work, 0, NULL)) != 0) {
+	if (!contd__mpi_loose(LOOSE_EVENTS))
+		return contd__mpi_error(MPI_ERR_NO_MEM);
+	if ((rc = hand_over(op, 0)) != 0) {
 		contd__fail(rc, "contd_mpi_op_run: the submit() of the executor for requests refuses it");
 		return contd__mpi_error(MPI_ERR_OTHER);
 	}

@@ -505,10 +505,10 @@ void contd__mpi_cancel_rest(int rank)
 		before = report.total;
 		for (uint32_t i = 0; i < used; i++)
 			slot_end(cr, contd__table_slot(&g->table, contd__table_index(i)), &report, until, &here);
-		/* Those that have no slot: their operations carry them. */
+		/* Those that have no slot: their operations carry them, or they are tasks of an executor. */
 		if (outstanding > report.total - before)
 			add(&report, &(struct lost){.what = "a point-to-point operation",
-						    .why = "did not complete",
+						    .why = "did not complete, or an executor has not run its task",
 						    .count = outstanding - (report.total - before)});
 		contd__group_unpin_sig(g);
 	}
