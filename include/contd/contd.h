@@ -9,7 +9,8 @@
  *                      it has been cancelled
  *     ready            a continuation is ready when all its operations are complete and its callback has not started
  *     group            holds continuations; its attributes say which threads may run them, and how many at a time
- *     event            an operation that the program itself completes, by contd_event_complete()
+ *     event            the state of an operation, pending or complete. Those of struct contd_event are completed by the
+ *                      program, with contd_event_complete()
  *     source           something that contd must poll to find completions: a memory word, MPI, a libfabric queue or
  *                      counter
  *     attached thread  a thread that has called contd_thread_attach(); contd may send it signals
@@ -26,21 +27,28 @@
  *                      contd_config
  *
  * Each declaration says in which contexts it may be called:
- *     any thread       any thread of the program, outside signal handlers
+ *     any thread       any thread of the program, outside signal handlers; several threads at once, also on the same
+ *                      object, if nothing else is said
  *     attached thread  attached threads only, outside signal handlers
  *     handler          any signal handler, whatever code it interrupted; errno keeps its value
  *     in a callback    inside a continuation that runs on a thread of the program, on the daemon or in a compute
  *                      region. A continuation that contd's handler runs outside compute regions may make only those
- *                      calls that have the tag "handler"
+ *                      calls that have the tag "handler", and contd_event_continue()
  *     may block        the call may wait for other threads
+ *
+ * contd refuses a call in the wrong context only where it can see the context: in a callback, on the daemon, and "in
+ * contd's handler". In the lists of errors that means: in an async-signal-safe continuation that an interruption runs
+ * outside compute regions, or that runs by the same rules at the end of a guard, at a checkpoint or inside
+ * contd_event_complete(). In a signal handler that the program has installed, and in a compute region, contd cannot see
+ * the context: there a forbidden call may return 0, hang or destroy data.
  *
  * Functions that return int return 0 or a count on success, and a negative errno value on failure. A call that fails
  * changes nothing and writes no output, and contd_error_text() says what to do. Two errors are possible in every such
  * call and are not repeated below: -EPERM if contd is not initialized (call contd_init() first), and -ECHILD in the
- * child of a fork (use contd in the parent, or after exec). Exceptions: contd_event_complete(), contd_bell_create()
- * and contd_bell_ring() work without contd_init(). In a child that was forked while contd did not run, before the
- * first contd_init() or after the last contd_fini(), contd works, unless other threads of the parent had used it and
- * not ended.
+ * child of a fork (use contd in the parent, or after exec). Exceptions: contd_event_complete(), contd_bell_create() and
+ * contd_bell_ring() work without contd_init(). Functions that return nothing need no contd_init() either. In a child
+ * that was forked while contd did not run, before the first contd_init() or after the last contd_fini(), contd works,
+ * unless other threads of the parent had used it and not ended.
  *
  * Structures whose first member is `size` may get more members in later versions. Set `size` to the sizeof of the
  * structure. A shorter structure, from an older header, is accepted, and the missing members have their defaults. A
@@ -109,15 +117,16 @@ struct contd_late {
 /*
  * Receives a report of the watchdog; one report for each site. Runs on contd's thread "contd-watchdog", where it may
  * call contd. There contd_fini() fails with -EDEADLK; contd_init(), contd_configure() and contd_daemon_start() fail
- * with -EBUSY while another thread is in the first two or in contd_fini(). `late` is contd's and valid during the
- * call; `data` is watchdog_data.
+ * with -EBUSY while another thread is in contd_init(), contd_configure() or contd_fini(). `late` is contd's and valid
+ * during the call; `data` is watchdog_data.
  */
 typedef void contd_watchdog(const struct contd_late *late, void *data);
 
 /*
  * Settings of the process. Zero or NULL means the default. Each member except `watchdog` and `watchdog_data` also has
- * a variable of the environment, named below; if the variable is set, it overrides the member. contd reads the
- * environment in contd_init() and in contd_configure(). A malformed or out-of-range value is an error (-EINVAL).
+ * a variable of the environment, named below; if the variable is set, it overrides the member, which is then not
+ * checked. contd reads all of these variables in contd_init(), and again in contd_configure(). A malformed or
+ * out-of-range value is an error (-EINVAL).
  * contd copies the structure and its texts.
  */
 struct contd_config {
@@ -148,7 +157,8 @@ struct contd_config {
 
 /*
  * Start contd in this process. If it runs already, add one user: contd stops when each contd_init() has had its
- * contd_fini(). cfg: the settings; NULL: defaults. If contd runs already, cfg must be NULL.
+ * contd_fini(). cfg: the settings; NULL: defaults. If contd runs already, cfg must be NULL. In an MPI program the first
+ * continuation request starts contd: to give settings in C, call contd_init() before that.
  * Context: any thread, in a callback; may block.
  * Errors:
  *     -EINVAL, -E2BIG  cfg, or a variable of the environment
@@ -159,7 +169,7 @@ struct contd_config {
  *     -ENOMEM          no memory
  *     -EAGAIN          no thread for the daemon or the watchdog: pthread_create(3); or no pthread_key_create(3) key
  *                      left
- *     -EPERM           in a handler
+ *     -EPERM           in contd's handler
  *     -ENOENT          /proc is not mounted: mount it, or switch `bell` off
  *     other            errors of memfd_create(2) and mmap(2), unless `bell` is off (-EMFILE: raise RLIMIT_NOFILE);
  *                      errors of the daemon's settings, as in contd_configure()
@@ -167,8 +177,9 @@ struct contd_config {
 CONTD_API int contd_init(const struct contd_config *cfg) CONTD_NOEXCEPT;
 
 /*
- * Change settings while contd runs: those whose member in *cfg is not zero. Variables of the environment override
- * them, as in contd_init(). If the agent changes, the new one takes over before the call returns. signal_number,
+ * Change settings while contd runs: those whose member in *cfg is not zero, and those whose variable of the
+ * environment is set. So a member of zero does not bring a default back: give its value. A watchdog once begun stays
+ * until the last contd_fini(). If the agent changes, the new one takes over before the call returns. signal_number,
  * signal_taken and bell cannot change: leave them zero, or give the value that is in force.
  * Context: any thread, in a callback except on the daemon; may block.
  * Errors:
@@ -178,7 +189,7 @@ CONTD_API int contd_init(const struct contd_config *cfg) CONTD_NOEXCEPT;
  *     -EDEADLK         on the daemon
  *     -EAGAIN          no thread for the daemon or the watchdog
  *     -EMFILE          no descriptor for agent "block"
- *     -EPERM           in a handler
+ *     -EPERM           in contd's handler
  *     other            errors of sched_setaffinity(2), setpriority(2) and sched_setscheduler(2) for the daemon's
  *                      settings (-EPERM, -EACCES: raise RLIMIT_RTPRIO or RLIMIT_NICE)
  */
@@ -186,8 +197,10 @@ CONTD_API int contd_configure(const struct contd_config *cfg) CONTD_NOEXCEPT;
 
 /*
  * Remove one user. The last one stops the daemon and all timers, detaches all threads and frees all groups: their
- * handles must not be used any more. No other thread may be in a call of contd's then. The last call returns the
- * number of continuations that never ran; the others return 0. An event for which such a continuation waited must not
+ * handles must not be used any more. Other threads may be attached and compute then, but may be in no call of contd's
+ * except contd_init(), contd_configure() and contd_daemon_start(), which wait or fail. The handler of contd's signal
+ * stays installed, and bells of contd_bell_create() stay valid. The last call returns the number of continuations
+ * that never ran; the others return 0. An event for which such a continuation waited must not
  * be completed any more; contd_event_init() makes it usable again.
  * Context: any thread, not in a callback, an executor's work, a handler; may block. Errors: -EDEADLK (in a callback,
  * in the work of an executor, or on the watchdog).
@@ -225,7 +238,7 @@ enum contd_group_flags {
 	 */
 	CONTD_POLL_ONLY = 1,
 	/* No continuation runs inside the call that registers it. If also CONTD_ASYNC_SIGNAL_SAFE and the registering
-	 * thread is attached, a tick that comes soon runs it, whatever the agent is. */
+	 * thread is attached, a tick runs it soon after the call, with every agent. */
 	CONTD_ENQUEUE_COMPLETE = 2,
 	/* Continuations may also run on the daemon. */
 	CONTD_THREAD_ANY = 4,
@@ -281,18 +294,18 @@ struct contd_group_attr {
  *     -EAGAIN          there are 4096 groups already with this priority, these CONTD_THREAD_ANY and
  *                      CONTD_ASYNC_SIGNAL_SAFE flags and no CONTD_POLL_ONLY: destroy some, share groups, or use
  *                      CONTD_POLL_ONLY
- *     -EPERM           in a handler
+ *     -EPERM           in contd's handler
  */
 CONTD_API int contd_group_create(const struct contd_group_attr *attr, struct contd_group **groupp) CONTD_NOEXCEPT;
 
 /*
- * Give the group back; the program must not use the pointer after this call. Outstanding continuations still run. If
- * the group was CONTD_POLL_ONLY, its remaining continuations lose that restriction: any call or interruption that
- * runs continuations may run them. contd frees the group after the last one has finished.
+ * Give the group back; no call may use the pointer during or after this one. Outstanding continuations still run, and
+ * one of them may make this call. If the group was CONTD_POLL_ONLY, its remaining continuations lose that restriction:
+ * any call or interruption that runs continuations may run them. contd frees the group after the last one has finished.
  * Context: any thread, in a callback; may block.
  * Errors:
  *     -EINVAL  NULL
- *     -EPERM   in a handler
+ *     -EPERM   in contd's handler
  *     -EAGAIN  the group is CONTD_POLL_ONLY and has outstanding continuations, and there are 4096 groups of the kind
  *              that it would become: call contd_group_wait() first
  */
@@ -302,14 +315,16 @@ CONTD_API int contd_group_destroy(struct contd_group *group) CONTD_NOEXCEPT;
  * Poll, without waiting: poll the sources, run ready continuations of the group, at most max_poll, and then ready
  * continuations of other groups that are not CONTD_POLL_ONLY. *completep is 1 if the group has no outstanding
  * continuation, else 0; inside a continuation of this group it is 0. Returns how many continuations ran, of any
- * group.
- * Context: any thread, in a callback. Errors: -EINVAL (NULL); -EPERM (in a handler).
+ * group. Continuations of groups with an executor are handed over to it. In a callback on the daemon tests, waits and
+ * contd_poll() run only continuations of CONTD_THREAD_ANY groups: a wait there for another group needs another thread.
+ * Context: any thread, in a callback. Errors: -EINVAL (group or completep is NULL); -EPERM (in contd's handler).
  */
 CONTD_API int contd_group_test(struct contd_group *group, int *completep) CONTD_NOEXCEPT;
 
 /*
  * Do what contd_group_test() does until the group has no outstanding continuation, or until timeout_ns nanoseconds
- * have passed (-1: no limit; 0: one attempt). The thread sleeps while nothing is ready and no source needs polling.
+ * have passed (-1: no limit; 0: one attempt). Returns 0; at once, and without polling, if none is outstanding. What is
+ * registered during the call counts too. The thread sleeps while nothing is ready and no source needs polling.
  * max_poll of this group does not limit it.
  * Context: any thread, in a callback; blocks.
  * Errors:
@@ -317,7 +332,7 @@ CONTD_API int contd_group_test(struct contd_group *group, int *completep) CONTD_
  *     -ETIMEDOUT  some are still outstanding
  *     -EDEADLK    inside a continuation of this group, or a task that one of them has become: it would wait for
  *                 itself
- *     -EPERM      in a handler
+ *     -EPERM      in contd's handler
  */
 CONTD_API int contd_group_wait(struct contd_group *group, int64_t timeout_ns) CONTD_NOEXCEPT;
 
@@ -333,8 +348,8 @@ CONTD_API uint32_t contd_group_outstanding(const struct contd_group *group) CONT
 /*
  * Names one registered continuation, for contd_cancel(). A plain value, to be copied at will; it need not be
  * released. It may be used until contd_group_destroy() is called for the group, also after the continuation has run.
- * After that call it may be used only while the program knows that the continuation is outstanding: contd frees the
- * group and its continuations when the last one has finished. The last contd_fini() ends all handles.
+ * After contd_group_destroy() it may be used only while the program knows that the continuation is outstanding: contd
+ * frees the group and its continuations when the last one has finished. The last contd_fini() ends all handles.
  */
 struct contd_handle {
 	void *slot;
@@ -343,10 +358,11 @@ struct contd_handle {
 
 /*
  * Cancel a continuation whose callback has not started. If the call returns 0, the callback never runs, its events
- * have no continuation any more (pending ones stay pending), and contd no longer reads its memory word.
- * Context: any thread, in a callback; may block. Errors: -EINVAL (the handle names no continuation); -EALREADY (the
- * callback has started or returned, an executor's pool has been given it or has taken it, or it was cancelled before);
- * -EPERM (in a handler).
+ * have no continuation any more (pending ones stay pending), and contd no longer reads its memory word. The call does
+ * not wait for a callback that runs: after -EALREADY wait for the group before you free what the callback uses.
+ * Context: any thread, in a callback; may block. Errors: -EINVAL (the handle is all zeros); -EALREADY (the callback has
+ * started or returned, the continuation has gone to an executor, or it was cancelled before); -EPERM (in contd's
+ * handler).
  */
 CONTD_API int contd_cancel(struct contd_handle handle) CONTD_NOEXCEPT;
 
@@ -386,11 +402,12 @@ CONTD_API void contd_event_init(struct contd_event *event) CONTD_NOEXCEPT;
  * exceptions: the group has CONTD_POLL_ONLY, CONTD_ENQUEUE_COMPLETE, an executor or max_poll = 0, or the caller is in a
  * continuation or in contd's handler. In these cases it is ready when the call returns.
  *
- * The array is the caller's again on return. Each event must stay in place until the callback has started, or until
- * contd_cancel() has returned 0. The callback may initialize the event and use it again. handlep may be NULL;
- * otherwise the call writes *handlep before cb can run.
+ * events may be NULL if n is 0; an event may stand in the array once. The array is the caller's again on return. Each
+ * event must stay in place until the callback has started, or until contd_cancel() has returned 0. The callback may
+ * initialize the event and use it again. handlep may be NULL; otherwise the call writes *handlep before cb can run.
  * Context: any thread, in a callback; also in a continuation that contd's handler runs outside regions, while the
- * group has memory in reserve (normally for at least 32 registrations). Not in other signal handlers.
+ * group has memory in reserve. The reserve is normally enough for 32 continuations outstanding at a time, and each
+ * registration on a thread fills it up again. Not in other signal handlers.
  * Errors:
  *     -EINVAL  cb, group or an event is NULL, or n > 2^24 - 3
  *     -EBUSY   an event has a continuation
@@ -403,16 +420,21 @@ CONTD_API int contd_event_continue(size_t n, struct contd_event *const events[],
 
 /*
  * Complete a pending event. status is 0 or an error code of the program's choice; a continuation receives it. If this
- * was the last event for which a continuation waited, the continuation is ready. It runs in one of these places:
- *   - Inside this call, if the calling thread is attached and neither in a guard nor in a continuation. Also the group
- *     must be CONTD_ASYNC_SIGNAL_SAFE or the thread in a compute region, and the group's limits must allow it.
- *   - Otherwise contd notifies an attached thread: any, if the group is CONTD_ASYNC_SIGNAL_SAFE, else one in a
- *     compute region. With CONTD_THREAD_ANY it wakes the daemon, if there is one;
- *   - if no thread may be interrupted, it stays ready until a call of contd_poll(), a test, a wait or a checkpoint,
- *     or the beginning of a compute region.
- * CONTD_POLL_ONLY groups and groups with an executor follow other rules; docs/signals.md has the whole table.
+ * was the last event for which a continuation waited, the continuation is ready. The first of these rules that fits
+ * says where it runs; "interruptible" means that the group is CONTD_ASYNC_SIGNAL_SAFE or the thread in a compute
+ * region:
+ *   - The group is CONTD_POLL_ONLY: in a test or wait of the group. It has an executor: there.
+ *   - CONTD_THREAD_ANY, and the daemon runs: on the daemon. If also CONTD_ASYNC_SIGNAL_SAFE, one of the following
+ *     rules may be faster.
+ *   - The calling thread is attached and interruptible: inside this call, if the group's limits allow it. In a guard
+ *     or in a continuation: at the end of the guard, or of the outermost continuation.
+ *   - Another attached thread is interruptible: contd notifies it.
+ *   - Else it stays ready until a thread calls contd_poll(), a test, a wait or an MPI completion call, reaches a
+ *     checkpoint in a compute region (CONTD_ASYNC_SIGNAL_SAFE: any checkpoint), or is attached and begins a region.
+ * docs/signals.md has the whole table.
  *
- * The event must exist until this call returns or its continuation has started, whichever comes first.
+ * If several threads complete one event, one of them succeeds. The event must exist until its continuation has started;
+ * without a continuation, until this call returns.
  * Context: any thread, handler, in a callback. It works without contd_init() and after a fork; in the child of a fork
  * no continuation runs.
  * Errors:
@@ -451,7 +473,7 @@ struct contd_word {
  *     -EINVAL  a pointer is NULL, the address is not a multiple of 8, or op is wrong
  *     -ENOMEM  no memory
  *     -ENOSPC  as contd_event_continue()
- *     -EPERM   in a handler
+ *     -EPERM   in contd's handler
  */
 CONTD_API int contd_word_continue(const struct contd_word *word, contd_callback *cb, void *data,
 				  struct contd_group *group, struct contd_handle *handlep) CONTD_NOEXCEPT;
@@ -463,12 +485,12 @@ CONTD_API int contd_word_continue(const struct contd_word *word, contd_callback 
  * contd_event_continue().
  * Context: any thread, in a callback; may block.
  * Errors:
- *     -EINVAL  NULL
+ *     -EINVAL  awaited, cb or group is NULL
  *     -EBUSY   `awaited` has such a continuation
  *     -ELOOP   the group would wait for itself, directly or through other groups
  *     -ENOMEM  no memory
  *     -ENOSPC  as contd_event_continue()
- *     -EPERM   in a handler
+ *     -EPERM   in contd's handler
  */
 CONTD_API int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *data,
 				   struct contd_group *group, struct contd_handle *handlep) CONTD_NOEXCEPT;
@@ -477,7 +499,9 @@ CONTD_API int contd_group_continue(struct contd_group *awaited, contd_callback *
 
 /*
  * Poll the sources and run at most max (0: no limit) ready continuations of groups that are not CONTD_POLL_ONLY. The
- * call does not wait. Returns how many ran. Context: any thread, in a callback. Errors: -EPERM (in a handler).
+ * call does not wait. Returns how many ran. Continuations that interruptions run during the call, and those that
+ * callbacks run by calls of their own, are neither limited nor counted.
+ * Context: any thread, in a callback; on the daemon see contd_group_test(). Errors: -EPERM (in contd's handler).
  */
 CONTD_API int contd_poll(uint32_t max) CONTD_NOEXCEPT;
 
@@ -487,8 +511,8 @@ CONTD_API int contd_poll(uint32_t max) CONTD_NOEXCEPT;
  * unreadable when no more are ready; it may run none. The descriptor does not poll: completions of sources (MPI,
  * memory words, libfabric) make it readable only after a tick, the daemon or another call has found them. It is
  * an eventfd(2), contd's, valid until the last contd_fini(); each call returns the same one. The program must not read
- * or close it.
- * Context: any thread, in a callback. Errors: -EPERM (in a handler); errors of eventfd(2) (-EMFILE: raise
+ * or close it. If something is ready already, it is readable when the call returns.
+ * Context: any thread, in a callback. Errors: -EPERM (in contd's handler); errors of eventfd(2) (-EMFILE: raise
  * RLIMIT_NOFILE).
  */
 CONTD_API int contd_fd(void) CONTD_NOEXCEPT;
@@ -502,10 +526,11 @@ struct contd_thread_attr {
 };
 
 /*
- * Attach the calling thread: from now on contd may interrupt it with its signal, and run there
- * CONTD_ASYNC_SIGNAL_SAFE continuations anywhere, and in compute regions all that are not CONTD_POLL_ONLY. The call
- * unblocks the signal. Calls nest; the thread is detached by as many contd_thread_detach(), when it ends, or by the
- * last contd_fini(). attr is copied; NULL: defaults. The first attach of a process takes some milliseconds: it
+ * Attach the calling thread: from now on contd may interrupt it with its signal, and run there CONTD_ASYNC_SIGNAL_SAFE
+ * continuations anywhere, and in compute regions all that are not CONTD_POLL_ONLY. The call unblocks the signal. Calls
+ * nest; the thread is detached by as many contd_thread_detach(), when it ends, or by the last contd_fini(). A nested
+ * call only counts; it does not unblock the signal again. attr is copied; NULL: defaults. Its stack_bytes is compared
+ * with what is left of the stack; contd reserves none. The first attach of a process takes some milliseconds: it
  * measures what an interruption costs.
  * Context: any thread; in a callback only if it runs neither in a handler (in a region or not) nor on the daemon; may
  * block.
@@ -514,14 +539,16 @@ struct contd_thread_attr {
  *     -ENOBUFS         too little stack is left: pthread_attr_setstacksize(3)
  *     -EAGAIN          no timer: timer_create(2), raise RLIMIT_SIGPENDING
  *     -ENOMEM          also if 1024 threads are attached
- *     -EPERM           in a handler, on the daemon
+ *     -EPERM           in contd's handler, in a region's handler, on the daemon
  */
 CONTD_API int contd_thread_attach(const struct contd_thread_attr *attr) CONTD_NOEXCEPT;
 
 /*
- * Undo one contd_thread_attach() of this thread. After the last one contd sends this thread no more signals.
+ * Undo one contd_thread_attach() of this thread. After the last one contd sends this thread no more signals. The signal
+ * stays unblocked: a ring of a peer that goes to the process may still interrupt the thread.
  * Context: attached thread, outside compute regions, guards and continuations; may block.
- * Errors: -EPERM (the thread is not attached); -EBUSY (inside a region, a guard or a continuation).
+ * Errors: -EPERM (the thread is not attached); -EBUSY (inside a region, a guard or a continuation, also if it is not
+ * the last one).
  */
 CONTD_API int contd_thread_detach(void) CONTD_NOEXCEPT;
 
@@ -550,10 +577,10 @@ CONTD_API void contd__unbalanced(uint32_t what) CONTD_NOEXCEPT;
  * plain computation; no malloc, no stdio, no MPI, and of contd's calls only contd_checkpoint(), nested regions and
  * those with the tag "handler". In return contd may interrupt the thread at any instruction, poll MPI and fabric
  * there, and run any continuation that is not CONTD_POLL_ONLY, as if the thread had called contd_poll().
- * Continuations that are ready now run inside this call. Regions nest. Cost: about a nanosecond; some hundred
- * nanoseconds after contd has completed something outside regions. On a thread that is not attached there are no
- * interruptions; there the region only lets contd_checkpoint() run more.
- * Context: any thread, in a callback (the region then has no effect until the callback returns).
+ * On an attached thread continuations that are ready now run inside this call; under a guard, at its end. Regions
+ * nest. Cost: about a nanosecond; the first begin after something became ready outside regions costs some hundred. On
+ * a thread that is not attached there are no interruptions; there the region only lets contd_checkpoint() run more.
+ * Context: any thread, in a callback, which must also end it: it has no effect until the callback returns.
  */
 static inline void contd_compute_begin(void)
 {
@@ -581,10 +608,11 @@ static inline void contd_compute_end(void)
 
 /*
  * Begin a guard: until the matching contd_guard_end() no interruption runs a continuation on this thread, and
- * contd_event_complete() runs none inside the call. Use it around data that the thread shares with continuations.
- * Registering calls, tests, waits and contd_poll() still run continuations. The outermost contd_guard_end() runs the
- * continuations that interruptions would have run meanwhile. Guards nest. Cost: about a nanosecond, no system call.
- * Context: any thread, handler, in a callback.
+ * contd_event_complete() runs none inside the call. Use it around data that the thread shares with its interruptions;
+ * it does not hold back the daemon or other threads. Registering calls, tests, waits and contd_poll() still run
+ * continuations. The outermost contd_guard_end() runs the continuations that interruptions would have run meanwhile.
+ * Guards nest. Cost: about a nanosecond, no system call.
+ * Context: any thread, handler, in a callback, which must also end it.
  */
 static inline void contd_guard_begin(void)
 {
@@ -613,9 +641,10 @@ static inline void contd_guard_end(void)
 /*
  * Do here what an interruption would do at this point, for loops that can afford about a nanosecond a round: in a
  * compute region run any ready continuation that is not CONTD_POLL_ONLY, elsewhere those that are
- * CONTD_ASYNC_SIGNAL_SAFE. Memory words, and in a region the other sources, are polled in some of the calls only, so
- * often that polling stays inside the overhead budget; after a peer has rung, in the next call. Works on threads that
- * are not attached, too. Under a guard, in a continuation and on the daemon it does nothing.
+ * CONTD_ASYNC_SIGNAL_SAFE. scan_count and scan_ns limit it as they limit an interruption. Memory words, and in a region
+ * the other sources, are polled as often as the overhead budget allows, not in each call; after a peer has rung, in the
+ * next call. Works on threads that are not attached, too. Under a guard, in a continuation and on the daemon it does
+ * nothing.
  * Context: any thread, in a callback.
  */
 static inline void contd_checkpoint(void)
@@ -654,7 +683,7 @@ struct contd_bell {
  *     -EADDRINUSE  another process has this name
  *     -EALREADY    this process listens under another name
  *     -EOPNOTSUPP  doorbells are off: `bell` in struct contd_config
- *     -EPERM       in a handler
+ *     -EPERM       in contd's handler
  *     other        errors of socket(2), bind(2) and listen(2)
  */
 CONTD_API int contd_bell_listen(const char *job, uint32_t number) CONTD_NOEXCEPT;
@@ -670,7 +699,7 @@ CONTD_API int contd_bell_listen(const char *job, uint32_t number) CONTD_NOEXCEPT
  *     -EACCES  another user's process listens
  *     -EPROTO  the peer has another version of contd, or its memory cannot be opened
  *     -ENOMEM  no memory
- *     -EPERM   in a handler
+ *     -EPERM   in contd's handler
  *     other    errors of socket(2) and pidfd_open(2)
  */
 CONTD_API int contd_bell_create(const char *job, uint32_t number, struct contd_bell **bellp) CONTD_NOEXCEPT;
@@ -707,19 +736,20 @@ struct contd_daemon_attr {
 };
 
 /*
- * Start the daemon, or add one user to a running one. While a source has something pending, it polls the source, runs
- * CONTD_THREAD_ANY continuations, and notifies attached threads of ready continuations that only they may run. It
- * sleeps while nothing is pending. The setting `agent` decides how it waits between two polls (CONTD_AGENT_TICK,
+ * Start the daemon, or add one user to a running one. It runs ready continuations of CONTD_THREAD_ANY groups, polls the
+ * sources that have something pending, and notifies attached threads of ready continuations that only they may run. It
+ * sleeps while there is nothing of these. The setting `agent` decides how it waits between two polls (CONTD_AGENT_TICK,
  * _BLOCK, _SPIN; with the other agents as with _TICK); name, processors and scheduling are settings too. attr is
- * copied; NULL: defaults, or what a running daemon has.
+ * copied; NULL: defaults, or what a running daemon has. An attr for a running daemon must have the same tick_ns.
  * Context: any thread, in a callback except on the daemon; may block.
  * Errors:
  *     -EINVAL, -E2BIG  attr
  *     -EBUSY           it runs with another tick_ns; or, in a callback in a region's handler, another thread is in
  *                      contd_init(), contd_configure() or contd_fini(): call later
  *     -EAGAIN          pthread_create(3): raise RLIMIT_NPROC
+ *     -EMFILE          no descriptor for agent "block"
  *     -EPERM           contd does not run; also where contd_fini() ends it on another thread at the same time
- *     -EDEADLK         on the daemon, or in a handler outside regions
+ *     -EDEADLK         on the daemon, or in contd's handler
  *     other            errors of the daemon's settings, as in contd_configure()
  */
 CONTD_API int contd_daemon_start(const struct contd_daemon_attr *attr) CONTD_NOEXCEPT;
@@ -727,7 +757,7 @@ CONTD_API int contd_daemon_start(const struct contd_daemon_attr *attr) CONTD_NOE
 /*
  * Undo one contd_daemon_start(). The last one ends the daemon, unless the setting `agent` wants it; the call then
  * waits for the thread to end. Context: any thread, in a callback except on the daemon; may block.
- * Errors: -EPERM (more stops than starts); -EDEADLK (on the daemon, or in a handler outside regions).
+ * Errors: -EPERM (more stops than starts); -EDEADLK (on the daemon, or in contd's handler).
  */
 CONTD_API int contd_daemon_stop(void) CONTD_NOEXCEPT;
 
@@ -740,11 +770,13 @@ CONTD_API int contd_daemon_stop(void) CONTD_NOEXCEPT;
  * slightly different moments; when all threads are idle they are exact.
  */
 struct contd_stats {
-	size_t size;             /* set it before the call: sizeof(struct contd_stats) */
-	uint64_t registered;     /* continuations registered */
-	uint64_t run;            /* callbacks run, in all contexts */
-	uint64_t run_handler;    /* of these: in contd's handler outside compute regions */
-	uint64_t run_region;     /* of these: in contd's handler, or a checkpoint, inside a compute region */
+	size_t size;         /* set it before the call: sizeof(struct contd_stats) */
+	uint64_t registered; /* continuations registered */
+	uint64_t run;        /* callbacks run, in all contexts */
+	/* Of these, outside compute regions: in contd's handler, and by the same rules at the end of a guard, at a
+	 * checkpoint and inside contd_event_complete(). */
+	uint64_t run_handler;
+	uint64_t run_region;     /* of these: at the same places inside a compute region */
 	uint64_t run_daemon;     /* of these: on the daemon */
 	uint64_t run_inline;     /* of these: inside the call that registered them */
 	uint64_t cancelled;      /* continuations cancelled */
@@ -770,7 +802,7 @@ struct contd_stats {
 
 /*
  * Write the statistics to *stats. The memory is the caller's. Context: any thread, in a callback; may block.
- * Errors: -EINVAL (NULL, size); -EPERM (in a handler).
+ * Errors: -EINVAL (NULL, size); -EPERM (in contd's handler).
  */
 CONTD_API int contd_stats_get(struct contd_stats *stats) CONTD_NOEXCEPT;
 

@@ -63,8 +63,8 @@ struct contd_executor_ops {
 	void (*notify)(void *pool);
 	/*
 	 * Part of contd_executor_drain(): return when the pool's queue is empty, or has been made to be emptied. May
-	 * block. Of a pull executor: in the place of the calling thread's running what is ready, for pools that are
-	 * bound to a thread; called again, on the same thread, as long as something waits there.
+	 * block. Pull executors: called instead of running the ready work on the calling thread, for pools that are
+	 * bound to a thread; called again on that thread while work waits.
 	 */
 	void (*drain)(void *pool);
 	/* As snprintf(3): a line for people, such as "GThreadPool, 4 threads". */
@@ -97,8 +97,8 @@ struct contd_executor_attr {
 /*
  * Create an executor. attr is copied; NULL: a pull executor without flags. It is the caller's until
  * contd_executor_destroy().
- * Context: any thread, in a callback; may block. Errors: -EINVAL (sizes, flags; flags with a push executor; _MPI
- * without _PROGRESS), -ENOMEM, -EPERM (not initialized, in a handler), -ECHILD.
+ * Context: any thread, in a callback; may block. Errors: -EINVAL (executorp is NULL; sizes; flags; flags or notify()
+ * with submit(); _MPI without _PROGRESS), -E2BIG, -ENOMEM, -EPERM (not initialized, in contd's handler), -ECHILD.
  */
 CONTD_API int contd_executor_create(const struct contd_executor_attr *attr,
 				    struct contd_executor **executorp) CONTD_NOEXCEPT;
@@ -111,9 +111,10 @@ CONTD_API int contd_executor_create(const struct contd_executor_attr *attr,
  * Context: any thread, not in its own work; may block.
  * Errors:
  *     -EINVAL  NULL
- *     -EBUSY   a group that has it exists or has continuations outstanding; work is queued or runs; or a thread is in
- *              contd_executor_run(). First stop the executor, wait for the groups and destroy them, and drain it
- *     -EPERM   in a handler
+ *     -EBUSY   a group uses it or has continuations outstanding; work is queued or runs; or a thread is in
+ *              contd_executor_run(). First wait for the groups and destroy them, then stop the executor and let its
+ *              threads return, then drain it
+ *     -EPERM   in contd's handler
  *     -ECHILD  in the child of a fork: the executor is the parent's
  */
 CONTD_API int contd_executor_destroy(struct contd_executor *executor) CONTD_NOEXCEPT;
@@ -126,15 +127,15 @@ CONTD_API int contd_executor_destroy(struct contd_executor *executor) CONTD_NOEX
  * contd_mpi_group()'s. The group must have nothing outstanding, and no thread may register with it during the call.
  * Context: any thread, in a callback; may block. Errors: -EINVAL (NULL; a group with CONTD_POLL_ONLY,
  * CONTD_ASYNC_SIGNAL_SAFE or a max_poll), -EBUSY (something is outstanding), -EAGAIN (4096 groups name it, or exist of
- * this kind, with that priority), -EPERM (in a handler).
+ * this kind, with that priority), -EPERM (in contd's handler).
  */
 CONTD_API int contd_group_set_executor(struct contd_group *group, struct contd_executor *executor) CONTD_NOEXCEPT;
 
 /*
  * Run the work that submit() was given: once, and not after that. A continuation that contd_fini() has counted as one
  * that never ran does not run any more: the call only takes it off the executor. In the child of a fork it does
- * nothing: the parent runs the work. Context: any thread of the program's,
- * in a callback; may do what the continuation or task does.
+ * nothing: the parent runs the work. Context: any thread of the program's, in a callback; may do what the continuation
+ * or task does.
  */
 CONTD_API void contd_work_run(struct contd_work *work);
 
@@ -171,10 +172,10 @@ static inline void contd_task_init(struct contd_task *task, struct contd_executo
 }
 
 /*
- * Run cb(status, data) on the task's executor, soon.
+ * Run cb(status, data) on the task's executor, soon. A task must not be submitted again before cb has begun.
  * Context: any thread, in a callback; pull executors: handler, too. May do what submit() does. Errors: -EINVAL (no
- * executor, no callback, priority), -EPERM (a push executor, in a handler), and what submit() returns; then cb will not
- * be called.
+ * executor, no callback, priority), -EPERM (a push executor, in contd's handler), and what submit() returns; then cb
+ * will not be called.
  */
 CONTD_API int contd_task_submit(struct contd_task *task, int status);
 
@@ -197,39 +198,44 @@ CONTD_API void contd_task_callback(int status, void *task);
  * Lend the calling thread to a pull executor. The call returns after `max` pieces of work (0: no limit). It returns
  * also when there has been no work for timeout_ns (0: it runs only the work that is there now; -1: no limit). And it
  * returns when contd_executor_stop() has been called and nothing is ready. Calls may nest (in a task, for example), and
- * any number of threads may be lent at a time. Returns how many pieces it has run.
+ * any number of threads may be lent at a time. Returns how many pieces it has run; with CONTD_EXECUTOR_PROGRESS the
+ * continuations of groups without executor that it has run count as well.
  * Context: any thread, in a callback; blocks. Errors: -EINVAL (NULL, timeout_ns below -1; a push executor), -EBUSY
- * (with CONTD_EXECUTOR_MPI: another thread is lent to this one, or to another one with that flag), -EPERM (in a
+ * (with CONTD_EXECUTOR_MPI: another thread is lent to this one, or to another one with that flag), -EPERM (in contd's
  * handler, not initialized), -EDEADLK (on contd's daemon).
  */
 CONTD_API int contd_executor_run(struct contd_executor *executor, uint32_t max, int64_t timeout_ns);
 
 /*
  * Take one piece of work out of a pull executor without running it. A pool that makes a task of each piece needs this.
- * The caller must see to it that contd_work_run() is called with it. NULL: nothing is ready. Context: any thread, in a
- * callback. It never blocks, nor makes progress.
+ * The caller must see to it that contd_work_run() is called with it. NULL: nothing is ready, or an error, which
+ * contd_error_text() names. Context: any thread, in a callback. It never blocks, nor makes progress.
  */
 CONTD_API struct contd_work *contd_executor_take(struct contd_executor *executor);
 
 /*
  * All calls of contd_executor_run() that are under way, and later ones, return as soon as nothing is ready. stopped =
- * 0: no more. notify() is called, too. Context: any thread, in a callback. Errors: -EINVAL (NULL, a push executor).
+ * 0: undo that. notify() is called, too. Context: any thread, in a callback. Errors: -EINVAL (NULL, a push executor).
  */
 CONTD_API int contd_executor_stop(struct contd_executor *executor, int stopped) CONTD_NOEXCEPT;
 
 /*
- * Return when all work that was submitted before has run, and no call of submit() is under way. If the executor has
- * drain(), that is called. In a pull executor without drain() this thread runs the ready work. Then it waits for the
- * work that other threads are running. It does not wait for pending operations: contd_group_wait() does.
- * Context: any thread, not in its own work; blocks. Errors: -EINVAL (NULL), -EPERM (in a handler), -EDEADLK (in its own
- * work, on contd's daemon).
+ * Return when no work is queued or running, and no call of submit() is under way. Work that comes during the call
+ * counts too, and so does what contd_executor_take() gave and contd_work_run() has not run: do not call it between
+ * these two. If the executor has drain(), that is called. In a pull executor without drain() this thread runs the ready
+ * work, and does what contd_poll() does. Then it waits for the work that other threads are running. It does not wait
+ * for pending operations: contd_group_wait() does.
+ * Context: any thread, not in its own work; blocks. Errors: -EINVAL (NULL), -EPERM (in contd's handler), -EDEADLK (in
+ * its own work, on contd's daemon).
  */
 CONTD_API int contd_executor_drain(struct contd_executor *executor);
 
 /*
- * Write a line for people into text: what describe() says, or of a pull executor how many threads it has, and in both
- * cases how much is queued or running. As snprintf(3) it writes at most `bytes` bytes and returns how many the whole
- * line has, without the 0 at its end. Context: any thread. Errors: -EINVAL (NULL).
+ * Write a line for people into text: what describe() says (its first 127 characters), or of a pull executor how many
+ * threads it has; and in both cases how many tasks are queued, and how much is running. Ready continuations of a pull
+ * executor are not counted. As snprintf(3) it writes at most `bytes` bytes and returns how many the whole line has,
+ * without the 0 at its end; text may be NULL if bytes is 0. Context: any thread, in a callback; works after
+ * contd_fini(), too. Errors: -EINVAL (NULL).
  */
 CONTD_API int contd_executor_describe(struct contd_executor *executor, char *text, size_t bytes) CONTD_NOEXCEPT;
 

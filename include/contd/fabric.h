@@ -72,14 +72,15 @@ enum contd_fabric_flags {
 struct contd_fabric_attr {
 	size_t size;              /* sizeof(struct contd_fabric_attr) */
 	enum fi_cq_format format; /* of the queue; FI_CQ_FORMAT_UNSPEC is not allowed */
-	/* Of the queue; with FI_WAIT_FD and `fabric` agent "block" sleeps, else it looks in turns. */
+	/* Of the queue. FI_WAIT_FD: agent "block" sleeps on its descriptor; anything else: it looks at intervals. */
 	enum fi_wait_obj wait;
-	struct fid_fabric *fabric; /* for fi_trywait(3); may be NULL */
+	struct fid_fabric *fabric; /* for fi_trywait(3); with FI_WAIT_FD it must not be NULL */
 	/*
-	 * The domain's, fi_domain(3). FI_THREAD_SAFE: any thread reads. With the others there are two ways. With
-	 * mutex NULL only the thread that calls contd_fabric_queue_adopt() reads (it polls, or computes in a region).
-	 * Otherwise the program holds the mutex around its own calls, and contd reads on any thread that gets it
-	 * without waiting.
+	 * The domain's, fi_domain(3). FI_THREAD_SAFE: any thread reads. With the others, 0 (FI_THREAD_UNSPEC) too,
+	 * there are two ways. With mutex NULL only the thread that adopts or creates the queue reads (it polls, or
+	 * computes in a region), and nobody after it has ended. Otherwise the program holds the mutex around its own
+	 * calls of libfabric, and of contd_fabric_queue_adopt(), _create() and _destroy(), but not of _stop(); contd
+	 * reads on any thread that gets it without waiting.
 	 */
 	enum fi_threading threading;
 	pthread_mutex_t *mutex;        /* may be NULL */
@@ -90,22 +91,25 @@ struct contd_fabric_attr {
 };
 
 /*
- * Have contd read a queue of the caller's. The caller still owns the queue, and must not read it until
- * contd_fabric_queue_destroy() has returned. Call that before contd_fini(). After contd_fini() contd no longer reads
+ * Have contd read a queue of the caller's, which must be adopted once only. *attr is copied; its `fabric` and `mutex`
+ * stay in place until the end. The caller still owns the queue, and must not read it until contd_fabric_queue_destroy()
+ * has returned. Call that before contd_fini(). After contd_fini() contd no longer reads
  * the queue, and contd_fabric_begin() is refused. contd_fabric_queue_destroy() then completes the operations that were
  * under way with -FI_ECANCELED, and their continuations never run. A later contd_init() does not change that.
- * Context: any thread, not in a handler; may block. Errors: -EINVAL, -ENOMEM, -EAGAIN (256 queues and counters are
- * there), -EPERM (contd is not initialized, or in a handler), -ECHILD; with FI_WAIT_FD what FI_GETWAIT says (fi_cq(3)).
+ * Context: any thread, in a callback; may block. Errors: -EINVAL (a pointer is NULL, or attr is wrong), -E2BIG,
+ * -ENOMEM,
+ * -EAGAIN (there are 256 queues and counters that any thread reads, or 256 that one thread reads), -EPERM (contd is not
+ * initialized, or in contd's handler), -ECHILD; with FI_WAIT_FD what FI_GETWAIT says (fi_cq(3)).
  */
 CONTD_API int contd_fabric_queue_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr,
 				       struct contd_fabric_queue **queuep) CONTD_NOEXCEPT;
 
 /*
  * Open a queue for contd: `cq` as for fi_cq_open(3) (NULL: data format, the provider's size, FI_WAIT_UNSPEC), `attr` as
- * above (NULL: FI_THREAD_SAFE), but that format and wait are the queue's. With FI_WAIT_UNSPEC in cq->wait_obj the queue
- * has a descriptor, if attr->fabric is set and the provider can do that, and no wait object else:
+ * above (NULL: FI_THREAD_SAFE), but that format and wait are the queue's. FI_WAIT_UNSPEC in cq->wait_obj: the queue
+ * gets a descriptor if attr->fabric is set and the provider can do that, otherwise no wait object;
  * contd_fabric_queue_wait_object() says which, and contd_error_text() why there is none. A zeroed cq asks for none
- * (FI_WAIT_NONE).
+ * (FI_WAIT_NONE), and for data format.
  * Context: as contd_fabric_queue_adopt(). Errors: as contd_fabric_queue_adopt(), and what fi_cq_open(3) says.
  */
 CONTD_API int contd_fabric_queue_create(struct fid_domain *domain, const struct fi_cq_attr *cq,
@@ -124,15 +128,18 @@ CONTD_API struct fid_cq *contd_fabric_queue_cq(const struct contd_fabric_queue *
 /*
  * Stop reading the queue. If other threads (a daemon) may be reading it, call this before endpoints that are bound to
  * the queue are closed: with some providers (tcp of libfabric 1.17) fi_close(3) of an endpoint crashes beside
- * fi_cq_read(3). Operations under way complete with -FI_ECANCELED; contd_fabric_begin() is refused from here on. A
- * second call does nothing. Context: any thread, not in a handler, not in a callback of that queue's `foreign`; blocks
- * while another thread reads. Errors: -EINVAL, -EPERM, -EDEADLK; -ECHILD (after fork).
+ * fi_cq_read(3). Operations under way complete with -FI_ECANCELED: their continuations become ready, as by
+ * contd_event_complete(). libfabric does not know of that, so their buffers and *op stay in place until the endpoint is
+ * closed. contd_fabric_begin() is refused from here on; it may be called beside this call. A second call does nothing.
+ * Context: any thread, in a callback, but not in that queue's `foreign`; blocks while another thread reads.
+ * Errors: -EINVAL (NULL), -EPERM (in contd's handler), -EDEADLK (in `foreign`), -ECHILD (after fork).
  */
 CONTD_API int contd_fabric_queue_stop(struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
 /*
- * contd_fabric_queue_stop(), and the queue's end; one that contd has opened is closed (endpoints that are bound to it
- * before that: fi_close(3); where it refuses, the queue stays open, and the caller's).
+ * contd_fabric_queue_stop(), and the end of the handle. A queue that contd has opened is closed: close the endpoints
+ * that are bound to it before. If fi_close(3) fails, the call returns its error, and the handle is gone all the same:
+ * the fid_cq is the caller's then, who got it from contd_fabric_queue_cq() before.
  * Context: as contd_fabric_queue_stop(). Errors: as contd_fabric_queue_stop(), and what fi_close(3) says.
  */
 CONTD_API int contd_fabric_queue_destroy(struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
@@ -143,8 +150,9 @@ CONTD_API uint32_t contd_fabric_queue_pending(const struct contd_fabric_queue *q
 /* --------------------------------------------------------------------------------------------------- operations --- */
 
 /*
- * The caller's, in place from contd_fabric_begin() until it is complete. It begins with the context that libfabric may
- * write to, so that the operation itself is the context argument of fi_send(3) and all the others.
+ * The caller's, in place from contd_fabric_begin() until it is complete and libfabric has done with it. It begins with
+ * the context that libfabric may write to, so that the operation itself is the context argument of fi_send(3) and all
+ * the others.
  */
 struct contd_fabric_op {
 	struct fi_context2 context;
@@ -171,11 +179,12 @@ struct contd_fabric_op {
 };
 
 /*
- * Make *op pending: before the call of libfabric's that starts it. One that never completes (the call failed, FI_INJECT
- * or FI_SELECTIVE_COMPLETION suppress its completion, the endpoint was closed) is given back by
- * contd_fabric_withdraw(). After -FI_EAGAIN it stays begun until the call has succeeded: libfabric makes progress only
- * while something is under way. If the queue has failed (for example by an overrun), *op may complete before
- * libfabric's call has begun: so a continuation must not free *op before that call has returned.
+ * Make *op pending, before the call of libfabric's that starts it. *op must not be under way. One that never completes
+ * (the call failed, FI_INJECT or FI_SELECTIVE_COMPLETION suppress its completion, the endpoint was closed) is given
+ * back by contd_fabric_withdraw(). After -FI_EAGAIN it stays begun until the call has succeeded: libfabric makes
+ * progress only while something is under way. If the queue has failed (for example by an overrun), *op may complete
+ * before libfabric's call has begun: so a continuation must not free *op before that call has returned. contd alone
+ * completes op->event. After an error *op is not under way: do not withdraw it.
  * Context: any thread, in a callback. Errors: -EINVAL; -EPERM (contd is not initialized, contd_fabric_queue_stop() was
  * called for the queue, or contd_fini() after it was opened); -ENOSPC (more than attr.operations are under way);
  * -ECHILD.
@@ -184,10 +193,11 @@ CONTD_API int contd_fabric_begin(struct contd_fabric_queue *queue, struct contd_
 
 /*
  * contd_fabric_begin() and contd_fabric_continue() in one, for less: the operation itself carries its continuation,
- * which takes no place in the group's table unless it must wait. Nothing else may be attached to op->event.
- * Continuations that one look completes may run one after the other on the thread that looked, while others, idle
- * perhaps, can't: a callback waits for another one only in contd_group_wait(), contd_group_test() or contd_poll(), not
- * by other means. All of such a series count as run in the group once the last one has run. An operation is complete
+ * which takes no place in the group's table unless it must wait. It has no handle for contd_cancel(), but may be
+ * withdrawn. Nothing else may be attached to op->event. Continuations that one look completes may run one after the
+ * other on the thread that looked, and no other thread takes them over. So a callback must not wait for another one
+ * except in contd_group_wait(), contd_group_test() or contd_poll(). The group counts such a series as outstanding until
+ * its last one has run. An operation is complete
  * when its callback begins, and may be started again there. Context: any thread, in a callback. Errors: as
  * contd_fabric_begin() and contd_event_continue(), but not -EBUSY.
  */
@@ -195,15 +205,18 @@ CONTD_API int contd_fabric_begin_continue(struct contd_fabric_queue *queue, stru
 					  contd_callback *cb, void *data, struct contd_group *group) CONTD_NOEXCEPT;
 
 /*
- * The queue will not tell of it: complete it with this status (0 or negative). If a continuation waits for a
- * multi-receive buffer, it runs, and the buffer stays in place until then. Not at the same time as
- * contd_fabric_queue_destroy() of its queue. Context: any thread, in a callback; an operation that waits for a counter
- * not in a handler outside regions. Errors: -EINVAL, -EALREADY (it is complete), -EPERM (there, or contd is not
- * initialized), -ECHILD.
+ * Complete an operation that the queue will not tell of, with this status (0 or negative). It must have been begun.
+ * This does not cancel it: fi_cancel(3) does, and then the queue tells. While libfabric may still have it, *op and its
+ * buffer stay in place, and it is not begun again. Its continuation becomes ready, as by contd_event_complete(); also
+ * one that waits for a multi-receive buffer, which stays in place until that has run. Not at the same time as
+ * contd_fabric_queue_destroy() of its queue. Context: any thread, in a callback. Errors: -EINVAL (NULL; never begun; a
+ * positive status), -EALREADY (it is complete), -EPERM (contd is not initialized; a counter's operation in contd's
+ * handler), -ECHILD.
  */
 CONTD_API int contd_fabric_withdraw(struct contd_fabric_op *op, int status) CONTD_NOEXCEPT;
 
-/* contd_event_continue() on this operation alone. Context: as contd_event_continue(). Errors: the same. */
+/* contd_event_continue() on this operation alone, which must have been begun; op must not be NULL. Context and errors:
+ * as contd_event_continue(). */
 static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callback *cb, void *data,
 					struct contd_group *group)
 {
@@ -218,10 +231,11 @@ static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callba
  * A multi-receive buffer (FI_MULTI_RECV, fi_msg(3)): one operation with many completions. The last one has
  * FI_MULTI_RECV in its flags, or an error other than -FI_ETRUNC as its status. Completions wait here, at most `room`;
  * while that is full contd leaves the queue alone. If the queue is stopped or closed or has failed, or the buffer is
- * withdrawn, the last entry has FI_MULTI_RECV and the status of that, even if there is no room. Messages that had no
- * room by then are lost. Prepared by contd_fabric_many_begin(); `op` is the context argument. In place, like an
- * operation, until the last has been taken in a continuation of contd_fabric_many_continue(), or
- * contd_fabric_queue_destroy() has returned.
+ * withdrawn, one more entry with FI_MULTI_RECV and the status of that follows those that are there; it needs no room.
+ * Messages that had no room by then are lost. Prepared by contd_fabric_many_begin(); `op` is the context argument. Use
+ * only contd_fabric_many_continue() and contd_fabric_many_take() on it, and contd_fabric_withdraw() on `op`: its event
+ * and other fields say nothing. In place until contd_fabric_many_take() has given the last entry while no continuation
+ * is registered, or contd_fabric_queue_destroy() has returned.
  */
 struct contd_fabric_many {
 	struct contd_fabric_op op;
@@ -237,23 +251,24 @@ CONTD_API int contd_fabric_many_begin(struct contd_fabric_queue *queue, struct c
 				      struct contd_fabric_entry *entry, uint32_t room) CONTD_NOEXCEPT;
 
 /*
- * Run cb(0, data) once, as soon as there is something to take: now, perhaps. Register again after taking. One thread at
- * a time for each buffer. Context: any thread, in a callback. Errors: as contd_event_continue(), of which -EBUSY means
- * that a continuation is registered and has not run yet.
+ * Run cb(0, data) once, as soon as there is something to take; if there is now, it is ready when the call returns.
+ * After taking, register again if the last entry has not come. One thread at a time for each buffer. Context: any
+ * thread, in a callback. Errors: as contd_event_continue(), of which -EBUSY means that a continuation is registered and
+ * has not run yet; -EALREADY (the last entry has been taken).
  */
 CONTD_API int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *cb, void *data,
 					 struct contd_group *group) CONTD_NOEXCEPT;
 
 /* Take the oldest entry. Returns 1, or 0 if there is none now. One thread at a time for each buffer. Context: any
- * thread, in a callback. */
+ * thread, in a callback; works after contd_fini(), too. Errors: -EINVAL (NULL). */
 CONTD_API int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_entry *entry) CONTD_NOEXCEPT;
 
 /* ----------------------------------------------------------------------------------------------------- counters --- */
 
 /*
  * Have contd look at a counter, fi_cntr(3). Of attr `wait`, `fabric`, `threading` and `mutex` matter, and are those of
- * the counter. The counter stays the caller's. Context: any thread, not in a handler; may block. Errors: as
- * contd_fabric_queue_adopt().
+ * the counter. The counter stays the caller's, who may read it, and closes it after contd_fabric_counter_destroy().
+ * Context: any thread, in a callback; may block. Errors: as contd_fabric_queue_adopt().
  */
 CONTD_API int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_attr *attr,
 					 struct contd_fabric_counter **counterp) CONTD_NOEXCEPT;
@@ -263,11 +278,12 @@ CONTD_API int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct con
 CONTD_API int contd_fabric_counter_destroy(struct contd_fabric_counter *counter) CONTD_NOEXCEPT;
 
 /*
- * *op completes when the counter's value is `threshold` or more: with 0. When its error value goes up before that, but
- * after this call, with -FI_EIO, and op->data is that error value. Only a completion queue tells which operation
- * failed.
- * Context: any thread, in a callback, not in a handler outside regions. Errors: -EINVAL; -EPERM (there, contd is not
- * initialized, or contd_fini() was called after the counter was adopted); -ECHILD.
+ * *op completes with 0 when a poll finds that the counter's value is `threshold` or more. If its error value goes up
+ * first, after this call, *op completes with -FI_EIO, and op->data is that error value. (If this call cannot read the
+ * error value, because the program holds attr.mutex or another thread owns the counter, errors since contd's last look
+ * count too.) Only a completion queue tells which operation failed.
+ * Context: any thread, in a callback. Errors: -EINVAL; -EPERM (in contd's handler, contd is not initialized, or
+ * contd_fini() was called after the counter was adopted); -ECHILD.
  */
 CONTD_API int contd_fabric_counter_begin(struct contd_fabric_counter *counter, uint64_t threshold,
 					 struct contd_fabric_op *op) CONTD_NOEXCEPT;

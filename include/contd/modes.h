@@ -34,7 +34,7 @@ enum contd_mode {
 
 /* How: may be shared by any number of operations, and must outlive them. Zeros are defaults. */
 struct contd_mode_attr {
-	size_t size;                        /* sizeof(struct contd_mode_attr); not shorter than in 0.2 */
+	size_t size;                        /* sizeof(struct contd_mode_attr), of version 0.2 or later */
 	int mode;                           /* enum contd_mode */
 	int priority;                       /* enum contd_priority, of all tasks that are made */
 	struct contd_executor *requests;    /* issue() is called by this one; NULL: inline, by the caller */
@@ -55,16 +55,18 @@ struct contd_mode_attr {
 	void (*resume)(void *task);
 	int flags; /* CONTD_MODE_MPIX: MPIX_CONT_*; else 0 */
 	/*
-	 * CONTD_MODE_MPIX, _CONTINUATION, _NEW_TASK: registered with this CR, from when it is issued; 0 or
-	 * MPI_REQUEST_NULL: with none, and so with the other modes.
+	 * CONTD_MODE_MPIX, _CONTINUATION, _NEW_TASK: registered with this CR, from when it is issued, and outstanding
+	 * for it until done() has run, also as a task. 0 or MPI_REQUEST_NULL: with none. In CONTD_MODE_MPIX without
+	 * MPIX_CONT_INVOKE_FAILED nobody learns of a failure then, and done() is not called: set that flag, or name a
+	 * CR. In the other modes it must be 0 or MPI_REQUEST_NULL.
 	 */
 	MPI_Request cont_req;
 };
 
 /*
  * Makes the MPI calls: puts `count` requests into op->requests. Returns MPI_SUCCESS or an error class or code, and
- * then no request is under way. Called by an executor it waits for none of the work that it, or an issue() before it,
- * has submitted to others: their threads are told when it has returned.
+ * then no request is under way. Called by an executor it must not wait for work that it, or an issue() before it, has
+ * submitted to other executors: that starts only after it has returned.
  */
 struct contd_mpi_op;
 typedef int contd_mpi_issue(struct contd_mpi_op *op);
@@ -82,11 +84,11 @@ typedef void contd_mpi_done(struct contd_mpi_op *op, int status);
  * its CR is gone.
  */
 struct contd_mpi_op {
-	int count;
+	int count;              /* may be 0 */
 	MPI_Request *requests;  /* count of them; handles that are not persistent are null when done() is called */
 	MPI_Status *statuses;   /* count of them, or MPI_STATUSES_IGNORE */
-	contd_mpi_issue *issue; /* NULL: the requests are active already; not with transferred requests */
-	contd_mpi_done *done;   /* NULL: there is nothing to be done; for modes that return at completion */
+	contd_mpi_issue *issue; /* NULL: the requests are active already; not allowed if `requests` is set */
+	contd_mpi_done *done;   /* NULL: nothing to do; only in modes that return at completion */
 	void *data;
 	void *task; /* for yield(), suspend(), resume() */
 	/* contd's, what is used most first. */
@@ -102,23 +104,30 @@ struct contd_mpi_op {
 /*
  * Issue the communication and see to its completion, as `how` says.
  * CONTD_MODE_YIELD_WHILE and _SUSPEND: returns when it is complete, and done() has been called, or been transferred;
- * the return value is the status that done() gets. Others: returns MPI_SUCCESS when it is issued or transferred; done()
- * may have run, and gets the status also where issue() fails.
+ * the return value is the status that done() gets, or an error below; done() tells them apart, if there is one. Others:
+ * returns MPI_SUCCESS when it is issued or transferred; done() may have run, and gets the status also where issue()
+ * fails. If memory is short after issue(), the call waits for the operations itself, and then done() is called.
  * Failed operations: their error handlers are called as by MPI_Continueall.
  * Context: threads that may call MPI at the granted level where requests are inline; any thread otherwise; in a
  * callback.
  * Errors: nothing has been issued then, and done() is not called.
  *     MPI_ERR_ARG      NULL, size, mode, count; CONTD_MODE_NEW_TASK without completions; no issue() where requests are
- *                      transferred; one of suspend and resume without the other; flags or cont_req that the mode does
+ *                      transferred; no done() in a mode that does not return at completion; statuses NULL; a priority
+ *                      that is none; one of suspend and resume without the other; flags or cont_req that the mode does
  *                      not use
  *     MPI_ERR_REQUEST  cont_req is no CR
- *     MPI_ERR_OTHER    before MPI_Init; the executor refuses
- *     MPI_ERR_NO_MEM   no memory
+ *     MPI_ERR_OTHER    before MPI_Init, after MPI_Finalize; the executor refuses
+ *     MPI_ERR_NO_MEM   no memory to begin
  */
 CONTD_API int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how);
 
-/* contd_task_callback() as an MPI_Continue_cb_function and an MPIX_Continue_cb_function: the data is a struct
- * contd_task. Context: as a continuation, nowhere else. */
+/*
+ * contd_task_callback() as an MPI_Continue_cb_function and, with `_x`, an MPIX_Continue_cb_function: the data is a
+ * struct contd_task, whose executor then runs the task. The task's status is 0 (look at the statuses), or with `_x` rc,
+ * which needs MPIX_CONT_INVOKE_FAILED: without it a failed operation starts no task. The CR is outstanding until the
+ * task has run. If the executor refuses, the task runs at once. `_x` returns MPI_SUCCESS.
+ * Context: as a continuation, nowhere else.
+ */
 CONTD_API void contd_mpi_task_callback(MPI_Status *statuses, void *task);
 CONTD_API int contd_mpi_task_callback_x(int rc, void *task);
 

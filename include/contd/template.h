@@ -21,41 +21,44 @@
  * do; what it takes beyond that is the operation's work, as callbacks are.
  *
  * Context of all functions: threads that may call MPI at the thread level that was granted; in a callback, but not in
- * one that a signal handler runs outside a compute region.
+ * one that a signal handler runs outside a compute region. Errors go through MPI_COMM_SELF's error handler, as in
+ * contd/mpi.h; what start_fn returns, too.
  *
  * The program's functions return MPI_SUCCESS or an MPI error class or code. They may call MPI, but:
  *   start_fn     The handle is in *req already. An error: MPIX_Gr_begin fails with it, and there is no request. A
  *                continuation that start_fn has attached to it before runs, and its status holds that error.
  *   push_fn      Any thread that may call MPI, also in a handler that has interrupted a compute region; of one request
- *                on one thread at a time, never before start_fn has returned, and not inside any push_fn (a Test or
- *                Wait in there pushes nobody and runs no continuations but those of the CRs that it is given). So it
+ *                on one thread at a time, never before start_fn has returned, and not inside any push_fn: a Test or
+ *                Wait inside push_fn calls no push_fn, and runs only the continuations of the CRs passed to it. So it
  *                must not wait for a request of a template. An error ends the operation: the request is marked, and
- *                fails with it.
+ *                fails with it. MPI_COMM_WORLD's error handler is called.
  *   complete_fn  Never at the same time as start_fn or push_fn of the request, and after them. In Test and Wait it runs
- *                inside MPI's own call, for MPI's generalized requests work that way: MPI_Status_set_elements,
- *                MPI_Status_set_cancelled, and calls that are not blocking. Its error is the request's, as one of a
- *                query_fn (of which MPICH 4.0 makes MPI_ERR_OTHER in calls for arrays); where no Test or Wait reports
- *                it, it goes to MPI_COMM_SELF's error handler. When status comes, source and tag are MPI_UNDEFINED, the
- *                count is 0, and it is not cancelled; MPI_ERROR is not complete_fn's to set. NULL: the request was
- *                freed. Also called where push_fn has failed. MPICH (4.0) calls it in an MPI_Testall too that finds
- *                only some of its requests complete: once, and the Test or Wait that completes has its status.
+ *                inside MPI's own call, for MPI's generalized requests work that way. There it may call
+ *                MPI_Status_set_elements, MPI_Status_set_cancelled, and calls that do not block. Its error is the
+ *                request's, as one of a query_fn (of which MPICH 4.0 makes MPI_ERR_OTHER in calls for arrays); where no
+ *                Test or Wait reports it, it goes to MPI_COMM_SELF's error handler. When status comes, source and tag
+ *                are MPI_UNDEFINED, the count is 0, and it is not cancelled; MPI_ERROR is not complete_fn's to set.
+ *                NULL: the request was freed. Also called where push_fn has failed. MPICH (4.0) calls it in an
+ *                MPI_Testall too that finds only some of its requests complete: once, and the Test or Wait that
+ *                completes has its status.
  *   cancel_fn    In MPI_Cancel; complete says whether the request was marked before. push_fn may be running on another
- *                thread. The request still has to be marked, and then tested or waited for: whether the operation
- *                was cancelled is for complete_fn to say (MPI_Status_set_cancelled).
+ *                thread. It may call MPIX_Mark_request_complete. The request still has to be marked, and then tested or
+ *                waited for: whether the operation was cancelled is for complete_fn to say (MPI_Status_set_cancelled).
  *
- * MPI_Request_get_status does not complete: complete_fn is not called, and the status is the one before it.
+ * MPI_Request_get_status does not complete: complete_fn is not called, and the status is as it was before that.
  *
  * Continuations: the callback first, complete_fn second, always. The status that the callback gets is the one before
  * complete_fn, with MPI_ERROR from push_fn; complete_fn gets a separate status, which contd then discards. It runs on
  * the thread that has run the callback. If that was in a signal handler, or on a thread that must not call MPI, it runs
- * later, on a thread that calls MPI. The CR is not complete before it has run, unless the continuation fails: the
- * failure is reported at once.
+ * later, on a thread that calls MPI. The CR is not complete before complete_fn has run; only if the continuation fails
+ * it does not wait for that.
  *
  * If MPI_Request_free is called for an active one, the operation goes on until it is marked, by a copy of the handle
  * that the program has made before. Then complete_fn runs, with NULL, in the call that marks it. If push_fn is running,
  * complete_fn runs when that has returned. If the request was marked already, it runs in MPI_Request_free.
  *
- * MPI_Finalize with requests that were never marked: push_fn is not called any more, and complete_fn is not called.
+ * MPI_Finalize with requests that were never marked: push_fn is not called any more, complete_fn is not called, and a
+ * line on stderr says how many there are.
  */
 #ifndef CONTD_TEMPLATE_H
 #define CONTD_TEMPLATE_H
@@ -78,7 +81,7 @@ typedef int(MPIX_Gr_cancel_function)(void *extra_state, int complete);
 
 /*
  * Make a template. push_fn may be NULL: others do the work, a thread say, and mark the request. So may cancel_fn: then
- * cancelling has no effect. Errors: MPI_ERR_ARG (another NULL), MPI_ERR_NO_MEM (also for the 1048576th template),
+ * cancelling has no effect. Errors: MPI_ERR_ARG (another NULL), MPI_ERR_NO_MEM (also if there are 1048575 templates),
  * MPI_ERR_OTHER (before MPI_Init, after MPI_Finalize).
  */
 CONTD_API int MPIX_Gr_init(MPIX_Gr_start_function *start_fn, MPIX_Gr_push_function *push_fn,

@@ -52,6 +52,7 @@ struct contd_fabric_queue {
 #define FULL 2u    /* an entry is kept back */
 #define PUTTING 4u /* the taker of the newest entry waits for this to go: until then the buffer is in use here */
 #define ENDED 8u   /* after what is there its end is to be taken, which needs no room: op.status */
+#define TAKEN 16u  /* the last entry has been taken: nothing will come any more */
 
 /* ------------------------------------------------------------------------------------------------ errors' texts --- */
 
@@ -94,6 +95,12 @@ static void complete(struct contd_fabric_queue *q, struct contd_fabric_op *op)
 	} else {
 		contd_event_complete(&op->event, op->status);
 	}
+}
+
+/* A message that did not fit does not end the buffer, unless the provider says so. */
+static bool is_last(const struct contd_fabric_entry *e)
+{
+	return e->flags & FI_MULTI_RECV || (e->status && e->status != -FI_ETRUNC);
 }
 
 static bool has_room(const struct contd_fabric_many *m)
@@ -153,8 +160,6 @@ static void await_put(const struct contd_fabric_many *m)
 static bool deliver_many(struct contd_fabric_queue *q, const struct contd_fabric_entry *e)
 {
 	struct contd_fabric_many *m = e->context;
-	/* A message that did not fit does not end it, unless the provider says so. */
-	bool over = e->flags & FI_MULTI_RECV || (e->status && e->status != -FI_ETRUNC);
 
 	if (!has_room(m)) {
 		/* Dekker: say that it is full, then look again; contd_fabric_many_take() makes room, then looks whether
@@ -165,7 +170,7 @@ static bool deliver_many(struct contd_fabric_queue *q, const struct contd_fabric
 	}
 	contd__or(&m->armed, PUTTING);
 	/* Before the entry can be taken: the thread that has taken it may begin the buffer again. */
-	if (over && contd__begun_take(&q->begun, (uintptr_t)m | MANY)) {
+	if (is_last(e) && contd__begun_take(&q->begun, (uintptr_t)m | MANY)) {
 		contd__store(&m->op.threshold, OVER);
 		contd__fabric_ended(&q->object, 1);
 	}
@@ -656,10 +661,22 @@ static int refuse_stopped(void)
 		"opened: close it and open another one");
 }
 
-static inline __attribute__((always_inline)) int begin(struct contd_fabric_queue *q, uintptr_t key)
+static int refuse_full(void)
+{
+	return contd__fail(-ENOSPC,
+			   "contd_fabric_begin: too many operations under way; attr->operations says how many");
+}
+
+/* Before the operation is changed. */
+static inline __attribute__((always_inline)) int may_begin(const struct contd_fabric_queue *q)
 {
 	if (__builtin_expect(contd__load(&q->stopped) || contd__fabric_outlived(&q->object), 0))
 		return refuse_stopped();
+	return __builtin_expect(contd__load(q->object.pending) < q->most, 1) ? 0 : refuse_full();
+}
+
+static inline __attribute__((always_inline)) int begin(struct contd_fabric_queue *q, uintptr_t key)
+{
 	CONTD_TESTPOINT("begin_checked");
 	if (contd__load(q->object.pending) < q->most) {
 		/* Count first: the thread that takes it out subtracts. */
@@ -680,8 +697,7 @@ static inline __attribute__((always_inline)) int begin(struct contd_fabric_queue
 		}
 		contd__fabric_ended(&q->object, 1);
 	}
-	return contd__fail(-ENOSPC,
-			   "contd_fabric_begin: too many operations under way; attr->operations says how many");
+	return refuse_full();
 }
 
 int contd_fabric_begin(struct contd_fabric_queue *queue, struct contd_fabric_op *op)
@@ -692,6 +708,8 @@ int contd_fabric_begin(struct contd_fabric_queue *queue, struct contd_fabric_op 
 		return rc;
 	if (!queue || !op)
 		return contd__fail(-EINVAL, "contd_fabric_begin: queue and op must not be NULL");
+	if ((rc = may_begin(queue)) != 0)
+		return rc;
 	prepare(queue, op);
 	prepare_event(op);
 	return begin(queue, (uintptr_t)op);
@@ -707,6 +725,8 @@ int contd_fabric_begin_continue(struct contd_fabric_queue *queue, struct contd_f
 	if (!queue || !op || !cb || !group)
 		return contd__fail(-EINVAL,
 				   "contd_fabric_begin_continue: queue, op, callback and group must not be NULL");
+	if ((rc = may_begin(queue)) != 0)
+		return rc;
 	prepare(queue, op);
 	op->carried.status = 0;
 	rc = contd__carried_begin(&op->carried, cb, data, group);
@@ -773,6 +793,8 @@ int contd_fabric_many_begin(struct contd_fabric_queue *queue, struct contd_fabri
 	if (!queue || !many || !entry || !room)
 		return contd__fail(-EINVAL,
 				   "contd_fabric_many_begin: queue, many and entry must not be NULL, room not 0");
+	if ((rc = may_begin(queue)) != 0)
+		return rc;
 	prepare(queue, &many->op);
 	prepare_event(&many->op);
 	many->op.threshold = UNDER_WAY;
@@ -790,6 +812,9 @@ int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *c
 
 	if (!many)
 		return contd__fail(-EINVAL, "contd_fabric_many_continue: many must not be NULL");
+	if (contd__load(&many->armed) & TAKEN)
+		return contd__fail(-EALREADY, "contd_fabric_many_continue: the buffer's last entry has been taken; "
+					      "contd_fabric_many_begin() begins it again");
 	/* One that is registered is refused there: its event is not complete. */
 	if (contd_event_is_complete(&many->op.event))
 		contd_event_init(&many->op.event);
@@ -807,7 +832,7 @@ int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *c
 /* Its status says what ended it; the flag that it has ended, also with 0. */
 static int take_end(struct contd_fabric_many *many, struct contd_fabric_entry *entry)
 {
-	contd__and(&many->armed, ~ENDED);
+	contd__add(&many->armed, TAKEN - ENDED);
 	*entry = (struct contd_fabric_entry){
 		.context = many, .flags = FI_MULTI_RECV, .source = FI_ADDR_NOTAVAIL, .status = many->op.status};
 	if (entry->status)
@@ -830,6 +855,8 @@ int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_e
 	if (contd__load_acquire(&many->put) == at)
 		return take_end(many, entry);
 	*entry = many->entry[at % many->room];
+	if (is_last(entry))
+		contd__or(&many->armed, TAKEN);
 	contd__store_seq(&many->got, at + 1);
 	/* Now there is room for what was kept back, and no descriptor tells of that. Partner: deliver_many(). */
 	if (contd__load_seq(&many->armed) & FULL && contd__and(&many->armed, ~FULL) & FULL)

@@ -286,7 +286,9 @@ static void limit(const char *provider)
 			for (uint32_t i = 0; i < limits[l]; i++)
 				OK(contd_fabric_begin(queue, AT(i)));
 			CHECK(contd_fabric_queue_pending(queue) == limits[l]);
+			AT(limits[l])->status = -77;
 			CHECK_RC(contd_fabric_begin(queue, AT(limits[l])), -ENOSPC);
+			CHECK(AT(limits[l])->status == -77); /* a refused one is as it was */
 			CHECK(strstr(contd_error_text(), "operations"));
 			CHECK(contd_fabric_queue_pending(queue) == limits[l]);
 			OK(contd_fabric_withdraw(AT(limits[l] / 2), 0));

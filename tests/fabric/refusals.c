@@ -164,6 +164,16 @@ static void refused_operations(const char *provider)
 	WAIT(group);
 	OK(contd_fabric_withdraw(&many.op, 0));
 	CHECK_RC(contd_fabric_withdraw(&many.op, 0), -EALREADY);
+	/* Its end is there to be taken; after that nothing comes, and the group must not wait for it. */
+	OK(contd_fabric_many_continue(&many, nothing, NULL, group));
+	WAIT(group);
+	CHECK_RC(contd_fabric_many_take(&many, room), 1);
+	CHECK_RC(contd_fabric_many_continue(&many, nothing, NULL, group), -EALREADY);
+	CHECK(contd_group_outstanding(group) == 0);
+	OK(contd_fabric_many_begin(queue, &many, room, 2));
+	OK(contd_fabric_many_continue(&many, nothing, NULL, group));
+	OK(contd_fabric_withdraw(&many.op, 0));
+	WAIT(group);
 
 	CHECK(contd_fabric_queue_cq(NULL) == NULL && contd_fabric_queue_pending(NULL) == 0);
 	CHECK_RC(contd_fabric_queue_destroy(NULL), -EINVAL);

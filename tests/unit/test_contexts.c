@@ -84,6 +84,13 @@ static int word_continue(void)
 	return contd_word_continue(&w, tally_cb, &tally, own, NULL);
 }
 
+static int stats_get(void)
+{
+	struct contd_stats s = {.size = sizeof(s)};
+
+	return contd_stats_get(&s);
+}
+
 static int executor_create(void)
 {
 	struct contd_executor *made;
@@ -114,6 +121,8 @@ static const struct {
 	{"contd_word_continue", word_continue},
 	{"contd_cancel", cancel},
 	{"contd_poll", poll_all},
+	{"contd_fd", contd_fd},
+	{"contd_stats_get", stats_get},
 	{"contd_thread_attach", thread_attach},
 	{"contd_thread_detach", thread_detach},
 	{"contd_init", init},
