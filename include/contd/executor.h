@@ -47,12 +47,13 @@ struct contd_executor_ops {
 	/*
 	 * Queue the work, for one of the pool's threads to call contd_work_run(work) once; or do so at once. priority
 	 * is one of enum contd_priority. Returns 0, or -errno: refused. A continuation that is refused runs where it
-	 * was found, if that is a thread of the program's; contd's daemon keeps it and offers it again, a millisecond
-	 * later at the earliest. Called on any thread of the program's that contd works on, on contd's daemon, and in
-	 * the handler that has interrupted a compute region, as if the thread had called it; never in a handler
-	 * elsewhere. It must not call contd's waiting functions. A thread that it creates is a child of the calling
-	 * thread: from contd's daemon it inherits a mask that blocks all signals, the daemon's name, processors and
-	 * scheduling policy; pools should have their threads before. NULL: a pull executor.
+	 * was found, if that is a thread of the program's, or its group has CONTD_THREAD_ANY; otherwise contd's daemon
+	 * keeps it and offers it again, a millisecond later at the earliest. Called on any thread of the program's that
+	 * contd works on, on contd's daemon, and in the handler that has interrupted a compute region, as if the thread
+	 * had called it; never in a handler elsewhere. It must not call contd's waiting functions. A thread that it
+	 * creates is a child of the calling thread: from contd's daemon it inherits a mask that blocks all signals, the
+	 * daemon's name, processors and scheduling policy; pools should have their threads before. NULL: a pull
+	 * executor.
 	 */
 	int (*submit)(void *pool, struct contd_work *work, int priority);
 	/*
@@ -134,8 +135,8 @@ CONTD_API int contd_group_set_executor(struct contd_group *group, struct contd_e
 /*
  * Run the work that submit() was given: once, and not after that. A continuation that contd_fini() has counted as one
  * that never ran does not run any more: the call only takes it off the executor. In the child of a fork it does
- * nothing: the parent runs the work. Context: any thread of the program's, in a callback; may do what the continuation
- * or task does.
+ * nothing: the parent runs the work.
+ * Context: any thread of the program's, in a callback; may do what the continuation or task does.
  */
 CONTD_API void contd_work_run(struct contd_work *work);
 
@@ -181,8 +182,8 @@ CONTD_API int contd_task_submit(struct contd_task *task, int status);
 
 /*
  * A contd_callback whose data is a struct contd_task: a single continuation that names its executor. It hands the task
- * over, with the status, and its group stays outstanding until the task has run. Where submit() refuses, the task runs
- * here.
+ * over, with the status, and its group stays outstanding until the task has run. If submit() refuses, or the task has
+ * no executor or no valid priority, the task runs here.
  *
  *   contd_task_init(&op->task, pool, CONTD_PRIORITY_NORMAL, finished, op);
  *   contd_event_continue(1, events, contd_task_callback, &op->task, group, NULL);
@@ -221,10 +222,12 @@ CONTD_API int contd_executor_stop(struct contd_executor *executor, int stopped) 
 
 /*
  * Return when no work is queued or running, and no call of submit() is under way. Work that comes during the call
- * counts too, and so does what contd_executor_take() gave and contd_work_run() has not run: do not call it between
- * these two. If the executor has drain(), that is called. In a pull executor without drain() this thread runs the ready
- * work, and does what contd_poll() does. Then it waits for the work that other threads are running. It does not wait
- * for pending operations: contd_group_wait() does.
+ * counts too, and so does what contd_executor_take() gave and contd_work_run() has not run: a thread that has yet to
+ * call contd_work_run() must not call this. If the executor has drain(), that is called. In a pull executor without
+ * drain() this thread runs the ready work. With every executor it does what contd_poll() does while it waits:
+ * continuations of other groups may run in this call. (With CONTD_EXECUTOR_MPI only while no thread is lent to an
+ * executor with that flag; otherwise it leaves the work to that thread.) Then it waits for the work that other threads
+ * are running. It does not wait for pending operations: contd_group_wait() does.
  * Context: any thread, not in its own work; blocks. Errors: -EINVAL (NULL), -EPERM (in contd's handler), -EDEADLK (in
  * its own work, on contd's daemon).
  */
@@ -234,8 +237,8 @@ CONTD_API int contd_executor_drain(struct contd_executor *executor);
  * Write a line for people into text: what describe() says (its first 127 characters), or of a pull executor how many
  * threads it has; and in both cases how many tasks are queued, and how much is running. Ready continuations of a pull
  * executor are not counted. As snprintf(3) it writes at most `bytes` bytes and returns how many the whole line has,
- * without the 0 at its end; text may be NULL if bytes is 0. Context: any thread, in a callback; works after
- * contd_fini(), too. Errors: -EINVAL (NULL).
+ * without the 0 at its end; text may be NULL if bytes is 0.
+ * Context: any thread, in a callback; works after contd_fini(), too. Errors: -EINVAL (NULL).
  */
 CONTD_API int contd_executor_describe(struct contd_executor *executor, char *text, size_t bytes) CONTD_NOEXCEPT;
 

@@ -697,6 +697,7 @@ int contd_daemon_stop(void)
 	if (contd__in_handler() || contd__self.context == CONTEXT_DAEMON)
 		return contd__fail(-EDEADLK,
 				   "contd_daemon_stop: not on the daemon thread, nor in a handler outside regions");
+	contd__carried_release_sig(); /* the daemon may be in a callback that waits for those */
 	pthread_mutex_lock(&S.lock);
 	if (S.users == 0) {
 		rc = contd__fail(-EPERM, "contd_daemon_stop: it is not running by contd_daemon_start()");

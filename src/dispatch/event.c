@@ -153,7 +153,7 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 	if (!cb || !group || (n && !events))
 		return contd__fail(-EINVAL, "contd_event_continue: callback, group and events must not be NULL");
 	if (n > SLOT_REMAINING_MAX - 2) /* this call's hold and a canceller's */
-		return contd__fail(-EINVAL, "contd_event_continue: at most 2^24 - 3 events for one continuation");
+		return contd__fail(-EINVAL, "contd_event_continue: at most 2^23 - 3 events for one continuation");
 	for (size_t i = 0; i < n; i++)
 		if (!events[i])
 			return contd__fail(-EINVAL, "contd_event_continue: an event is NULL");

@@ -54,6 +54,7 @@ struct contd_group {
 	struct cds_lfs_node dead;
 	struct cds_list_head node; /* all groups, or those that are kept; under contd__groups.lock */
 	uint32_t kept;             /* contd_fini() is over: nothing of it runs (group_set.h) */
+	uint32_t given_back;       /* the program has no handle any more */
 };
 
 /*

@@ -175,6 +175,7 @@ int contd_group_destroy(struct contd_group *group)
 			f->given_back = f->group;
 			f->group = NULL;
 		}
+	contd__store(&group->given_back, 1); /* the pin orders it */
 	contd__group_unpin_sig(group);
 	contd__reap(false);
 	return 0;
@@ -306,6 +307,8 @@ static int switch_locked(struct contd_group *g, struct contd__outlet *outlet)
 	struct contd__outlet *before = g->outlet;
 	uint32_t flags_before = g->flags, own = flags_before & ~(GROUP_EXECUTOR | GROUP_ONLY_PROGRAM);
 
+	if (outlet == before)
+		return 0; /* another thread was faster */
 	if (flags_before & GROUP_ONLY_PROGRAM)
 		own &= ~(uint32_t)CONTD_THREAD_ANY;
 	root_leave_locked(g);
@@ -323,12 +326,13 @@ static int switch_locked(struct contd_group *g, struct contd__outlet *outlet)
 	}
 	if (outlet)
 		contd__add(&outlet->groups, 1);
+	if (before) /* completers may be about to tell the old one: destroying it takes a grace period */
+		contd__sub(&before->groups, 1);
 	return 0;
 }
 
 int contd__group_set_outlet(struct contd_group *group, struct contd__outlet *outlet)
 {
-	struct contd__outlet *before = group->outlet;
 	int rc;
 
 	pthread_mutex_lock(&contd__groups.lock);
@@ -339,9 +343,20 @@ int contd__group_set_outlet(struct contd_group *group, struct contd__outlet *out
 		rc = switch_locked(group, outlet);
 		pthread_mutex_unlock(&contd__groups.lock);
 	}
-	if (!rc && before) /* completers may be about to tell the old one: destroying it takes a grace period */
-		contd__sub(&before->groups, 1);
 	return rc;
+}
+
+bool contd__groups_name_outlet(const struct contd__outlet *outlet)
+{
+	const struct contd_group *g;
+	bool some = false;
+
+	pthread_mutex_lock(&contd__groups.lock);
+	cds_list_for_each_entry (g, &contd__groups.all, node)
+		some = some ||
+		       (g->outlet == outlet && (!contd__load(&g->given_back) || contd__group_outstanding_sig(g)));
+	pthread_mutex_unlock(&contd__groups.lock);
+	return some;
 }
 
 uint32_t contd_group_outstanding(const struct contd_group *group)

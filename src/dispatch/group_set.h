@@ -33,4 +33,7 @@ void contd__grace_over(void);
  * is outstanding. 0, -EAGAIN. */
 int contd__group_set_outlet(struct contd_group *group, struct contd__outlet *outlet);
 
+/* Does a group have that executor that is not given back, or has something outstanding? */
+bool contd__groups_name_outlet(const struct contd__outlet *outlet);
+
 #endif

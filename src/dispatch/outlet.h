@@ -29,6 +29,9 @@ struct contd__outlet_ops {
 	bool (*rests)(const struct contd__outlet *o);
 	/* Wake the threads that were to be woken later (contd__self.lent.untold). */
 	void (*wake_untold)(void);
+	/* Pull: between these a lent thread runs a group by its handle, and contd_executor_drain() waits. */
+	void (*begin)(struct contd__outlet *o);
+	void (*end)(struct contd__outlet *o);
 };
 
 struct contd__outlet {

@@ -207,6 +207,26 @@ static void settle_own(const struct contd_group *g, struct contd__table *t)
 		tell_again(class_flags(root), NULL);
 }
 
+static struct contd__slot *claim(struct contd__table *t, uint32_t *pos)
+{
+	struct contd__slot *s;
+	bool reader;
+
+	if (*pos < CHUNK_FIRST) {
+		s = contd__table_claim_first_sig(t, pos);
+		if (s)
+			return s;
+		if (!contd__load_seq(&t->top)) {
+			*pos = TABLE_END;
+			return NULL;
+		}
+	}
+	reader = contd__enter_sig();
+	s = contd__table_claim_sig(t, pos);
+	contd__leave_sig(reader);
+	return s;
+}
+
 uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *root, struct contd__budget *budget)
 {
 	struct contd__table *table = &g->table;
@@ -221,7 +241,7 @@ uint32_t contd__scan_group_sig(struct contd_group *g, const struct contd__root *
 	start = pos = contd__load(&table->cursor);
 	wrapped = start == 0;
 	while (left && !contd__spent_sig(budget)) {
-		struct contd__slot *s = contd__table_claim_sig(table, &pos);
+		struct contd__slot *s = claim(table, &pos);
 		bool round;
 		int rc;
 

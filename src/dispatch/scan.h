@@ -19,8 +19,8 @@ static inline bool contd__may_scan_sig(const struct contd_group *g)
 {
 	uint32_t flags = contd__load(&g->flags);
 
-	if (flags & GROUP_PULL)
-		return contd__self.lent.executor == contd__load(&g->outlet);
+	if (__builtin_expect((flags & GROUP_PULL) != 0, 0))
+		return contd__lent_to_sig(contd__load(&g->outlet));
 	return contd__self.context != CONTEXT_DAEMON || flags & CONTD_THREAD_ANY;
 }
 

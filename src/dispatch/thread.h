@@ -78,6 +78,7 @@ struct contd__carrying {
 struct contd__at_work {
 	const struct contd__outlet *outlet;
 	const struct contd_group *group; /* of the continuation that has become this task, or NULL */
+	bool loan;
 	struct contd__at_work *outer;
 };
 
@@ -131,6 +132,16 @@ struct contd__self {
 extern const uint32_t contd__never_rung; /* what checkpoints watch if there is no bell */
 
 CONTD_INTERNAL_API extern __thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
+
+/* Is this thread lent to the executor? Loans nest. */
+static inline bool contd__lent_to_sig(const struct contd__outlet *o)
+{
+	const struct contd__at_work *w = contd__self.lent.at_work;
+
+	while (w && !(w->loan && w->outlet == o))
+		w = w->outer;
+	return w != NULL;
+}
 
 /*
  * Functions for ordinary threads that are called by code that handlers reach, too, when it finds itself on an ordinary

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/rest.h"
+#include "base/testpoint.h"
 #include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/group.h"
@@ -80,6 +81,26 @@ static uint32_t drive_sources(uint32_t most)
 	return contd__taken_run_driving(&taking, take_from_sources);
 }
 
+/* An executor's group: this thread is lent to it. */
+static uint32_t scan_by_handle(struct contd_group *g, struct contd__budget *budget)
+{
+	struct contd__outlet *o;
+	uint32_t ran;
+
+	CONTD_TESTPOINT("by_handle");
+	o = contd__load(&g->flags) & GROUP_PULL ? contd__load(&g->outlet) : NULL;
+	CONTD_TESTPOINT("outlet_loaded");
+	/* The group may just have got another one, which may go. */
+	if (o && !contd__lent_to_sig(o))
+		return 0;
+	if (o)
+		o->ops->begin(o);
+	ran = contd__scan_group_sig(g, NULL, budget);
+	if (o)
+		o->ops->end(o);
+	return ran;
+}
+
 uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources)
 {
 	struct contd__budget budget = {.count = most};
@@ -101,7 +122,7 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 		budget.count -= ran;
 	}
 	if (g && contd__may_scan_sig(g))
-		ran += contd__scan_group_sig(g, NULL, &budget);
+		ran += scan_by_handle(g, &budget);
 	if (contd__marked_sig(classes_here()))
 		ran += contd__scan_sig(classes_here(), &budget);
 	if (kicks && contd__marked_sig(CLASSES_ALL))
@@ -157,13 +178,16 @@ static bool must_look(void)
 
 /*
  * Sleep until something is ready or complete, for ns at most (< 0: no limit): arm, look again, sleep. naps: sleep
- * whatever is pending, because the thread looks again soon. barred: and whatever is ready.
+ * whatever is pending, because the thread looks again soon. barred: and whatever is ready. work: it is in the work of
+ * an executor or lent to one, and may wait for more of that work.
  */
-static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool naps, bool barred)
+static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool naps, bool barred, bool work)
 {
 	struct timespec ts = {ns / 1000000000, ns % 1000000000};
 	uint32_t seen;
 
+	if (work)
+		contd__add(&contd__wake.at_work, 1);
 	contd__add(&contd__wake.sleepers, 1);
 	/* After the addition: a wake-up that comes later changes it. */
 	seen = contd__load_seq(&contd__wake.word);
@@ -172,6 +196,8 @@ static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool
 	     (!contd__load_seq(&contd__words.pending) && !contd__load_seq(&contd__put_off_carried) && !must_look())))
 		syscall(SYS_futex, &contd__wake.word, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
 	contd__sub(&contd__wake.sleepers, 1);
+	if (work)
+		contd__sub(&contd__wake.at_work, 1);
 }
 
 void contd__idle_over(struct contd__idling *idling)
@@ -186,7 +212,7 @@ void contd__idle(struct contd__idling *idling, bool (*still)(const void *), cons
 	int64_t nap = idling->nap;
 	bool looks = must_look(),
 	     words = contd__load_seq(&contd__words.pending) || contd__load_seq(&contd__put_off_carried), early = false,
-	     barred;
+	     work = contd__self.lent.at_work && !idling->lent, barred;
 
 	/* More than once: what the first look left may have become ready after it. */
 	idling->barred = contd__marked_sig(classes_here()) ? idling->barred + 1 : 0;
@@ -205,10 +231,10 @@ void contd__idle(struct contd__idling *idling, bool (*still)(const void *), cons
 	} else if (looks || early) {
 		contd__rest();
 	} else if (words || barred) {
-		doze(still, what, left >= 0 && left < nap ? left : nap, true, barred);
+		doze(still, what, left >= 0 && left < nap ? left : nap, true, barred, work);
 		idling->nap = nap * 2 > NAP_MAX_NS ? NAP_MAX_NS : nap * 2;
 	} else {
-		doze(still, what, left, false, false);
+		doze(still, what, left, false, false, work);
 	}
 }
 

@@ -161,6 +161,7 @@ int contd_configure(const struct contd_config *cfg)
 		return contd__fail(-EPERM, "contd_configure: not in a signal handler");
 	if (contd__self.context == CONTEXT_DAEMON)
 		return contd__fail(-EDEADLK, "contd_configure: not on the daemon thread");
+	contd__carried_release_sig(); /* the daemon may be in a callback that waits for those, and be ended */
 	CONTD_TESTPOINT("live_checked");
 	rc = contd__live_lock();
 	if (rc)

@@ -84,8 +84,11 @@ bool contd__class_settle_sig(struct contd__root *root)
 
 static inline void mark_root(struct contd__table *t)
 {
-	if (contd__load_seq(&t->root))
-		contd__root_mark_sig(contd__load_seq(&t->root), contd__load(&t->root_index));
+	struct contd__root *root = contd__load_seq(&t->root);
+
+	CONTD_TESTPOINT("mark_root");
+	if (root)
+		contd__root_mark_sig(root, contd__load(&t->root_index));
 }
 
 /* Mark the levels above the leaf, upwards. Check each level, even if another thread set the one below: that thread may
@@ -219,18 +222,24 @@ static __attribute__((noinline)) struct contd__slot *claim_down(struct contd__ta
 	return NULL;
 }
 
+struct contd__slot *contd__table_claim_first_sig(struct contd__table *t, uint32_t *pos)
+{
+	int bit = claim_bit(&t->first, at_or_after(*pos));
+
+	*pos = bit >= 0 ? (uint32_t)bit + 1 : CHUNK_FIRST;
+	return bit >= 0 ? contd__table_slot(t, (uint32_t)bit) : NULL;
+}
+
 struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos)
 {
-	uint32_t from =
-		*pos; /* the first index that counts; the rest of it below a level is 0 once that level moved on */
+	/* The first index that counts; the rest of it below a level is 0 once that level moved on. */
+	uint32_t from = *pos;
 
 	if (from < CHUNK_FIRST) {
-		int bit = claim_bit(&t->first, at_or_after(from));
+		struct contd__slot *s = contd__table_claim_first_sig(t, pos);
 
-		if (bit >= 0) {
-			*pos = (uint32_t)bit + 1;
-			return contd__table_slot(t, (uint32_t)bit);
-		}
+		if (s)
+			return s;
 		from = CHUNK_FIRST;
 	} else if (from & 63 && from < TABLE_END) {
 		/* In the middle of a leaf, which exists: take its next slot, whatever the levels above say. */

@@ -192,9 +192,13 @@ static inline bool contd__root_any_sig(const struct contd__root *root)
 
 /*
  * Clear the first ready bit at or after *pos and return its slot, which then belongs to the caller; *pos goes behind
- * it. NULL if there is none up to the end; then *pos is TABLE_END.
+ * it. NULL if there is none up to the end; then *pos is TABLE_END. In a read-side critical section: hints are marked
+ * again up to the root, which may be that of an executor which the group has just got, and loses again.
  */
 struct contd__slot *contd__table_claim_sig(struct contd__table *t, uint32_t *pos);
+
+/* The same among the first CHUNK_FIRST slots, which have no hints, for *pos below that. NULL: *pos is CHUNK_FIRST. */
+struct contd__slot *contd__table_claim_first_sig(struct contd__table *t, uint32_t *pos);
 
 /* The first group at or after *pos that has something marked, *pos going behind it; or -1, and *pos is ROOT_GROUPS. */
 int contd__root_next_sig(struct contd__root *root, uint32_t *pos);

@@ -191,6 +191,8 @@ static struct contd_task *task_take(struct contd_executor *ex, unsigned p)
 
 /* ----------------------------------------------------------------------------------------------------- its life --- */
 
+#define LEAVING_NS 1000000000 /* how long groups that are given back are waited for */
+
 /* Copy the program's attributes as this library knows them: *attr, its ops NULL or *ops. */
 static int attr_take(const struct contd_executor_attr *given, struct contd_executor_attr *attr,
 		     struct contd_executor_ops *ops)
@@ -254,6 +256,25 @@ int contd_executor_create(const struct contd_executor_attr *given, struct contd_
 	return 0;
 }
 
+/*
+ * Groups that are given back and have nothing outstanding name the executor for some moments more: while a scan of
+ * another thread leaves them, or another thread frees them. False: other groups name it, or it takes too long: a wait
+ * for such a group may be in a callback of another one. In a callback the thread that leaves may be this one.
+ */
+static bool await_groups(struct contd_executor *ex)
+{
+	int64_t until = contd__now_ns() + LEAVING_NS;
+
+	for (unsigned tries = 0; contd__load_seq(&ex->outlet.groups); tries++) {
+		if (!contd__is_live() || contd__self.frame || contd__groups_name_outlet(&ex->outlet) ||
+		    contd__now_ns() > until)
+			return false;
+		rest(tries);
+		contd__reap(true);
+	}
+	return true;
+}
+
 int contd_executor_destroy(struct contd_executor *ex)
 {
 	if (!ex)
@@ -267,7 +288,7 @@ int contd_executor_destroy(struct contd_executor *ex)
 		contd__wake_untold_sig(); /* what this thread has put off holds it, too */
 		contd__reap(true);
 	}
-	if (contd__load_seq(&ex->outlet.groups))
+	if (!await_groups(ex))
 		return contd__fail(
 			-EBUSY, "contd_executor_destroy: a group names it that is not given back, or has something "
 				"outstanding: contd_group_wait(), contd_group_destroy() or contd_group_set_executor()");
@@ -310,7 +331,7 @@ int contd_group_set_executor(struct contd_group *group, struct contd_executor *e
 		return contd__fail(-EINVAL, "contd_group_set_executor: group must not be NULL");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_group_set_executor: not in a signal handler");
-	if (group->flags & (CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE) || group->max_poll >= 0)
+	if (contd__load(&group->flags) & (CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE) || group->max_poll >= 0)
 		return contd__fail(-EINVAL,
 				   "contd_group_set_executor: a group that is poll-only, async-signal-safe or has a "
 				   "max_poll says itself who runs its continuations");
@@ -319,7 +340,7 @@ int contd_group_set_executor(struct contd_group *group, struct contd_executor *e
 		return contd__fail(
 			-EBUSY,
 			"contd_group_set_executor: something is outstanding; do it before the first registration");
-	if (group->outlet == outlet)
+	if (contd__load(&group->outlet) == outlet)
 		return 0;
 	rc = contd__group_set_outlet(group, outlet);
 	return rc ? contd__fail(rc, "contd_group_set_executor: 4096 groups of this kind exist; destroy some, or share")
@@ -328,9 +349,10 @@ int contd_group_set_executor(struct contd_group *group, struct contd_executor *e
 
 /* ------------------------------------------------------------------------------------------------------ running --- */
 
-static void work_begin(struct contd__at_work *work, const struct contd_executor *ex, const struct contd_group *group)
+static void work_begin(struct contd__at_work *work, const struct contd_executor *ex, const struct contd_group *group,
+		       bool loan)
 {
-	*work = (struct contd__at_work){&ex->outlet, group, contd__self.lent.at_work};
+	*work = (struct contd__at_work){&ex->outlet, group, loan, contd__self.lent.at_work};
 	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a region's handler walks along them */
 	contd__self.lent.at_work = work;
 }
@@ -360,7 +382,7 @@ static void task_run(struct contd_executor *ex, struct contd_task *task)
 
 	if (g && contd__load(&g->kept))
 		return; /* contd_fini() has counted it */
-	work_begin(&work, ex, g);
+	work_begin(&work, ex, g, false);
 	cb(task->status, data);
 	work_end(&work);
 	if (g)
@@ -379,7 +401,7 @@ void contd_work_run(struct contd_work *work)
 		struct contd__at_work at;
 
 		if (!counted) {
-			work_begin(&at, ex, NULL); /* its frame knows the group */
+			work_begin(&at, ex, NULL, false); /* its frame knows the group */
 			contd__slot_run_here(s);
 			work_end(&at);
 		}
@@ -404,10 +426,13 @@ int contd_work_priority(const struct contd_work *work)
 
 /* ---------------------------------------------------------------------------------------------- lending threads --- */
 
-static int check_pull(const struct contd_executor *ex, const char *text)
+static int check_pull(struct contd_executor *ex, const char *text)
 {
 	int rc = contd__check_live();
 
+	if (rc && ex)
+		contd__store(&ex->notified,
+			     0); /* the pool has looked, though in vain: in the next life it is told again */
 	return rc ? rc : !ex || ex->ops.submit ? contd__fail(-EINVAL, text) : 0;
 }
 
@@ -464,13 +489,21 @@ static uint32_t run_some(struct contd_executor *ex, unsigned p, uint32_t most)
 	return ran;
 }
 
+/* Every few looks begin with the lowest priority, so that none waits for ever. */
+static bool is_lowest_turn(struct contd_executor *ex)
+{
+	uint32_t turn = contd__load(&ex->turn);
+
+	contd__store(&ex->turn, turn + 1);
+	return turn % FAIR == FAIR - 1;
+}
+
 /* Run work of the highest priority that has some. */
 static uint32_t run_work(struct contd_executor *ex, uint32_t most)
 {
-	bool lowest_first = contd__load(&ex->turn) % FAIR == FAIR - 1;
+	bool lowest_first = is_lowest_turn(ex);
 	uint32_t ran = 0;
 
-	contd__store(&ex->turn, contd__load(&ex->turn) + 1);
 	for (unsigned p = 0; p < PRIORITIES && lowest_first && !ran; p++)
 		ran = run_some(ex, p, 1);
 	for (unsigned p = PRIORITIES; p-- > 0 && !ran;)
@@ -553,11 +586,30 @@ static uint32_t lend(struct contd_executor *ex, uint32_t most, int64_t timeout_n
 	return ran;
 }
 
+/* One thread at a time runs work of executors with CONTD_EXECUTOR_MPI. True: this one may, as for all others. */
+static bool mpi_take(const struct contd_executor *ex)
+{
+	if (!(ex->flags & CONTD_EXECUTOR_MPI))
+		return true;
+	if (!contd__self.lent.owns_mpi && contd__xchg(&contd__executors.mpi_owned, 1))
+		return false;
+	contd__self.lent.owns_mpi++;
+	return true;
+}
+
+/* After mpi_take(). */
+static void mpi_give_back(const struct contd_executor *ex)
+{
+	/* With what it did in MPI; partner: the exchange. */
+	if (ex->flags & CONTD_EXECUTOR_MPI && --contd__self.lent.owns_mpi == 0)
+		contd__store_release(&contd__executors.mpi_owned, 0);
+}
+
 int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_ns)
 {
 	struct contd__outlet *outer = contd__self.lent.executor;
 	struct contd__at_work loan;
-	uint32_t ran, owns, progress;
+	uint32_t ran, progress;
 	void (*left)(void);
 	bool owner;
 	int rc = check_pull(ex, "contd_executor_run: a pull executor is needed");
@@ -572,24 +624,20 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 		return contd__fail(-EDEADLK, "contd_executor_run: contd's daemon is not to be lent");
 	contd__thread_ensure();
 	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
-	owns = ex->flags & CONTD_EXECUTOR_MPI;
 	progress = ex->flags & CONTD_EXECUTOR_PROGRESS;
-	if (owns && !contd__self.lent.owns_mpi && contd__xchg(&contd__executors.mpi_owned, 1))
+	if (!mpi_take(ex))
 		return contd__fail(-EBUSY,
 				   "contd_executor_run: another thread is lent to an executor with CONTD_EXECUTOR_MPI");
-	contd__self.lent.owns_mpi += owns != 0;
 	contd__add(&ex->threads, 1);
 	contd__self.lent.executor = &ex->outlet;
-	work_begin(&loan, ex, NULL);
+	work_begin(&loan, ex, NULL, true);
 	owner = settle(ex);
 	ran = lend(ex, max ? max : UINT32_MAX, timeout_ns);
 	if (owner && timeout_ns != 0) /* else it will be back soon */
 		disown(ex);
 	work_end(&loan);
 	contd__self.lent.executor = outer;
-	if (owns && --contd__self.lent.owns_mpi == 0)
-		contd__store_release(&contd__executors.mpi_owned,
-				     0); /* with what it did in MPI; partner: the exchange */
+	mpi_give_back(ex);
 	/*
 	 * It may be destroyed as soon as it has no threads. Dekker: counted down, then looked; partner:
 	 * sleep_until_woken() (modes.c).
@@ -622,6 +670,7 @@ static struct contd_work *take_some(struct contd_executor *ex, unsigned p)
 struct contd_work *contd_executor_take(struct contd_executor *ex)
 {
 	struct contd_work *work = NULL;
+	bool lowest_first;
 
 	if (check_pull(ex, "contd_executor_take: a pull executor is needed"))
 		return NULL;
@@ -634,6 +683,9 @@ struct contd_work *contd_executor_take(struct contd_executor *ex)
 	settle(ex);
 	if (contd__load(&ex->notified))
 		contd__xchg(&ex->notified, 0);
+	lowest_first = is_lowest_turn(ex);
+	for (unsigned p = 0; p < PRIORITIES && lowest_first && !work; p++)
+		work = take_some(ex, p);
 	for (unsigned p = PRIORITIES; p-- > 0 && !work;)
 		work = take_some(ex, p);
 	return work;
@@ -660,7 +712,7 @@ int contd_executor_stop(struct contd_executor *ex, int stopped)
 	if (stopped) {
 		rouse(ex);
 		if (ex->ops.notify)
-			ex->ops.notify(ex->pool);
+			contd__executor_notify_sig(ex);
 	}
 	contd__leave_sig(reader);
 	return 0;
@@ -670,7 +722,7 @@ int contd_executor_stop(struct contd_executor *ex, int stopped)
 
 struct draining {
 	const struct contd_executor *ex;
-	bool told; /* the pool knows that there is something that waits */
+	bool told; /* something waits that is not for this thread, and others know of it */
 };
 
 /* Is something left, with nothing of it for this thread? Others tell when it is over, or when there is more. */
@@ -702,17 +754,21 @@ int contd_executor_drain(struct contd_executor *ex)
 	contd__add(&contd__executors.drainers, 1);
 	if (ex->ops.drain)
 		ex->ops.drain(ex->pool);
-	contd__self.lent.executor = &ex->outlet; /* which lets what it runs wait for more of it */
-	work_begin(&drain, ex, NULL);
+	contd__self.lent.executor = &ex->outlet;
+	work_begin(&drain, ex, NULL, true); /* which lets what it runs wait for more of it */
 	if (!ex->ops.submit && !ex->ops.drain)
 		settle(ex);
 	contd__idle_over(&idling);
 	while (!is_idle(ex)) {
-		uint32_t ran = ex->ops.submit || ex->ops.drain ? 0 : run_work(ex, UINT32_MAX);
+		bool here = !ex->ops.submit && !ex->ops.drain && mpi_take(ex);
+		uint32_t ran = here ? run_work(ex, UINT32_MAX) : 0;
 
-		/* A pool that only this thread can run, such as a loop's, has got more meanwhile. */
-		draining.told = !ex->ops.submit && ex->ops.drain && has_work(ex);
-		if (draining.told)
+		if (here)
+			mpi_give_back(ex);
+		/* A pool that only this thread can run, such as a loop's, has got more meanwhile. Or another thread is
+		 * the one that calls MPI: it may run this. */
+		draining.told = !ex->ops.submit && !here && has_work(ex);
+		if (draining.told && ex->ops.drain)
 			ex->ops.drain(ex->pool);
 		if ((rc = contd__load(&contd__live.forked) ? contd__check_live() : 0) != 0)
 			break;

@@ -121,6 +121,9 @@ extern const struct contd__outlet_ops contd__executor_outlet;
 /* n more are ready, of a pull executor: tasks, or continuations. Any context. */
 void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n);
 
+/* Call notify(), which there is; errno keeps its value. */
+void contd__executor_notify_sig(struct contd_executor *ex);
+
 /*
  * Submit a task for which the group is outstanding (or NULL) until it has run. 0 or what submit() returns. Handlers:
  * pull executors only.

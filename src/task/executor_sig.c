@@ -91,13 +91,21 @@ static void wake_all_untold(void)
 	contd__executor_done_sig(ex);
 }
 
+void contd__executor_notify_sig(struct contd_executor *ex)
+{
+	int saved = errno;
+
+	ex->ops.notify(ex->pool);
+	errno = saved;
+}
+
 void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
 {
 	if (ex->ops.notify && !contd__load_seq(&ex->notified) && !contd__xchg(&ex->notified, 1))
-		ex->ops.notify(ex->pool);
-	/* A draining thread runs the work if no other thread is lent. Dekker: made ready, then looked for;
-	 * others_work() comes last. */
-	if (ex->flags & CONTD_EXECUTOR_PROGRESS || contd__load_seq(&contd__executors.drainers))
+		contd__executor_notify_sig(ex);
+	/* A thread that drains, or is lent and waits for a group, runs the work itself. Dekker: made ready, then looked
+	 * for; such a thread says that it sleeps before it looks for the last time. */
+	if (ex->flags & CONTD_EXECUTOR_PROGRESS || contd__load_seq(&contd__wake.at_work))
 		contd__wake_sleepers_sig();
 	if (ex->flags & CONTD_EXECUTOR_PROGRESS)
 		return;
@@ -120,14 +128,18 @@ static bool rests(const struct contd__outlet *o)
 	return till && till - contd__ticks() <= (uint64_t)(REST_NS * contd__clock.ticks_per_ns);
 }
 
-/* No other thread can touch the slot, except to withdraw it. */
+/* No other thread can touch the slot, except to withdraw it. A thread that has gone to sleep meanwhile may run it; the
+ * daemon itself looks again. */
 static int ready_again(struct contd_group *g, struct contd__slot *s)
 {
+	uint32_t flags = contd__load(&g->flags) & ~(uint32_t)CONTD_THREAD_ANY;
+
 	contd__store(&contd__executor_of(g->outlet)->rests_till,
 		     contd__ticks() + (uint64_t)(REST_NS * contd__clock.ticks_per_ns));
 	/* Release: as contd__slot_publish_sig. */
 	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
 	contd__slot_mark_sig(g, s);
+	contd__wake_for_ready_sig(flags);
 	return -1;
 }
 
@@ -165,7 +177,17 @@ static void tell(struct contd__outlet *o, uint32_t n)
 	contd__executor_tell_sig(contd__executor_of(o), n);
 }
 
-const struct contd__outlet_ops contd__executor_outlet = {tell, takes, rests, wake_all_untold};
+static void begin(struct contd__outlet *o)
+{
+	contd__executor_hold_sig(contd__executor_of(o), 1);
+}
+
+static void end(struct contd__outlet *o)
+{
+	contd__executor_done_sig(contd__executor_of(o));
+}
+
+const struct contd__outlet_ops contd__executor_outlet = {tell, takes, rests, wake_all_untold, begin, end};
 
 /* -------------------------------------------------------------------------------------------------------- tasks --- */
 
@@ -249,6 +271,12 @@ void contd_task_callback(int status, void *data)
 	struct contd_task *task = data;
 	struct contd_group *g = contd__self.frame ? (struct contd_group *)contd__self.frame->group : NULL;
 
+	if (!task->executor || task->priority < CONTD_PRIORITY_LOW || task->priority > CONTD_PRIORITY_HIGH) {
+		contd__fail(-EINVAL, "contd_task_callback: the task has no executor, or its priority is none of enum "
+				     "contd_priority; it runs here");
+		task->cb(status, task->data);
+		return;
+	}
 	if (g)
 		contd__add(&g->life, 1);
 	if (contd__task_hand_over(task, status, g) == 0)

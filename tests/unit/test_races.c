@@ -75,6 +75,7 @@ static struct point points[] = {
 	{"free_before_push"},
 	{"mark_summary"},
 	{"mark_top"},
+	{"mark_root"},
 	{"mark_leaf"},
 	{"settle_empty"},
 	{"settle_cleared"},
@@ -140,6 +141,7 @@ static struct point points[] = {
 static const struct {
 	const char *name, *file;
 } elsewhere[] = {
+	{"by_handle", "test_executor_edges.c"},  {"outlet_loaded", "test_executor_edges.c"},
 	{"executor_rests", "test_races_move.c"}, {"executor_read", "test_races_move.c"},
 	{"tell_held", "test_executor.c"},        {"tells_now", "test_executor.c"},
 	{"tell_holds", "test_executor.c"},       {"executor_leaves", "test_executor.c"},
@@ -968,6 +970,10 @@ Test(races, scanned_at_mark_summary)
 Test(races, scanned_at_mark_top)
 {
 	scanned_at("mark_top");
+}
+Test(races, scanned_at_mark_root)
+{
+	scanned_at("mark_root");
 }
 Test(races, scanned_at_root_marked)
 {
