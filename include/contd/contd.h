@@ -33,7 +33,8 @@
  *     handler          any signal handler, whatever code it interrupted; errno keeps its value
  *     in a callback    inside a continuation that runs on a thread of the program, on the daemon or in a compute
  *                      region. A continuation that contd's handler runs outside compute regions may make only those
- *                      calls that have the tag "handler", and contd_event_continue()
+ *                      calls that have the tag "handler", contd_event_continue(), and contd_checkpoint(), which has no
+ *                      effect there
  *     may block        the call may wait for other threads
  *
  * contd refuses a call in the wrong context only where it can see the context: in a callback, on the daemon, and "in
@@ -43,12 +44,13 @@
  * the context: there a forbidden call may return 0, hang or destroy data.
  *
  * Functions that return int return 0 or a count on success, and a negative errno value on failure. A call that fails
- * changes nothing and writes no output, and contd_error_text() says what to do. Two errors are possible in every such
- * call and are not repeated below: -EPERM if contd is not initialized (call contd_init() first), and -ECHILD in the
- * child of a fork (use contd in the parent, or after exec). Exceptions: contd_event_complete(), contd_bell_create() and
- * contd_bell_ring() work without contd_init(). Functions that return nothing need no contd_init() either. In a child
- * that was forked while contd did not run, before the first contd_init() or after the last contd_fini(), contd works,
- * unless other threads of the parent had used it and not ended.
+ * changes nothing and writes no output, unless its comment says otherwise, and contd_error_text() says what to do. Two
+ * errors are possible in every such call and are not repeated below: -EPERM if contd is not initialized (call
+ * contd_init() first), and -ECHILD in the child of a fork (use contd in the parent, or after exec). Exceptions:
+ * contd_event_complete(), contd_bell_create() and contd_bell_ring() work without contd_init(). Functions that return
+ * nothing need no contd_init() either. In a child that was forked while contd did not run, before the first
+ * contd_init() or after the last contd_fini(), contd works, unless other threads of the parent had used it and not
+ * ended.
  *
  * Structures whose first member is `size` may get more members in later versions. Set `size` to the sizeof of the
  * structure. A shorter structure, from an older header, is accepted, and the missing members have their defaults. A
@@ -123,11 +125,10 @@ struct contd_late {
 typedef void contd_watchdog(const struct contd_late *late, void *data);
 
 /*
- * Settings of the process. Zero or NULL means the default. Each member except `watchdog` and `watchdog_data` also has
- * a variable of the environment, named below; if the variable is set, it overrides the member, which is then not
- * checked. contd reads all of these variables in contd_init(), and again in contd_configure(). A malformed or
- * out-of-range value is an error (-EINVAL).
- * contd copies the structure and its texts.
+ * Settings of the process. Zero or NULL means the default. Each member except `watchdog` and `watchdog_data` also has a
+ * variable of the environment, named below. If the variable is set, it overrides the member, and the member is not
+ * checked. All of these variables are read in contd_init(), and again in contd_configure(). A malformed or out-of-range
+ * value is an error (-EINVAL). contd copies the structure and its texts.
  */
 struct contd_config {
 	size_t size;             /* sizeof(struct contd_config) */
@@ -223,11 +224,12 @@ struct contd_group;
 
 /*
  * The callback of a continuation. The argument status is 0 if all its events completed with 0; else it is the status
- * other than 0 that was reported first. The argument data is the pointer from the registration. No lock of contd's is
- * held during the call. A ready continuation runs exactly once, unless it is cancelled first.
- * A callback must return: it must not leave by longjmp(3), pthread_exit(3), an exception, or cancellation. A callback
- * with cancellation points disables cancellation (pthread_setcancelstate(3)) if the program uses pthread_cancel(3).
- * contd's own calls are not cancellation points; a thread with asynchronous cancellation must not make any.
+ * other than 0 that was reported first. Of events that were complete at the registration the first one in the array
+ * counts as reported first. The argument data is the pointer from the registration. No lock of contd's is held during
+ * the call. A ready continuation runs exactly once, unless it is cancelled first. A callback must return: it must not
+ * leave by longjmp(3), pthread_exit(3), an exception, or cancellation. A callback with cancellation points disables
+ * cancellation (pthread_setcancelstate(3)) if the program uses pthread_cancel(3). contd's own calls are not
+ * cancellation points; a thread with asynchronous cancellation must not make any.
  */
 typedef void contd_callback(int status, void *data);
 
@@ -314,20 +316,19 @@ CONTD_API int contd_group_destroy(struct contd_group *group) CONTD_NOEXCEPT;
 /*
  * Poll, without waiting: poll the sources, run ready continuations of the group, at most max_poll, and then ready
  * continuations of other groups that are not CONTD_POLL_ONLY. *completep is 1 if the group has no outstanding
- * continuation, else 0; inside a continuation of this group it is 0. Returns how many continuations ran, of any
- * group. Continuations of groups with an executor are handed over to it. In a callback on the daemon tests, waits and
- * contd_poll() run only continuations of CONTD_THREAD_ANY groups: a wait there for another group needs another thread.
+ * continuation, else 0; inside a continuation of this group it is 0. Returns how many continuations of any group ran,
+ * or were handed over to a push executor. In a callback on the daemon tests, waits and contd_poll() run only
+ * continuations of CONTD_THREAD_ANY groups: a wait there for another group needs another thread.
  * Context: any thread, in a callback. Errors: -EINVAL (group or completep is NULL); -EPERM (in contd's handler).
  */
 CONTD_API int contd_group_test(struct contd_group *group, int *completep) CONTD_NOEXCEPT;
 
 /*
- * Do what contd_group_test() does until the group has no outstanding continuation, or until timeout_ns nanoseconds
- * have passed (-1: no limit; 0: one attempt). Returns 0; at once, and without polling, if none is outstanding. What is
- * registered during the call counts too. The thread sleeps while nothing is ready and no source needs polling.
+ * Do what contd_group_test() does until the group has no outstanding continuation, or until timeout_ns nanoseconds have
+ * passed (-1: no limit; 0: one attempt). Returns 0; at once, and without polling, if none is outstanding. Continuations
+ * that are registered during the call count too. The thread sleeps while nothing is ready and no source needs polling.
  * max_poll of this group does not limit it.
- * Context: any thread, in a callback; blocks.
- * Errors:
+ * Context: any thread, in a callback; blocks. Errors:
  *     -EINVAL     NULL, timeout_ns below -1
  *     -ETIMEDOUT  some are still outstanding
  *     -EDEADLK    inside a continuation of this group, or a task that one of them has become: it would wait for
@@ -361,8 +362,8 @@ struct contd_handle {
  * have no continuation any more (pending ones stay pending), and contd no longer reads its memory word. The call does
  * not wait for a callback that runs: after -EALREADY wait for the group before you free what the callback uses.
  * Context: any thread, in a callback; may block. Errors: -EINVAL (the handle is all zeros); -EALREADY (the callback has
- * started or returned, the continuation has gone to an executor, or it was cancelled before); -EPERM (in contd's
- * handler).
+ * started or returned, the continuation has been submitted to an executor or taken by contd_executor_take(), or it was
+ * cancelled before); -EPERM (in contd's handler).
  */
 CONTD_API int contd_cancel(struct contd_handle handle) CONTD_NOEXCEPT;
 
@@ -395,8 +396,8 @@ struct contd_carried {
 CONTD_API void contd_event_init(struct contd_event *event) CONTD_NOEXCEPT;
 
 /*
- * Register a continuation that waits for n events: contd calls cb(status, data) when all are complete. An event takes
- * one continuation at a time.
+ * Register a continuation that waits for n events: contd calls cb(status, data) when all are complete. While it is
+ * pending, an event takes one continuation; a complete one takes any number, which find it complete.
  *
  * If all events are complete already, or n is 0, cb normally runs inside this call. There are
  * exceptions: the group has CONTD_POLL_ONLY, CONTD_ENQUEUE_COMPLETE, an executor or max_poll = 0, or the caller is in a
@@ -409,7 +410,7 @@ CONTD_API void contd_event_init(struct contd_event *event) CONTD_NOEXCEPT;
  * group has memory in reserve. The reserve is normally enough for 32 continuations outstanding at a time, and each
  * registration on a thread fills it up again. Not in other signal handlers.
  * Errors:
- *     -EINVAL  cb, group or an event is NULL, or n > 2^24 - 3
+ *     -EINVAL  cb, group or an event is NULL, or n > 2^23 - 3
  *     -EBUSY   an event has a continuation
  *     -ENOMEM  no memory
  *     -ENOSPC  2^24 continuations of the group are outstanding: use more groups
@@ -464,12 +465,12 @@ struct contd_word {
 
 /*
  * Register a continuation that waits for a memory word: contd calls cb(0, data) after it has read the word and found
- * the condition true. The word is read in interruptions by ticks, by the daemon, and in tests, waits, contd_poll(),
- * checkpoints and MPI completion calls; never inside this call. A condition that is true only between two reads may
- * be missed. *word is copied. The memory at word->address is the caller's, and must stay readable until the callback
- * has started or contd_cancel() has returned 0. handlep as in contd_event_continue().
- * Context: any thread, in a callback; may block.
- * Errors:
+ * the condition true. The word is read in interruptions, by the daemon, and in tests, waits, contd_poll(), checkpoints
+ * and MPI completion calls; never inside this call. The end of a guard, the beginning of a region and
+ * contd_event_complete() count as interruptions if they run something. A condition that is true only between two reads
+ * may be missed. *word is copied. The memory at word->address is the caller's, and must stay readable until the
+ * callback has started or contd_cancel() has returned 0. handlep as in contd_event_continue().
+ * Context: any thread, in a callback; may block. Errors:
  *     -EINVAL  a pointer is NULL, the address is not a multiple of 8, or op is wrong
  *     -ENOMEM  no memory
  *     -ENOSPC  as contd_event_continue()
@@ -499,8 +500,8 @@ CONTD_API int contd_group_continue(struct contd_group *awaited, contd_callback *
 
 /*
  * Poll the sources and run at most max (0: no limit) ready continuations of groups that are not CONTD_POLL_ONLY. The
- * call does not wait. Returns how many ran. Continuations that interruptions run during the call, and those that
- * callbacks run by calls of their own, are neither limited nor counted.
+ * call does not wait. Returns how many ran or were handed over to a push executor; max limits both. Not limited and not
+ * counted are continuations that interruptions run during the call, or callbacks by calling contd.
  * Context: any thread, in a callback; on the daemon see contd_group_test(). Errors: -EPERM (in contd's handler).
  */
 CONTD_API int contd_poll(uint32_t max) CONTD_NOEXCEPT;
@@ -529,12 +530,12 @@ struct contd_thread_attr {
  * Attach the calling thread: from now on contd may interrupt it with its signal, and run there CONTD_ASYNC_SIGNAL_SAFE
  * continuations anywhere, and in compute regions all that are not CONTD_POLL_ONLY. The call unblocks the signal. Calls
  * nest; the thread is detached by as many contd_thread_detach(), when it ends, or by the last contd_fini(). A nested
- * call only counts; it does not unblock the signal again. attr is copied; NULL: defaults. Its stack_bytes is compared
- * with what is left of the stack; contd reserves none. The first attach of a process takes some milliseconds: it
- * measures what an interruption costs.
+ * call checks attr and the stack again and otherwise only counts; it does not unblock the signal again.
+ * Async-signal-safe continuations that are ready already may run before the call returns. attr is copied; NULL:
+ * defaults. Its stack_bytes is compared with what is left of the stack; contd reserves none. The first attach of a
+ * process takes some milliseconds: it measures what an interruption costs.
  * Context: any thread; in a callback only if it runs neither in a handler (in a region or not) nor on the daemon; may
- * block.
- * Errors:
+ * block. Errors:
  *     -EINVAL, -E2BIG  attr
  *     -ENOBUFS         too little stack is left: pthread_attr_setstacksize(3)
  *     -EAGAIN          no timer: timer_create(2), raise RLIMIT_SIGPENDING
@@ -575,12 +576,13 @@ CONTD_API void contd__unbalanced(uint32_t what) CONTD_NOEXCEPT;
 /*
  * Begin a compute region. Until the matching contd_compute_end() this thread must run only async-signal-safe code:
  * plain computation; no malloc, no stdio, no MPI, and of contd's calls only contd_checkpoint(), nested regions and
- * those with the tag "handler". In return contd may interrupt the thread at any instruction, poll MPI and fabric
- * there, and run any continuation that is not CONTD_POLL_ONLY, as if the thread had called contd_poll().
- * On an attached thread continuations that are ready now run inside this call; under a guard, at its end. Regions
- * nest. Cost: about a nanosecond; the first begin after something became ready outside regions costs some hundred. On
- * a thread that is not attached there are no interruptions; there the region only lets contd_checkpoint() run more.
- * Context: any thread, in a callback, which must also end it: it has no effect until the callback returns.
+ * those with the tag "handler". In return contd may interrupt the thread at any instruction, poll MPI and fabric there,
+ * and run any continuation that is not CONTD_POLL_ONLY, as if the thread had called contd_poll(). On an attached thread
+ * continuations that are ready now run inside this call, at most scan_count; the rest follows in interruptions. Under a
+ * guard they run at the end of the guard. Regions nest. Cost: about a nanosecond; the first begin after something
+ * became ready outside regions costs some hundred. On a thread that is not attached there are no interruptions; there
+ * the region only lets contd_checkpoint() run more.
+ * Context: any thread. In a callback it has no effect, and must be ended there.
  */
 static inline void contd_compute_begin(void)
 {
@@ -639,12 +641,11 @@ static inline void contd_guard_end(void)
 }
 
 /*
- * Do here what an interruption would do at this point, for loops that can afford about a nanosecond a round: in a
- * compute region run any ready continuation that is not CONTD_POLL_ONLY, elsewhere those that are
- * CONTD_ASYNC_SIGNAL_SAFE. scan_count and scan_ns limit it as they limit an interruption. Memory words, and in a region
- * the other sources, are polled as often as the overhead budget allows, not in each call; after a peer has rung, in the
- * next call. Works on threads that are not attached, too. Under a guard, in a continuation and on the daemon it does
- * nothing.
+ * Do here what an interruption would do at this point. In a compute region it runs any ready continuation that is not
+ * CONTD_POLL_ONLY, elsewhere those that are CONTD_ASYNC_SIGNAL_SAFE. A call costs about a nanosecond. The settings
+ * scan_count and scan_ns limit it as they limit an interruption. Memory words, and in a region the other sources, are
+ * polled as often as the overhead budget allows, not in each call; after a peer has rung, in the next call. Works on
+ * threads that are not attached, too. Under a guard, in a continuation and on the daemon it does nothing.
  * Context: any thread, in a callback.
  */
 static inline void contd_checkpoint(void)
@@ -740,9 +741,9 @@ struct contd_daemon_attr {
  * sources that have something pending, and notifies attached threads of ready continuations that only they may run. It
  * sleeps while there is nothing of these. The setting `agent` decides how it waits between two polls (CONTD_AGENT_TICK,
  * _BLOCK, _SPIN; with the other agents as with _TICK); name, processors and scheduling are settings too. attr is
- * copied; NULL: defaults, or what a running daemon has. An attr for a running daemon must have the same tick_ns.
- * Context: any thread, in a callback except on the daemon; may block.
- * Errors:
+ * copied; NULL: defaults, or what a running daemon has. An attr for a running daemon must have the same tick_ns; a
+ * daemon that the setting `agent` has started has 0.
+ * Context: any thread, in a callback except on the daemon; may block. Errors:
  *     -EINVAL, -E2BIG  attr
  *     -EBUSY           it runs with another tick_ns; or, in a callback in a region's handler, another thread is in
  *                      contd_init(), contd_configure() or contd_fini(): call later

@@ -78,9 +78,9 @@ struct contd_fabric_attr {
 	/*
 	 * The domain's, fi_domain(3). FI_THREAD_SAFE: any thread reads. With the others, 0 (FI_THREAD_UNSPEC) too,
 	 * there are two ways. With mutex NULL only the thread that adopts or creates the queue reads (it polls, or
-	 * computes in a region), and nobody after it has ended. Otherwise the program holds the mutex around its own
-	 * calls of libfabric, and of contd_fabric_queue_adopt(), _create() and _destroy(), but not of _stop(); contd
-	 * reads on any thread that gets it without waiting.
+	 * computes in a region), and no thread after it has ended. Otherwise the program holds the mutex around its own
+	 * calls of libfabric, and of contd_fabric_queue_adopt() and _create(), and must not hold it in _stop(), which
+	 * comes before _destroy(); contd reads on any thread that gets it without waiting.
 	 */
 	enum fi_threading threading;
 	pthread_mutex_t *mutex;        /* may be NULL */
@@ -93,13 +93,16 @@ struct contd_fabric_attr {
 /*
  * Have contd read a queue of the caller's, which must be adopted once only. *attr is copied; its `fabric` and `mutex`
  * stay in place until the end. The caller still owns the queue, and must not read it until contd_fabric_queue_destroy()
- * has returned. Call that before contd_fini(). After contd_fini() contd no longer reads
- * the queue, and contd_fabric_begin() is refused. contd_fabric_queue_destroy() then completes the operations that were
- * under way with -FI_ECANCELED, and their continuations never run. A later contd_init() does not change that.
- * Context: any thread, in a callback; may block. Errors: -EINVAL (a pointer is NULL, or attr is wrong), -E2BIG,
- * -ENOMEM,
- * -EAGAIN (there are 256 queues and counters that any thread reads, or 256 that one thread reads), -EPERM (contd is not
- * initialized, or in contd's handler), -ECHILD; with FI_WAIT_FD what FI_GETWAIT says (fi_cq(3)).
+ * has returned. Call that before contd_fini(). After contd_fini() contd no longer reads the queue, and
+ * contd_fabric_begin() is refused. contd_fabric_queue_destroy() then completes the operations that were under way with
+ * -FI_ECANCELED, and their continuations never run. A later contd_init() does not change that.
+ * Context: any thread, in a callback; may block.
+ * Errors:
+ *     -EINVAL, -E2BIG  a pointer is NULL, or attr is wrong
+ *     -ENOMEM          no memory
+ *     -EAGAIN          there are 256 queues and counters of this kind: that any thread reads, or that one thread reads
+ *     -EPERM           contd is not initialized, or in contd's handler
+ *     other            with FI_WAIT_FD the errors of FI_GETWAIT, fi_cq(3)
  */
 CONTD_API int contd_fabric_queue_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr,
 				       struct contd_fabric_queue **queuep) CONTD_NOEXCEPT;
@@ -130,16 +133,17 @@ CONTD_API struct fid_cq *contd_fabric_queue_cq(const struct contd_fabric_queue *
  * the queue are closed: with some providers (tcp of libfabric 1.17) fi_close(3) of an endpoint crashes beside
  * fi_cq_read(3). Operations under way complete with -FI_ECANCELED: their continuations become ready, as by
  * contd_event_complete(). libfabric does not know of that, so their buffers and *op stay in place until the endpoint is
- * closed. contd_fabric_begin() is refused from here on; it may be called beside this call. A second call does nothing.
- * Context: any thread, in a callback, but not in that queue's `foreign`; blocks while another thread reads.
- * Errors: -EINVAL (NULL), -EPERM (in contd's handler), -EDEADLK (in `foreign`), -ECHILD (after fork).
+ * closed. Later calls of contd_fabric_begin() are refused; another thread may be in it during this call. A second call
+ * does nothing. It works after contd_fini(), too.
+ * Context: any thread, in a callback, but not in that queue's `foreign`; blocks while another thread reads. Errors:
+ * -EINVAL (NULL), -EPERM (in contd's handler), -EDEADLK (in `foreign`), -ECHILD (after fork).
  */
 CONTD_API int contd_fabric_queue_stop(struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
 
 /*
  * contd_fabric_queue_stop(), and the end of the handle. A queue that contd has opened is closed: close the endpoints
- * that are bound to it before. If fi_close(3) fails, the call returns its error, and the handle is gone all the same:
- * the fid_cq is the caller's then, who got it from contd_fabric_queue_cq() before.
+ * that are bound to it before. If fi_close(3) fails, the call returns its error, and the handle is gone. Then the
+ * fid_cq is the caller's: get it from contd_fabric_queue_cq() before this call.
  * Context: as contd_fabric_queue_stop(). Errors: as contd_fabric_queue_stop(), and what fi_close(3) says.
  */
 CONTD_API int contd_fabric_queue_destroy(struct contd_fabric_queue *queue) CONTD_NOEXCEPT;
@@ -179,15 +183,15 @@ struct contd_fabric_op {
 };
 
 /*
- * Make *op pending, before the call of libfabric's that starts it. *op must not be under way. One that never completes
- * (the call failed, FI_INJECT or FI_SELECTIVE_COMPLETION suppress its completion, the endpoint was closed) is given
- * back by contd_fabric_withdraw(). After -FI_EAGAIN it stays begun until the call has succeeded: libfabric makes
- * progress only while something is under way. If the queue has failed (for example by an overrun), *op may complete
- * before libfabric's call has begun: so a continuation must not free *op before that call has returned. contd alone
- * completes op->event. After an error *op is not under way: do not withdraw it.
+ * Make *op pending, before the call of libfabric's that starts it. *op need not be initialized. It must not be under
+ * way: contd does not notice that. One that never completes (the call failed, FI_INJECT or FI_SELECTIVE_COMPLETION
+ * suppress its completion, the endpoint was closed) is given back by contd_fabric_withdraw(). After -FI_EAGAIN it stays
+ * begun until the call has succeeded: libfabric makes progress only while something is under way. If the queue has
+ * failed (for example by an overrun), *op may complete before libfabric's call has begun: so a continuation must not
+ * free *op before that call has returned. contd alone completes op->event. After an error *op is not under way: do not
+ * withdraw it.
  * Context: any thread, in a callback. Errors: -EINVAL; -EPERM (contd is not initialized, contd_fabric_queue_stop() was
- * called for the queue, or contd_fini() after it was opened); -ENOSPC (more than attr.operations are under way);
- * -ECHILD.
+ * called for the queue, or contd_fini() after it was opened); -ENOSPC (attr.operations are under way already); -ECHILD.
  */
 CONTD_API int contd_fabric_begin(struct contd_fabric_queue *queue, struct contd_fabric_op *op) CONTD_NOEXCEPT;
 
@@ -196,10 +200,10 @@ CONTD_API int contd_fabric_begin(struct contd_fabric_queue *queue, struct contd_
  * which takes no place in the group's table unless it must wait. It has no handle for contd_cancel(), but may be
  * withdrawn. Nothing else may be attached to op->event. Continuations that one look completes may run one after the
  * other on the thread that looked, and no other thread takes them over. So a callback must not wait for another one
- * except in contd_group_wait(), contd_group_test() or contd_poll(). The group counts such a series as outstanding until
- * its last one has run. An operation is complete
- * when its callback begins, and may be started again there. Context: any thread, in a callback. Errors: as
- * contd_fabric_begin() and contd_event_continue(), but not -EBUSY.
+ * that may be of the same look except in contd_group_wait(), contd_group_test() or contd_poll(). The group counts such
+ * a series as outstanding until its last one has run. An operation is complete when its callback begins, and may be
+ * started again there.
+ * Context: any thread, in a callback. Errors: as contd_fabric_begin() and contd_event_continue(), but not -EBUSY.
  */
 CONTD_API int contd_fabric_begin_continue(struct contd_fabric_queue *queue, struct contd_fabric_op *op,
 					  contd_callback *cb, void *data, struct contd_group *group) CONTD_NOEXCEPT;
@@ -207,11 +211,11 @@ CONTD_API int contd_fabric_begin_continue(struct contd_fabric_queue *queue, stru
 /*
  * Complete an operation that the queue will not tell of, with this status (0 or negative). It must have been begun.
  * This does not cancel it: fi_cancel(3) does, and then the queue tells. While libfabric may still have it, *op and its
- * buffer stay in place, and it is not begun again. Its continuation becomes ready, as by contd_event_complete(); also
- * one that waits for a multi-receive buffer, which stays in place until that has run. Not at the same time as
- * contd_fabric_queue_destroy() of its queue. Context: any thread, in a callback. Errors: -EINVAL (NULL; never begun; a
- * positive status), -EALREADY (it is complete), -EPERM (contd is not initialized; a counter's operation in contd's
- * handler), -ECHILD.
+ * buffer stay in place, and it is not begun again. Its continuation becomes ready, as by contd_event_complete(). The
+ * same holds for a multi-receive buffer's continuation, and the buffer stays in place until that has run. A completion
+ * that libfabric reports later goes to attr.foreign. Not at the same time as contd_fabric_queue_destroy() of its queue.
+ * Context: any thread, in a callback. Errors: -EINVAL (NULL; never begun; a positive status), -EALREADY (it is
+ * complete), -EPERM (contd is not initialized; a counter's operation in contd's handler), -ECHILD.
  */
 CONTD_API int contd_fabric_withdraw(struct contd_fabric_op *op, int status) CONTD_NOEXCEPT;
 
@@ -251,10 +255,11 @@ CONTD_API int contd_fabric_many_begin(struct contd_fabric_queue *queue, struct c
 				      struct contd_fabric_entry *entry, uint32_t room) CONTD_NOEXCEPT;
 
 /*
- * Run cb(0, data) once, as soon as there is something to take; if there is now, it is ready when the call returns.
- * After taking, register again if the last entry has not come. One thread at a time for each buffer. Context: any
- * thread, in a callback. Errors: as contd_event_continue(), of which -EBUSY means that a continuation is registered and
- * has not run yet; -EALREADY (the last entry has been taken).
+ * Run cb(0, data) once, as soon as there is something to take. If there is something now, it becomes ready in this
+ * call, as by contd_event_complete(). After taking, register again if the last entry has not come.
+ * contd_fabric_many_continue() and contd_fabric_many_take() of one buffer: one thread at a time.
+ * Context: any thread, in a callback. Errors: as contd_event_continue(), of which -EBUSY means that a continuation is
+ * registered and has not run yet; -EALREADY (the last entry has been taken).
  */
 CONTD_API int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *cb, void *data,
 					 struct contd_group *group) CONTD_NOEXCEPT;
@@ -267,8 +272,8 @@ CONTD_API int contd_fabric_many_take(struct contd_fabric_many *many, struct cont
 
 /*
  * Have contd look at a counter, fi_cntr(3). Of attr `wait`, `fabric`, `threading` and `mutex` matter, and are those of
- * the counter. The counter stays the caller's, who may read it, and closes it after contd_fabric_counter_destroy().
- * Context: any thread, in a callback; may block. Errors: as contd_fabric_queue_adopt().
+ * the counter. The counter stays the caller's: the program may read it, and closes it after
+ * contd_fabric_counter_destroy(). Context: any thread, in a callback; may block. Errors: as contd_fabric_queue_adopt().
  */
 CONTD_API int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_attr *attr,
 					 struct contd_fabric_counter **counterp) CONTD_NOEXCEPT;

@@ -56,9 +56,9 @@ struct contd_mode_attr {
 	int flags; /* CONTD_MODE_MPIX: MPIX_CONT_*; else 0 */
 	/*
 	 * CONTD_MODE_MPIX, _CONTINUATION, _NEW_TASK: registered with this CR, from when it is issued, and outstanding
-	 * for it until done() has run, also as a task. 0 or MPI_REQUEST_NULL: with none. In CONTD_MODE_MPIX without
-	 * MPIX_CONT_INVOKE_FAILED nobody learns of a failure then, and done() is not called: set that flag, or name a
-	 * CR. In the other modes it must be 0 or MPI_REQUEST_NULL.
+	 * for it until done() has run, also as a task. 0 or MPI_REQUEST_NULL: with none. Without a CR, in
+	 * CONTD_MODE_MPIX without MPIX_CONT_INVOKE_FAILED, a failure is told to no function and done() is not called:
+	 * set that flag, or name a CR. In the other modes it must be 0 or MPI_REQUEST_NULL.
 	 */
 	MPI_Request cont_req;
 };
@@ -102,15 +102,16 @@ struct contd_mpi_op {
 };
 
 /*
- * Issue the communication and see to its completion, as `how` says.
- * CONTD_MODE_YIELD_WHILE and _SUSPEND: returns when it is complete, and done() has been called, or been transferred;
- * the return value is the status that done() gets, or an error below; done() tells them apart, if there is one. Others:
- * returns MPI_SUCCESS when it is issued or transferred; done() may have run, and gets the status also where issue()
- * fails. If memory is short after issue(), the call waits for the operations itself, and then done() is called.
- * Failed operations: their error handlers are called as by MPI_Continueall.
+ * Issue the communication and see to its completion, as `how` says. CONTD_MODE_YIELD_WHILE and _SUSPEND: returns when
+ * it is complete, and done() has been called, or been transferred; the return value is the status that done() gets, or
+ * an error below, and then done() is not called. Others: returns MPI_SUCCESS when it is issued or transferred; done()
+ * may have run, and gets the status also where issue() fails. If memory is short after issue(), the call waits for the
+ * operations itself, and then done() is called. Failed operations: their error handlers are called as by
+ * MPI_Continueall; with inline requests in CONTD_MODE_YIELD_WHILE and _SUSPEND as by MPI_Testall. Errors below go
+ * through MPI_COMM_SELF's handler; what issue() returns does not. The requests must not have a continuation already:
+ * this is not always noticed.
  * Context: threads that may call MPI at the granted level where requests are inline; any thread otherwise; in a
- * callback.
- * Errors: nothing has been issued then, and done() is not called.
+ * callback. Errors: nothing has been issued then, and done() is not called.
  *     MPI_ERR_ARG      NULL, size, mode, count; CONTD_MODE_NEW_TASK without completions; no issue() where requests are
  *                      transferred; no done() in a mode that does not return at completion; statuses NULL; a priority
  *                      that is none; one of suspend and resume without the other; flags or cont_req that the mode does
@@ -123,10 +124,10 @@ CONTD_API int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_
 
 /*
  * contd_task_callback() as an MPI_Continue_cb_function and, with `_x`, an MPIX_Continue_cb_function: the data is a
- * struct contd_task, whose executor then runs the task. The task's status is 0 (look at the statuses), or with `_x` rc,
+ * struct contd_task, and its executor runs the task. The task's status is 0 (look at the statuses), or with `_x` rc,
  * which needs MPIX_CONT_INVOKE_FAILED: without it a failed operation starts no task. The CR is outstanding until the
- * task has run. If the executor refuses, the task runs at once. `_x` returns MPI_SUCCESS.
- * Context: as a continuation, nowhere else.
+ * task has run. If the executor refuses, the task runs at once. `_x` returns MPI_SUCCESS. Context: as a continuation,
+ * nowhere else.
  */
 CONTD_API void contd_mpi_task_callback(MPI_Status *statuses, void *task);
 CONTD_API int contd_mpi_task_callback_x(int rc, void *task);

@@ -50,8 +50,8 @@
  * Continuations: the callback first, complete_fn second, always. The status that the callback gets is the one before
  * complete_fn, with MPI_ERROR from push_fn; complete_fn gets a separate status, which contd then discards. It runs on
  * the thread that has run the callback. If that was in a signal handler, or on a thread that must not call MPI, it runs
- * later, on a thread that calls MPI. The CR is not complete before complete_fn has run; only if the continuation fails
- * it does not wait for that.
+ * later, on a thread that calls MPI. The CR is not complete before complete_fn has run. (If the continuation fails, it
+ * may be.)
  *
  * If MPI_Request_free is called for an active one, the operation goes on until it is marked, by a copy of the handle
  * that the program has made before. Then complete_fn runs, with NULL, in the call that marks it. If push_fn is running,

@@ -15,6 +15,7 @@
 #include "base/rest.h"
 #include "base/sized.h"
 #include "dispatch/carried.h"
+#include "dispatch/complete.h"
 #include "dispatch/daemon.h"
 #include "dispatch/group.h"
 #include "dispatch/run.h"
@@ -59,7 +60,7 @@ static void call_done(int status, void *data)
  * an error of submit(). */
 static int hand_over(struct contd_mpi_op *op, int status)
 {
-	struct contd_group *group = contd__mpi_loose(LOOSE_EVENTS);
+	struct contd_group *group = contd__mpi_loose(LOOSE);
 	int rc;
 
 	if (!group)
@@ -655,7 +656,7 @@ static int transfer(struct contd_mpi_op *op)
 	if (!contd__load(&contd__executors.issues))
 		contd__store(&contd__executors.issues, issue_there);
 	contd_task_init(&op->work, op->how->requests, op->how->priority, issue_there, op);
-	if (!contd__mpi_loose(LOOSE_EVENTS))
+	if (!contd__mpi_loose(LOOSE))
 		return contd__mpi_error(MPI_ERR_NO_MEM);
 	if ((rc = hand_over(op, 0)) != 0) {
 		contd__fail(rc, "contd_mpi_op_run: the submit() of the executor for requests refuses it");

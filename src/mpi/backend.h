@@ -116,6 +116,13 @@ struct contd__mpi_backend {
 	/* A completion call of this CR fails: returns the class, told to MPI_COMM_SELF's error handler unless it
 	 * was. */
 	int (*cr_raise)(struct contd__cr *cr, int class, bool told);
+	/* It comes for a CR among these. May be NULL. */
+	void (*raising)(size_t count, const MPI_Request *requests);
+	/* contd has ended, and the program still has the CR: completion calls must not wait for it. */
+	void (*cr_end)(struct contd__cr *cr);
+	/* This thread is in a look at operations, and MPI has called a function of the program's there: it must not
+	 * wait for operations. NULL: it may. */
+	bool (*looks_here)(void);
 
 	/*
 	 * A status query's look at a request: nothing changes. *status (may be NULL) is set where it is complete,
@@ -135,9 +142,9 @@ struct contd__mpi_backend {
 
 	/* MPI error class: may a continuation of the group be attached to them? */
 	int (*look)(const struct contd__mpi_attach *a, const struct contd_group *group, struct contd__look *look);
-	/* Are all of them complete, and no CRs? Then finish them as Test would. May be NULL, and may say no. For the
-	 * revised interface it says no if one has failed. */
-	bool (*finish_at_once)(const struct contd__mpi_attach *a);
+	/* Are all of them complete, and no CRs? Then finish() may come at once, without look(). May be NULL, and may
+	 * say no. For the revised interface it says no if one has failed. */
+	bool (*at_once)(const struct contd__mpi_attach *a);
 	/* After look() succeeded, nothing is attached after all. */
 	void (*unlook)(const struct contd__look *look);
 	/* All are complete: finish them as Test would. */

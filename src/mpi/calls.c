@@ -259,11 +259,30 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 	return cr_result(cr, told, status);
 }
 
-/* Would waiting for the CR here never end? This thread may be in one of the CR's continuations. Or it has taken the CR,
- * is in MPI for the other requests, and has called a query function or an error handler there. */
+__thread bool contd__inside_progress __attribute__((tls_model("initial-exec")));
+__thread struct contd__telling *contd__telling __attribute__((tls_model("initial-exec")));
+
+static bool told_here(const struct contd_group *group)
+{
+	const struct contd__telling *t = contd__telling;
+
+	while (t && t->group != group)
+		t = t->outer;
+	return t != NULL;
+}
+
+/*
+ * Would waiting for the CR here never end? This thread may be in one of the CR's continuations, or in the error handler
+ * of an operation that one of them waits for. Or it has taken the CR, is in MPI for the other requests, and has called
+ * a query function or an error handler there. Or MPI has called such a function in a look, and nobody else can look.
+ */
 static bool waits_for_itself(const struct contd__cr *cr)
 {
-	return (contd__inside_sig(cr->group) && !contd__cr_inactive(cr)) || (taking && taken_here(cr));
+	if ((contd__inside_sig(cr->group) || (contd__telling && told_here(cr->group))) && !contd__cr_inactive(cr))
+		return true;
+	if (taking && taken_here(cr))
+		return true;
+	return contd__mpi->looks_here && contd__mpi->looks_here() && !contd__cr_complete(cr);
 }
 
 static int cr_wait(struct contd__cr *cr, MPI_Status *status)
@@ -275,6 +294,8 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 	if (waits_for_itself(cr))
 		return contd__mpi->cr_raise(cr, MPI_ERR_REQUEST, false);
 	contd__low_latency_here(cr->group);
+	if (contd__put_off_any())
+		contd__put_off_drain();
 	do {
 		if (contd__cr_complete(cr))
 			continue; /* to the report */
@@ -573,6 +594,13 @@ static bool all_take(struct mixed *m)
 	return true;
 }
 
+static int array_raise(const struct array_call *a, struct contd__cr *cr, int class, bool told)
+{
+	if (contd__mpi->raising)
+		contd__mpi->raising(a->count, a->requests);
+	return contd__mpi->cr_raise(cr, class, told);
+}
+
 static bool taken_here(const struct contd__cr *cr)
 {
 	for (const struct mixed *m = taking; m; m = m->outer_taking)
@@ -629,7 +657,7 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 			a->statuses[m->special[i].at].MPI_ERROR = m->special[i].class;
 	}
 	if (failed)
-		contd__mpi->cr_raise(failed, contd__load_seq(&failed->error), !untold);
+		array_raise(a, failed, contd__load_seq(&failed->error), !untold);
 	return MPI_ERR_IN_STATUS;
 }
 
@@ -653,7 +681,7 @@ static bool any_special(struct mixed *m, const struct array_call *a, size_t star
 		class = special_report(s, a->statuses == MPI_STATUS_IGNORE ? NULL : a->statuses, &untold);
 		*a->completed = true;
 		*a->index = (int)s->at;
-		*rcp = class ? contd__mpi->cr_raise(s->cr, class, !untold) : MPI_SUCCESS;
+		*rcp = class ? array_raise(a, s->cr, class, !untold) : MPI_SUCCESS;
 		return true;
 	}
 	return false;
@@ -735,7 +763,7 @@ static int mixed_some(struct mixed *m, const struct array_call *a)
 				a->statuses[n++].MPI_ERROR = m->special[i].class;
 	}
 	if (failed)
-		contd__mpi->cr_raise(failed, contd__load_seq(&failed->error), !untold);
+		array_raise(a, failed, contd__load_seq(&failed->error), !untold);
 	return MPI_ERR_IN_STATUS;
 }
 
@@ -775,15 +803,32 @@ static int test_array(array_fn *fn, mixed_fn *mixed, const struct array_call *a)
 }
 
 /* One of them for which waiting would never end, or NULL. */
-static struct contd__cr *own_cr(const struct mixed *m)
+static const struct special *own_cr(const struct mixed *m)
 {
 	for (size_t i = 0; i < m->specials; i++) {
 		struct contd__cr *cr = m->special[i].cr;
 
 		if (cr && waits_for_itself(cr))
-			return cr;
+			return &m->special[i];
 	}
 	return NULL;
+}
+
+/* A wait for it is refused: the statuses, and what else the call writes, say so. */
+static int own_refuse(const struct array_call *a, mixed_fn *mixed, size_t at)
+{
+	bool all = mixed == mixed_all;
+
+	if (!all)
+		*a->index = mixed == mixed_any ? (int)at : 1;
+	if (mixed == mixed_some)
+		a->indices[0] = (int)at;
+	for (size_t i = 0;
+	     i < (all ? a->count : 1) && a->statuses != MPI_STATUSES_IGNORE && a->statuses != MPI_STATUS_IGNORE; i++) {
+		a->statuses[i] = contd__status_empty;
+		a->statuses[i].MPI_ERROR = all && i != at ? MPI_ERR_PENDING : MPI_ERR_REQUEST;
+	}
+	return mixed == mixed_any ? MPI_ERR_REQUEST : MPI_ERR_IN_STATUS;
 }
 
 /*
@@ -794,7 +839,7 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 {
 	size_t specials = contd__mpi->specials(a->count, a->requests);
 	struct contd__call call;
-	struct contd__cr *own;
+	const struct special *own;
 	struct mixed m;
 	int done = 0, rc;
 
@@ -811,9 +856,10 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 		m.special[i].testing.left = CONTD__WAITED;
 	own = own_cr(&m);
 	if (own) {
+		rc = own_refuse(a, mixed, own->at);
+		array_raise(a, own->cr, MPI_ERR_REQUEST, false);
 		mixed_end(&m);
-		rc = contd__mpi->cr_raise(own, MPI_ERR_REQUEST, false);
-		return mixed == mixed_any ? rc : MPI_ERR_IN_STATUS;
+		return rc;
 	}
 	enter(&call, true);
 	m.specials_first = false;

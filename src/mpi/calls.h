@@ -43,6 +43,27 @@ struct contd__call {
 };
 extern __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec")));
 
+/* This thread runs continuations inside progress of MPI's that no completion call of contd's surrounds. */
+extern __thread bool contd__inside_progress __attribute__((tls_model("initial-exec")));
+
+/* This thread tells an error handler of an operation that a continuation of the group waits for. */
+struct contd__telling {
+	const struct contd_group *group;
+	struct contd__telling *outer;
+};
+extern __thread struct contd__telling *contd__telling __attribute__((tls_model("initial-exec")));
+
+static inline void contd__telling_begin(struct contd__telling *t, const struct contd_group *group)
+{
+	*t = (struct contd__telling){group, contd__telling};
+	contd__telling = t;
+}
+
+static inline void contd__telling_end(const struct contd__telling *t)
+{
+	contd__telling = t->outer;
+}
+
 /*
  * May continuations run in a call that is about other things? Not inside another continuation, nor in a push_fn
  * (mpi/instance.h): there only tests and waits of CRs run some.

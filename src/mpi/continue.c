@@ -12,6 +12,7 @@
 #include "dispatch/slot.h"
 #include "dispatch/thread.h"
 #include "mpi/backend.h"
+#include "mpi/calls.h"
 #include "mpi/set.h"
 #include "rcu/table.h"
 
@@ -27,22 +28,36 @@ int contd__attach_check(const struct contd__mpi_attach *a)
 __thread struct contd_group *contd__attach_runs __attribute__((tls_model("initial-exec")));
 
 /*
- * All complete, and the continuation may run here: no slot is needed. It counts as outstanding: other threads may ask
- * whether the CR is complete, and the callback may free it, or have another continuation wait for it. False: another
- * thread has reported a revised CR complete meanwhile, so the continuation waits for the next MPI_Start.
+ * All are complete, and the continuation may run here: no slot is needed. It counts as outstanding: other threads may
+ * ask whether the CR is complete, and an error handler or the callback may free it, or have another continuation wait
+ * for it. False: another thread has reported a revised CR complete meanwhile, so the continuation waits for the next
+ * MPI_Start.
  */
-static bool run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
+static bool count_now(struct contd__cr *cr, struct contd_group *group)
 {
+	if (!cr)
+		return true;
+	CONTD_TESTPOINT("now_uncounted");
+	contd__add(&group->life, 1);
+	/* Counted, then looked: see CR_ACTIVE. */
+	if (cr->revised && __builtin_expect(!(contd__load_seq(&cr->state) & CR_ACTIVE), 0)) {
+		contd__group_count_down_own_sig(group, 1);
+		return false;
+	}
+	return true;
+}
+
+/* After count_now(). */
+static void run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
+{
+	struct contd__telling telling;
 	struct contd__frame frame;
 	int rc = MPI_SUCCESS;
 
+	contd__telling_begin(&telling, cr ? group : NULL);
+	contd__mpi->finish(a);
+	contd__telling_end(&telling);
 	if (cr) {
-		contd__add(&group->life, 1);
-		/* Counted, then looked: see CR_ACTIVE. */
-		if (cr->revised && __builtin_expect(!(contd__load_seq(&cr->state) & CR_ACTIVE), 0)) {
-			contd__group_count_down_own_sig(group, 1);
-			return false;
-		}
 		contd__attach_runs = group;
 		contd__cr_registered(cr);
 	}
@@ -62,7 +77,6 @@ static bool run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, str
 		contd__group_count_down_own_sig(group, 1);
 	}
 	contd__pickup();
-	return true;
 }
 
 /*
@@ -110,10 +124,10 @@ static void set_begin(struct contd__set *set, const struct contd__mpi_attach *a,
 			left--;
 		}
 	}
+	set->group = s->group;
 	if (!a->revised)
 		return;
 	set->cr = cr;
-	set->group = s->group;
 	set->flags = a->flags;
 	set->rc = MPI_SUCCESS;
 	set->whole = a->whole;
@@ -142,27 +156,23 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 {
 	uint32_t generation, events, looked, fired = 0, done = 1; /* 1: this call's own hold */
 	bool startable = cr && cr->revised;
+	struct contd__telling telling;
 	struct contd__look look;
 	struct contd__slot *s;
 	struct contd__set *set = NULL;
 	int rc;
 	bool now = may_run_here(a, cr, group) && (!a->revised || !cr || contd__set_spare_ready());
-	struct contd__mpi_attach finished;
 
 	contd__low_latency_here(group);
-	if (now && contd__mpi->finish_at_once && contd__mpi->finish_at_once(a)) {
-		CONTD_TESTPOINT("operations_finished");
-		if (run_now(a, cr, group))
-			return MPI_SUCCESS;
-		finished = *a;
-		finished.count = 0;
-		a = &finished;
+	if (now && contd__mpi->at_once && contd__mpi->at_once(a) && count_now(cr, group)) {
+		run_now(a, cr, group);
+		return MPI_SUCCESS;
 	}
 	rc = contd__mpi->look(a, group, &look);
 	if (rc)
 		return rc;
 	if (now && !a->revised && !startable && look.pending + look.crs_pending == 0) {
-		contd__mpi->finish(a);
+		count_now(cr, group);
 		run_now(a, cr, group);
 		return MPI_SUCCESS;
 	}
@@ -198,7 +208,9 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 		/* Release: pairs with the acquire in contd__set_of. */
 		contd__store_release(&s->source, (uintptr_t)set | KIND_SOURCE);
 	}
+	contd__telling_begin(&telling, group);
 	looked = contd__mpi->hook(a, &look, set, look.crs_pending == 0);
+	contd__telling_end(&telling);
 	done += a->revised ? contd__set_attached_sig(set, looked) : looked;
 	if (startable && contd__cr_hold(cr, s))
 		done++;

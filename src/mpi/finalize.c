@@ -9,6 +9,7 @@
 
 #include "base/atomic.h"
 #include "base/rest.h"
+#include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/group.h"
 #include "dispatch/live.h"
@@ -290,6 +291,7 @@ void contd__mpi_drive_to_end(bool together)
 
 	if ((driven && !contd__model.sessions) || !may_drive())
 		return;
+	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	driven = driven || !contd__model.sessions;
 	if (together)
 		others_begin(&others, may_run() && (may_complete() || some_taken()));
@@ -510,6 +512,7 @@ void contd__mpi_cancel_rest(int rank)
 			add(&report, &(struct lost){.what = "a point-to-point operation",
 						    .why = "did not complete, or an executor has not run its task",
 						    .count = outstanding - (report.total - before)});
+		contd__mpi->cr_end(cr);
 		contd__group_unpin_sig(g);
 	}
 	pthread_mutex_unlock(&contd__crs_lock);

@@ -636,6 +636,12 @@ static int on_Finalize(void)
 {
 	int rc;
 
+	if (contd__inside_progress) {
+		fputs("contd: MPI_Finalize: called by a continuation that runs inside another MPI call, such as "
+		      "MPI_Send; call it when that has returned\n",
+		      stderr);
+		return contd__mpi_error(MPI_ERR_OTHER);
+	}
 	contd__mpi_drive_to_end(true);
 	if (portable() && !contd__model.sessions)
 		contd__mpi_end();

@@ -95,7 +95,36 @@ static bool has(long pid, char line[LINE], const char *file)
 	return its != NULL;
 }
 
-/* How many processes this thread of the launcher's has started that have the file; -1: one has not. */
+/*
+ * Does the process belong to another job than this one? MPI_Comm_spawn begins one with the same launcher. Open MPI
+ * names the job in each process's environment. If it is not named, or not readable, it counts as the same.
+ */
+static bool another_job(long pid, char line[LINE])
+{
+	static const char name[] = "PMIX_NAMESPACE=";
+	const char *own = getenv("PMIX_NAMESPACE");
+	bool other = false;
+	size_t n = 0;
+	FILE *f;
+	int c;
+
+	snprintf(line, LINE, "/proc/%ld/environ", pid);
+	f = own ? fopen(line, "re") : NULL;
+	while (f && (c = getc(f)) != EOF) {
+		if (n < LINE - 1)
+			line[n++] = (char)c;
+		if (c != '\0')
+			continue;
+		line[n] = '\0';
+		other = other || (strncmp(line, name, strlen(name)) == 0 && strcmp(line + strlen(name), own) != 0);
+		n = 0;
+	}
+	if (f)
+		fclose(f);
+	return other;
+}
+
+/* How many processes of this job this thread of the launcher's has started that have the file; -1: one has not. */
 static int started_by(long launcher, const char *thread, char line[LINE], const char *file)
 {
 	char path[320];
@@ -106,7 +135,8 @@ static int started_by(long launcher, const char *thread, char line[LINE], const 
 	snprintf(path, sizeof(path), "/proc/%ld/task/%s/children", launcher, thread);
 	f = fopen(path, "re");
 	while (f && n >= 0 && fscanf(f, "%ld", &pid) == 1)
-		n = has(pid, line, file) ? n + 1 : -1;
+		if (!another_job(pid, line))
+			n = has(pid, line, file) ? n + 1 : -1;
 	if (f)
 		fclose(f);
 	return n;

@@ -367,7 +367,7 @@ static int start_in_model(bool asking)
 	rc = contd_init(NULL);
 	if (rc) {
 		fprintf(stderr, "contd: %s\n", contd_error_text());
-		return contd__mpi_class(rc);
+		return rc == -ENOMEM ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
 	}
 	contd__put_off_start();
 	contd__store(&contd__mpi, backend); /* its callers have seen contd__mpi_open, or the source, first */

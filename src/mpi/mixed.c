@@ -45,7 +45,10 @@ struct contd_group *contd_mpi_group(MPI_Request cont_req)
 	struct contd__cr *cr = contd__load_acquire(&contd__mpi_open) ? contd__mpi->cr_of(cont_req) : NULL;
 
 	if (!cr)
-		contd__fail(-EINVAL, "contd_mpi_group: not a continuation request");
+		contd__fail(-EINVAL, contd__load_seq(&contd__mpi_open) ? "contd_mpi_group: not a continuation request"
+				     : contd__load_seq(&contd__mpi_ended)
+					     ? "contd_mpi_group: MPI_Finalize has been called"
+					     : "contd_mpi_group: there is no continuation request yet");
 	else if (!contd__load(&contd__cr_shared))
 		contd__store(&contd__cr_shared, 1);
 	return cr ? cr->group : NULL;

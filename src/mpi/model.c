@@ -111,7 +111,7 @@ int contd__model_error(int class)
 
 int contd_mpi_thread_level(void)
 {
-	return contd__model_has_world() ? world_level() : -1;
+	return contd__model_has_world() && !contd__load(&contd__live.forked) ? world_level() : -1;
 }
 
 #else
@@ -474,6 +474,8 @@ int contd__model_error(int class)
 
 int contd_mpi_thread_level(void)
 {
+	if (contd__load(&contd__live.forked))
+		return -1;
 	/* Acquire: the model is written before contd opens. */
 	if (contd__load_acquire(&contd__mpi_open))
 		return contd__model.level;

@@ -120,6 +120,9 @@ static int op_complete(struct contd__op *op)
 	request->complete_cb = NULL;
 	op->type = (int8_t)request->type;
 	op->object = request->object;
+	/* Its error handler is called later, and the program may free request and communicator before. */
+	if (__builtin_expect(status.MPI_ERROR != MPI_SUCCESS, 0) && persistent && op->object)
+		contd__add(&((struct contd__ompi_object *)op->object)->references, 1);
 	/*
 	 * Mark it complete, if Open MPI has not (the callback was missed). No thread sleeps on it: its handle is gone,
 	 * or it is persistent, and then threads wait for it by looking again and again (mpi/calls.c). One exception is
@@ -131,7 +134,8 @@ static int op_complete(struct contd__op *op)
 	else if (contd__load(&request->complete) != OMPI_COMPLETED)
 		mine = 0;
 	if (persistent) {
-		request->state = OMPI_INACTIVE; /* the draft, 3.11.2: inactive when the continuation runs */
+		request->status.MPI_ERROR = MPI_SUCCESS; /* or a failure beside it would be taken for this one's */
+		request->state = OMPI_INACTIVE;          /* the draft, 3.11.2: inactive when the continuation runs */
 		/*
 		 * Release, after all that is done to the request: a thread that finds the request's own function finds
 		 * it inactive (hooked), and may start it again or free it at once.
@@ -240,6 +244,7 @@ static void tell(int type, void *object, int error)
 static int finish_complete(MPI_Request *handle, MPI_Status *to)
 {
 	struct contd__ompi_request *request = inside(*handle);
+	MPI_Request own = *handle;
 	int code;
 
 	if (request->state == OMPI_INACTIVE) {
@@ -251,19 +256,35 @@ static int finish_complete(MPI_Request *handle, MPI_Status *to)
 	code = request->status.MPI_ERROR;
 	if (to)
 		*to = request->status;
+	/* The handler may start a persistent request again, or free it: it is the program's before that. */
+	if (request->persistent) {
+		request->status.MPI_ERROR = MPI_SUCCESS;
+		request->state = OMPI_INACTIVE;
+		if (__builtin_expect(code != MPI_SUCCESS, 0))
+			tell(request->type, request->object, code);
+		return code;
+	}
+	*handle = MPI_REQUEST_NULL;
 	if (__builtin_expect(code != MPI_SUCCESS, 0))
 		tell(request->type, request->object, code);
-	if (request->persistent) {
-		request->state = OMPI_INACTIVE;
-	} else {
-		request->free(handle);
-		*handle = MPI_REQUEST_NULL;
-	}
+	request->free(&own);
 	return code;
+}
+
+/* Not the last reference: MPI alone can end the object. Then it stays. */
+static void object_let_go(struct contd__ompi_object *object)
+{
+	int32_t references = contd__load(&object->references);
+
+	while (references > 1 && !contd__cas(&object->references, &references, references - 1))
+		;
 }
 
 static void ops_tell(struct contd__set *set)
 {
+	struct contd__telling telling;
+
+	contd__telling_begin(&telling, set->group);
 	for (uint32_t i = 0; i < set->count; i++) {
 		struct contd__op *op = &set->op[i];
 
@@ -276,7 +297,10 @@ static void ops_tell(struct contd__set *set)
 		 * it. */
 		tell(op->type, op->object, op->error);
 		op->error = MPI_SUCCESS;
+		if (op->persistent && op->object)
+			object_let_go(op->object);
 	}
+	contd__telling_end(&telling);
 }
 
 static void ops_release(struct contd__set *set)
@@ -609,9 +633,37 @@ static struct contd__cr *cr_of(MPI_Request handle)
 	return cr ? &cr->cr : NULL;
 }
 
+/* Does Open MPI free persistent requests, too, before it calls their error handler? From 5.0.10 on it does not. */
+static bool frees_persistent;
+
+static int note_freed(MPI_Request *request)
+{
+	(void)request;
+	frees_persistent = true;
+	return MPI_SUCCESS;
+}
+
+static void ask_frees_persistent(void)
+{
+	struct contd__ompi_request likeness = {.references = 1,
+					       .type = OMPI_TYPE_PML,
+					       .status = contd__status_empty,
+					       .complete = OMPI_COMPLETED,
+					       .state = OMPI_ACTIVE,
+					       .persistent = true,
+					       .f_to_c_index = MPI_UNDEFINED,
+					       .free = note_freed,
+					       .object = (void *)O.quiet};
+	MPI_Request handle = (MPI_Request)(void *)&likeness;
+
+	likeness.status.MPI_ERROR = MPI_ERR_OTHER;
+	frees_persistent = false;
+	O.errhandler_request_invoke(1, &handle, "MPI_Continue_init");
+}
+
 /*
  * Open MPI itself calls the error handler for the error in the request's status. Before that it frees the request,
- * which is how cr_free() knows of it; from 5.0.10 on only if it is not persistent.
+ * which is how cr_free() knows of it.
  */
 static int cr_raise(struct contd__cr *cr, int class, bool told)
 {
@@ -619,8 +671,36 @@ static int cr_raise(struct contd__cr *cr, int class, bool told)
 
 	n->super.object = told ? (void *)O.quiet : (void *)contd__model.self;
 	n->super.status.MPI_ERROR = class;
-	n->super.persistent = false;
+	if (!frees_persistent)
+		n->super.persistent = false; /* until cr_free(): MPI_Start on another thread is refused meanwhile */
 	return class;
+}
+
+#define RAISING_SPINS 1000
+
+/*
+ * Open MPI looks for the request that has failed by the errors in the statuses, and takes for failed what a pending
+ * send has there: nobody has written that yet. Of a receive another thread may just be writing it, and completes it
+ * then.
+ */
+static void raising(size_t count, const MPI_Request *requests)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct contd__ompi_request *r = requests[i] ? inside(requests[i]) : NULL;
+
+		if (!r || native_cr(requests[i]) || contd__load(&r->status.MPI_ERROR) == MPI_SUCCESS)
+			continue;
+		for (int spin = 0; !alone && spin < RAISING_SPINS && contd__load_seq(&r->complete) != OMPI_COMPLETED;
+		     spin++)
+			CONTD_RELAX();
+		if (contd__load_seq(&r->complete) != OMPI_COMPLETED)
+			contd__store(&r->status.MPI_ERROR, MPI_SUCCESS);
+	}
+}
+
+static void cr_end(struct contd__cr *cr)
+{
+	contd__store_seq(&native_of(cr)->super.complete, OMPI_COMPLETED);
 }
 
 static size_t specials(size_t count, const MPI_Request *requests)
@@ -764,7 +844,7 @@ static void finish(const struct contd__mpi_attach *a)
 	}
 }
 
-static bool finish_at_once(const struct contd__mpi_attach *a)
+static bool at_once(const struct contd__mpi_attach *a)
 {
 	for (int i = 0; i < a->count; i++) {
 		const struct contd__ompi_request *r = inside(a->requests[i]);
@@ -774,11 +854,7 @@ static bool finish_at_once(const struct contd__mpi_attach *a)
 		if (a->revised && r->state != OMPI_INACTIVE && r->status.MPI_ERROR != MPI_SUCCESS)
 			return false;
 	}
-	if (a->count > 1 && named_twice(a))
-		return false;
-	for (int i = 0; i < a->count; i++)
-		finish_complete(&a->requests[i], contd__status_at(a, i));
-	return true;
+	return a->count <= 1 || !named_twice(a);
 }
 
 static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *status)
@@ -950,6 +1026,7 @@ static int in_progress(void)
 {
 	const struct contd__call *call = contd__call;
 	static uint32_t calls;
+	unsigned ran;
 
 	if (__builtin_expect(contd__load(&contd__sets_left_over) != 0, 0)) {
 		contd__store_seq(&contd__sets_left_over, 0);
@@ -973,7 +1050,10 @@ static int in_progress(void)
 		contd__general_drain();
 	if ((call && call->runs_itself) || !contd__may_run())
 		return 0;
-	return (int)contd__run_ready();
+	contd__inside_progress = true;
+	ran = contd__run_ready();
+	contd__inside_progress = false;
+	return (int)ran;
 }
 
 static void progress(enum contd__progress how)
@@ -1002,6 +1082,7 @@ static int start(int thread_level)
 	if (O.progress_register(in_progress))
 		return MPI_ERR_OTHER;
 	*O.functions = contd__calls;
+	ask_frees_persistent();
 	return MPI_SUCCESS;
 }
 
@@ -1074,13 +1155,15 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.cr_active = cr_active,
 	.cr_changed = cr_changed,
 	.cr_raise = cr_raise,
+	.raising = raising,
+	.cr_end = cr_end,
 	.peek = peek,
 	.peek_next = peek_next,
 	.specials = specials,
 	.hooked = hooked,
 	.look = look,
 	.finish = finish,
-	.finish_at_once = finish_at_once,
+	.at_once = at_once,
 	.hook = hook,
 	.quick_look = quick_look,
 	.quick_hook = quick_hook,

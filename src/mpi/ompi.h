@@ -21,6 +21,12 @@ struct contd__ompi_request;
 typedef int contd__ompi_callback(struct contd__ompi_request *request);
 typedef int contd__ompi_free(MPI_Request *request);
 
+/* What a communicator, window or file begins with, and a request. */
+struct contd__ompi_object {
+	void *class;
+	int32_t references;
+};
+
 struct contd__ompi_request {
 	void *class;
 	int32_t references;

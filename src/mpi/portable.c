@@ -296,19 +296,29 @@ static uint32_t lane_poll(struct lane *l, uint32_t *leastp)
 	return found;
 }
 
+static __thread bool looking __attribute__((tls_model("initial-exec")));
+
+static bool looks_here(void)
+{
+	return looking;
+}
+
 uint32_t contd__portable_poll(uint32_t least)
 {
 	static uint32_t first; /* lanes take turns */
 	uint32_t found = 0, left = least;
 
-	if (contd__load_seq(&ops_pending) == 0 || pthread_mutex_trylock(&P.lock))
+	/* A function of the program's that MPI calls in a look may come here. */
+	if (contd__load_seq(&ops_pending) == 0 || looking || pthread_mutex_trylock(&P.lock))
 		return 0;
+	looking = true;
 	contd__thread_ensure();
 	first ^= 1;
 	for (uint32_t i = 0; i < 2; i++) {
 		left = least;
 		found += lane_poll(&P.lane[first ^ i], &left);
 	}
+	looking = false;
 	pthread_mutex_unlock(&P.lock);
 	return found;
 }
@@ -399,6 +409,13 @@ void contd__portable_cr_free(struct contd__cr *cr)
 	contd__sub(&contd__cr_live, 1);
 	contd__cr_close(cr);
 	contd_group_destroy(cr->group);
+}
+
+/* Once more: it must not wait for the CR, which nobody completes. */
+static void cr_end(struct contd__cr *cr)
+{
+	if (!contd__load_seq(&cr->closed))
+		NEXT.Grequest_complete(cr->handle);
 }
 
 static struct contd__cr *cr_of(MPI_Request request)
@@ -885,6 +902,8 @@ const struct contd__mpi_backend contd__mpi_portable = {
 	.cr_create = cr_create,
 	.cr_of = cr_of,
 	.cr_raise = cr_raise,
+	.cr_end = cr_end,
+	.looks_here = looks_here,
 	.peek = peek,
 	.peek_next = peek_next,
 	.specials = specials,

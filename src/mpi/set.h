@@ -66,9 +66,9 @@ struct contd__set {
 	uint32_t left;              /* it is in contd__sets_left, or was */
 	/* its CR's, which is not complete until functions of the program's have been called; or NULL */
 	struct contd_group *owing;
+	struct contd_group *group; /* the continuation's */
 	/* Revised interface; results is NULL otherwise. */
-	struct contd__cr *cr; /* or NULL: none */
-	struct contd_group *group;
+	struct contd__cr *cr;        /* or NULL: none */
 	uint64_t life;               /* SET_* */
 	int flags, rc;               /* rc: class of the first failure */
 	bool whole;                  /* it waits for all of its operations, also when one has failed */

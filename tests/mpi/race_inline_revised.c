@@ -110,7 +110,7 @@ static void reported_before_it_is_counted(void)
 	r[1] = received(&in[1], 7);
 	status_poison(&statuses[0]);
 	status_poison(&statuses[1]);
-	point_at("operations_finished", let_side_test);
+	point_at("now_uncounted", let_side_test);
 	CHECK_OK(MPIX_Continueall(2, r, counts, &runs, 0, statuses, cr));
 	point_off();
 	give_chances();
