@@ -15,7 +15,6 @@
 #include "base/rest.h"
 #include "base/sized.h"
 #include "dispatch/carried.h"
-#include "dispatch/complete.h"
 #include "dispatch/daemon.h"
 #include "dispatch/group.h"
 #include "dispatch/run.h"
@@ -24,6 +23,7 @@
 #include "dispatch/wait.h"
 #include "dispatch/wake.h"
 #include "mpi/backend.h"
+#include "mpi/finalize.h"
 #include "mpi/instance.h"
 #include "task/executor.h"
 
@@ -56,20 +56,23 @@ static void call_done(int status, void *data)
 	op->done(op, status == MPI_SUCCESS ? status : contd__mpi_error_class(status));
 }
 
-/* The task is outstanding until it has run: MPI_Finalize waits for it, or says that it never ran. 0, -ENOMEM, or
- * an error of submit(). */
+/* The task counts until it has run: MPI_Finalize waits for it, or says that it never ran. 0, or an error of
+ * submit(). */
 static int hand_over(struct contd_mpi_op *op, int status)
 {
-	struct contd_group *group = contd__mpi_loose(LOOSE);
 	int rc;
 
-	if (!group)
-		return -ENOMEM;
-	contd__add(&group->life, 1);
-	rc = contd__task_hand_over(&op->work, status, group);
+	contd__add(&contd__handed_over, 1);
+	rc = contd__task_hand_over(&op->work, status, NULL);
 	if (rc)
-		contd__group_count_down_sig(group, 1);
+		contd__sub(&contd__handed_over, 1);
 	return rc;
+}
+
+static void done_there(int status, void *data)
+{
+	call_done(status, data);
+	contd__sub(&contd__handed_over, 1);
 }
 
 /* It is complete, and the caller may run what is to be done. */
@@ -80,7 +83,7 @@ static int finish(struct contd_mpi_op *op, int status)
 	if (!op->done)
 		return status;
 	if (how->completions) {
-		contd_task_init(&op->work, how->completions, how->priority, call_done, op);
+		contd_task_init(&op->work, how->completions, how->priority, done_there, op);
 		if (hand_over(op, status) == 0)
 			return status;
 	}
@@ -628,14 +631,11 @@ static int wait_for(struct contd_mpi_op *op)
 
 /* ------------------------------------------------------------------------------------------------------ issuing --- */
 
-/* On a thread of the requests executor. */
-static void issue_there(int status, void *data)
+static void issue_now(struct contd_mpi_op *op)
 {
-	struct contd_mpi_op *op = data;
 	struct contd__cr *cr;
 	int rc;
 
-	(void)status;
 	if (contd__mpi_over())
 		return;
 	cr = named_cr(op->how);
@@ -648,6 +648,14 @@ static void issue_there(int status, void *data)
 	completed(op, rc == MPI_SUCCESS ? wait_here(op) : rc);
 }
 
+/* On a thread of the requests executor. */
+static void issue_there(int status, void *data)
+{
+	(void)status;
+	issue_now(data);
+	contd__sub(&contd__handed_over, 1);
+}
+
 static int transfer(struct contd_mpi_op *op)
 {
 	bool waits = returns_at_completion(op->how); /* others may be gone when submit() returns */
@@ -656,8 +664,6 @@ static int transfer(struct contd_mpi_op *op)
 	if (!contd__load(&contd__executors.issues))
 		contd__store(&contd__executors.issues, issue_there);
 	contd_task_init(&op->work, op->how->requests, op->how->priority, issue_there, op);
-	if (!contd__mpi_loose(LOOSE))
-		return contd__mpi_error(MPI_ERR_NO_MEM);
 	if ((rc = hand_over(op, 0)) != 0) {
 		contd__fail(rc, "contd_mpi_op_run: the submit() of the executor for requests refuses it");
 		return contd__mpi_error(MPI_ERR_OTHER);

@@ -153,10 +153,12 @@ static uint32_t waiting(struct contd_group *g)
 	return n;
 }
 
+uint32_t contd__handed_over;
+
 static bool some_taken(void)
 {
+	bool some = contd__load_seq(&contd__handed_over) != 0;
 	struct contd__cr *cr;
-	bool some = false;
 
 	pthread_mutex_lock(&contd__crs_lock);
 	cds_list_for_each_entry (cr, &contd__crs, node) {
@@ -507,15 +509,18 @@ void contd__mpi_cancel_rest(int rank)
 		before = report.total;
 		for (uint32_t i = 0; i < used; i++)
 			slot_end(cr, contd__table_slot(&g->table, contd__table_index(i)), &report, until, &here);
-		/* Those that have no slot: their operations carry them, or they are tasks of an executor. */
+		/* Those that have no slot: their operations carry them. */
 		if (outstanding > report.total - before)
 			add(&report, &(struct lost){.what = "a point-to-point operation",
-						    .why = "did not complete, or an executor has not run its task",
+						    .why = "did not complete",
 						    .count = outstanding - (report.total - before)});
 		contd__mpi->cr_end(cr);
 		contd__group_unpin_sig(g);
 	}
 	pthread_mutex_unlock(&contd__crs_lock);
+	if (contd__load_seq(&contd__handed_over))
+		add(&report, &(struct lost){.why = "an executor has not run its task",
+					    .count = contd__load_seq(&contd__handed_over)});
 	if (report.total)
 		tell(&report, rank);
 }

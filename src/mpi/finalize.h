@@ -11,6 +11,9 @@
  */
 void contd__mpi_drive_to_end(bool together);
 
+/* Tasks of contd_mpi_op_run() that an executor has, and has not run. */
+extern uint32_t contd__handed_over;
+
 /* contd__mpi_open is 0, and the backend has stopped. Continuations that have not run are reported, and never run. */
 void contd__mpi_cancel_rest(int rank);
 
