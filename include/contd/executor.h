@@ -226,10 +226,11 @@ CONTD_API int contd_executor_stop(struct contd_executor *executor, int stopped) 
  * call contd_work_run() must not call this. If the executor has drain(), that is called. In a pull executor without
  * drain() this thread runs the ready work. With every executor it does what contd_poll() does while it waits:
  * continuations of other groups may run in this call. (With CONTD_EXECUTOR_MPI only while no thread is lent to an
- * executor with that flag; otherwise it leaves the work to that thread.) Then it waits for the work that other threads
- * are running. It does not wait for pending operations: contd_group_wait() does.
+ * executor with that flag; it leaves the work to a thread that is lent to this one.) Then it waits for the work that
+ * other threads are running. It does not wait for pending operations: contd_group_wait() does.
  * Context: any thread, not in its own work; blocks. Errors: -EINVAL (NULL), -EPERM (in contd's handler), -EDEADLK (in
- * its own work, on contd's daemon).
+ * its own work, on contd's daemon), -EBUSY (with CONTD_EXECUTOR_MPI: a thread is lent to another executor with that
+ * flag, and none to this one, which has work).
  */
 CONTD_API int contd_executor_drain(struct contd_executor *executor);
 

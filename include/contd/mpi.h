@@ -98,10 +98,10 @@ CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req);
  *
  * The handle of an operation that is not persistent is MPI_REQUEST_NULL on return: copy it before if you need it for
  * MPI_Grequest_complete or MPI_Cancel. A persistent one stays, and is inactive when the callback runs. MPI_Wait on it
- * returns after the callback, with the empty status, and MPI_Test gives flag 0 until then. If MPI_Request_free is
- * called for it before the callback has run, the operation goes on, the callback runs with its status, and the request
- * is freed after that. MPI_REQUEST_NULL and an inactive persistent request count as complete, with the empty status, by
- * the rule of MPI_Test.
+ * returns when the operation is complete, with the empty status, and MPI_Test gives flag 0 until then. If
+ * MPI_Request_free is called for it before the callback has run, the operation goes on, the callback runs with its
+ * status, and the request is freed after that. MPI_REQUEST_NULL and an inactive persistent request count as complete,
+ * with the empty status, by the rule of MPI_Test.
  *
  * A CR as *op_request stays too; the callback runs when everything registered with it has run (with an inactive one of
  * MPIX_Continue_init after MPI_Start). The status is empty then, also if the CR is marked as failed;

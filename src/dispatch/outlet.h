@@ -38,6 +38,7 @@ struct contd__outlet {
 	const struct contd__outlet_ops *ops;
 	bool push;
 	uint32_t groups;                     /* that have this executor */
+	uint32_t waiters;                    /* lent threads that sleep in a wait, perhaps for its work */
 	struct contd__root root[PRIORITIES]; /* pull: the places of its groups */
 };
 

@@ -76,7 +76,7 @@ struct contd__carrying {
 
 /* An executor's work that this thread runs, or a loan of the thread to an executor. On that thread's stack. */
 struct contd__at_work {
-	const struct contd__outlet *outlet;
+	struct contd__outlet *outlet;    /* or NULL: only the group counts (mpi/calls.h) */
 	const struct contd_group *group; /* of the continuation that has become this task, or NULL */
 	bool loan;
 	struct contd__at_work *outer;

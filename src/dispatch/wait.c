@@ -81,8 +81,7 @@ static uint32_t drive_sources(uint32_t most)
 	return contd__taken_run_driving(&taking, take_from_sources);
 }
 
-/* An executor's group: this thread is lent to it. */
-static uint32_t scan_by_handle(struct contd_group *g, struct contd__budget *budget)
+uint32_t contd__scan_by_handle(struct contd_group *g, struct contd__budget *budget)
 {
 	struct contd__outlet *o;
 	uint32_t ran;
@@ -122,7 +121,7 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 		budget.count -= ran;
 	}
 	if (g && contd__may_scan_sig(g))
-		ran += scan_by_handle(g, &budget);
+		ran += contd__scan_by_handle(g, &budget);
 	if (contd__marked_sig(classes_here()))
 		ran += contd__scan_sig(classes_here(), &budget);
 	if (kicks && contd__marked_sig(CLASSES_ALL))
@@ -178,16 +177,17 @@ static bool must_look(void)
 
 /*
  * Sleep until something is ready or complete, for ns at most (< 0: no limit): arm, look again, sleep. naps: sleep
- * whatever is pending, because the thread looks again soon. barred: and whatever is ready. work: it is in the work of
- * an executor or lent to one, and may wait for more of that work.
+ * whatever is pending, because the thread looks again soon. barred: and whatever is ready. waits: it may wait for work
+ * of the executors whose work it is in, or to which it is lent.
  */
-static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool naps, bool barred, bool work)
+static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool naps, bool barred, bool waits)
 {
 	struct timespec ts = {ns / 1000000000, ns % 1000000000};
 	uint32_t seen;
 
-	if (work)
-		contd__add(&contd__wake.at_work, 1);
+	for (struct contd__at_work *w = contd__self.lent.at_work; waits && w; w = w->outer)
+		if (w->outlet)
+			contd__add(&w->outlet->waiters, 1);
 	contd__add(&contd__wake.sleepers, 1);
 	/* After the addition: a wake-up that comes later changes it. */
 	seen = contd__load_seq(&contd__wake.word);
@@ -196,8 +196,9 @@ static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool
 	     (!contd__load_seq(&contd__words.pending) && !contd__load_seq(&contd__put_off_carried) && !must_look())))
 		syscall(SYS_futex, &contd__wake.word, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
 	contd__sub(&contd__wake.sleepers, 1);
-	if (work)
-		contd__sub(&contd__wake.at_work, 1);
+	for (struct contd__at_work *w = contd__self.lent.at_work; waits && w; w = w->outer)
+		if (w->outlet)
+			contd__sub(&w->outlet->waiters, 1);
 }
 
 void contd__idle_over(struct contd__idling *idling)
@@ -212,7 +213,7 @@ void contd__idle(struct contd__idling *idling, bool (*still)(const void *), cons
 	int64_t nap = idling->nap;
 	bool looks = must_look(),
 	     words = contd__load_seq(&contd__words.pending) || contd__load_seq(&contd__put_off_carried), early = false,
-	     work = contd__self.lent.at_work && !idling->lent, barred;
+	     barred;
 
 	/* More than once: what the first look left may have become ready after it. */
 	idling->barred = contd__marked_sig(classes_here()) ? idling->barred + 1 : 0;
@@ -231,10 +232,10 @@ void contd__idle(struct contd__idling *idling, bool (*still)(const void *), cons
 	} else if (looks || early) {
 		contd__rest();
 	} else if (words || barred) {
-		doze(still, what, left >= 0 && left < nap ? left : nap, true, barred, work);
+		doze(still, what, left >= 0 && left < nap ? left : nap, true, barred, !idling->lent);
 		idling->nap = nap * 2 > NAP_MAX_NS ? NAP_MAX_NS : nap * 2;
 	} else {
-		doze(still, what, left, false, false, work);
+		doze(still, what, left, false, false, !idling->lent);
 	}
 }
 

@@ -26,11 +26,10 @@
 /* Read by each thread that makes something ready; one line. */
 struct contd__wake {
 	uint32_t sleepers __attribute__((aligned(64))); /* threads in, or about to enter, contd_group_wait's sleep */
-	uint32_t at_work;       /* of these: in work of an executor or lent to one, and they may wait for work of it */
-	uint32_t word;          /* futex word of those threads; goes up at each wake-up */
-	uint32_t fd_armed;      /* the eventfd is to be written when something becomes ready */
-	int fd;                 /* contd_fd()'s, or -1: there is none yet */
-	int daemon_fd;          /* eventfd that wakes a daemon in poll(2), or -1 */
+	uint32_t word;                                  /* futex word of those threads; goes up at each wake-up */
+	uint32_t fd_armed;                              /* the eventfd is to be written when something becomes ready */
+	int fd;                                         /* contd_fd()'s, or -1: there is none yet */
+	int daemon_fd;                                  /* eventfd that wakes a daemon in poll(2), or -1 */
 	uint32_t daemon_asleep; /* futex word: nothing is pending, and it sleeps until something is */
 	uint32_t daemon_called; /* a thread of this process has woken the daemon since it said that it sleeps */
 	uint32_t daemon_mode;   /* enum contd_agent of a daemon that runs: tick, block or spin; 0: none */

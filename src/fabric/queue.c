@@ -812,7 +812,8 @@ int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *c
 
 	if (!many)
 		return contd__fail(-EINVAL, "contd_fabric_many_continue: many must not be NULL");
-	if (contd__load(&many->armed) & TAKEN)
+	/* An end may follow the last entry, if the buffer was withdrawn as that came. */
+	if ((contd__load(&many->armed) & (TAKEN | ENDED)) == TAKEN)
 		return contd__fail(-EALREADY, "contd_fabric_many_continue: the buffer's last entry has been taken; "
 					      "contd_fabric_many_begin() begins it again");
 	/* One that is registered is refused there: its event is not complete. */
@@ -832,7 +833,8 @@ int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *c
 /* Its status says what ended it; the flag that it has ended, also with 0. */
 static int take_end(struct contd_fabric_many *many, struct contd_fabric_entry *entry)
 {
-	contd__add(&many->armed, TAKEN - ENDED);
+	contd__or(&many->armed, TAKEN);
+	contd__and(&many->armed, ~ENDED);
 	*entry = (struct contd_fabric_entry){
 		.context = many, .flags = FI_MULTI_RECV, .source = FI_ADDR_NOTAVAIL, .status = many->op.status};
 	if (entry->status)

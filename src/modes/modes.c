@@ -23,6 +23,7 @@
 #include "dispatch/wait.h"
 #include "dispatch/wake.h"
 #include "mpi/backend.h"
+#include "mpi/calls.h"
 #include "mpi/finalize.h"
 #include "mpi/instance.h"
 #include "task/executor.h"
@@ -56,23 +57,36 @@ static void call_done(int status, void *data)
 	op->done(op, status == MPI_SUCCESS ? status : contd__mpi_error_class(status));
 }
 
-/* The task counts until it has run: MPI_Finalize waits for it, or says that it never ran. 0, or an error of
- * submit(). */
+/* MPI_Finalize waits for the task while it runs, and says so if it never has. 0, or an error of submit(). */
 static int hand_over(struct contd_mpi_op *op, int status)
 {
 	int rc;
 
-	contd__add(&contd__handed_over, 1);
+	contd__add(&contd__tasks_queued, 1);
 	rc = contd__task_hand_over(&op->work, status, NULL);
 	if (rc)
-		contd__sub(&contd__handed_over, 1);
+		contd__sub(&contd__tasks_queued, 1);
 	return rc;
+}
+
+static void there_begin(void)
+{
+	contd__tasks_here++;
+	contd__add(&contd__tasks_running, 1);
+	contd__sub(&contd__tasks_queued, 1); /* at each moment it counts as one of the two */
+}
+
+static void there_end(void)
+{
+	contd__sub(&contd__tasks_running, 1);
+	contd__tasks_here--;
 }
 
 static void done_there(int status, void *data)
 {
+	there_begin();
 	call_done(status, data);
-	contd__sub(&contd__handed_over, 1);
+	there_end();
 }
 
 /* It is complete, and the caller may run what is to be done. */
@@ -456,6 +470,7 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 {
 	const struct contd_mode_attr *how = op->how;
 	bool waits = returns_at_completion(how), inside = inside_mpi(how);
+	struct contd__at_work telling;
 	struct contd_group *group;
 	enum contd__seen seen;
 
@@ -478,10 +493,14 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 			return false;
 		group = NULL;
 	}
-	if (seen == SEEN_PENDING)
+	if (seen == SEEN_PENDING) {
 		contd__mpi->quick_hook(op, quick_done);
-	else
-		quick_complete(op, group);
+		return true;
+	}
+	contd__telling_begin(&telling, cr ? group : NULL);
+	contd__mpi->quick_finish(op);
+	contd__telling_end(&telling);
+	quick_complete(op, group);
 	return true;
 }
 
@@ -652,8 +671,9 @@ static void issue_now(struct contd_mpi_op *op)
 static void issue_there(int status, void *data)
 {
 	(void)status;
+	there_begin();
 	issue_now(data);
-	contd__sub(&contd__handed_over, 1);
+	there_end();
 }
 
 static int transfer(struct contd_mpi_op *op)

@@ -147,7 +147,7 @@ struct contd__mpi_backend {
 	bool (*at_once)(const struct contd__mpi_attach *a);
 	/* After look() succeeded, nothing is attached after all. */
 	void (*unlook)(const struct contd__look *look);
-	/* All are complete: finish them as Test would. */
+	/* After at_once(): finish them as Test would. */
 	void (*finish)(const struct contd__mpi_attach *a);
 	/* Finish those that are complete, hook the others, with room in the set. Returns how many were complete; CRs
 	 * count where crs_count says so. */
@@ -157,7 +157,8 @@ struct contd__mpi_backend {
 	 * The short way, for an operation of one plain request (src/modes); these may be NULL. quick_look returns
 	 *
 	 *     SEEN_NOTHING: not this one
-	 *     SEEN_COMPLETE: it is finished as Test would, with its error code in op->status
+	 *     SEEN_COMPLETE: quick_finish comes next, which finishes it as Test would, with its error code in
+	 *                    op->status
 	 *     SEEN_PENDING: quick_hook comes next
 	 *
 	 * After quick_hook, done() is called inside MPI when the operation is complete. Then some thread calls
@@ -165,6 +166,7 @@ struct contd__mpi_backend {
 	 * same function in all calls. Any thread.
 	 */
 	enum contd__seen (*quick_look)(struct contd_mpi_op *op);
+	void (*quick_finish)(struct contd_mpi_op *op);
 	void (*quick_hook)(struct contd_mpi_op *op, contd__quick_done *done);
 	void (*quick_release)(MPI_Request request, int code);
 

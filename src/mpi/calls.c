@@ -97,7 +97,7 @@ static unsigned cr_run(struct contd__cr *cr)
 		return 0;
 	contd__group_pin_sig(g);
 	contd__call = NULL;
-	ran = contd__scan_group_sig(g, NULL, &budget);
+	ran = contd__scan_by_handle(g, &budget);
 	contd__call = call;
 	contd__group_unpin_sig(g);
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
@@ -260,15 +260,9 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 }
 
 __thread bool contd__inside_progress __attribute__((tls_model("initial-exec")));
-__thread struct contd__telling *contd__telling __attribute__((tls_model("initial-exec")));
-
-static bool told_here(const struct contd_group *group)
+static bool looks_here(void)
 {
-	const struct contd__telling *t = contd__telling;
-
-	while (t && t->group != group)
-		t = t->outer;
-	return t != NULL;
+	return contd__mpi->looks_here && contd__mpi->looks_here();
 }
 
 /*
@@ -278,11 +272,8 @@ static bool told_here(const struct contd_group *group)
  */
 static bool waits_for_itself(const struct contd__cr *cr)
 {
-	if ((contd__inside_sig(cr->group) || (contd__telling && told_here(cr->group))) && !contd__cr_inactive(cr))
-		return true;
-	if (taking && taken_here(cr))
-		return true;
-	return contd__mpi->looks_here && contd__mpi->looks_here() && !contd__cr_complete(cr);
+	return (contd__inside_sig(cr->group) && !contd__cr_inactive(cr)) || (taking && taken_here(cr)) ||
+	       (looks_here() && !contd__cr_complete(cr));
 }
 
 static int cr_wait(struct contd__cr *cr, MPI_Status *status)
@@ -360,6 +351,10 @@ static int wait_one(MPI_Request *request, MPI_Status *status)
 	}
 	enter(&call, false);
 	if (special) {
+		if (looks_here() && contd__mpi->hooked(*request)) {
+			leave(&call);
+			return contd__mpi_error(MPI_ERR_REQUEST);
+		}
 		while (contd__mpi->hooked(*request)) {
 			contd__mpi->progress(PROGRESS_WAITING);
 			run_if_may();
@@ -802,16 +797,27 @@ static int test_array(array_fn *fn, mixed_fn *mixed, const struct array_call *a)
 	return rc;
 }
 
+static bool is_own(const struct special *s)
+{
+	return s->cr ? waits_for_itself(s->cr) : looks_here();
+}
+
 /* One of them for which waiting would never end, or NULL. */
 static const struct special *own_cr(const struct mixed *m)
 {
-	for (size_t i = 0; i < m->specials; i++) {
-		struct contd__cr *cr = m->special[i].cr;
-
-		if (cr && waits_for_itself(cr))
+	for (size_t i = 0; i < m->specials; i++)
+		if (is_own(&m->special[i]))
 			return &m->special[i];
-	}
 	return NULL;
+}
+
+/* In a function that a look has called nothing but requests that contd does not know can complete. */
+static bool others_may(const struct mixed *m)
+{
+	for (size_t i = 0; i < m->count; i++)
+		if (m->plain[i] != MPI_REQUEST_NULL)
+			return true;
+	return false;
 }
 
 /* A wait for it is refused: the statuses, and what else the call writes, say so. */
@@ -855,7 +861,7 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 	for (size_t i = 0; i < m.specials; i++)         /* max_poll is for tests */
 		m.special[i].testing.left = CONTD__WAITED;
 	own = own_cr(&m);
-	if (own) {
+	if (own && (mixed == mixed_all || !looks_here() || !others_may(&m))) {
 		rc = own_refuse(a, mixed, own->at);
 		array_raise(a, own->cr, MPI_ERR_REQUEST, false);
 		mixed_end(&m);

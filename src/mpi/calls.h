@@ -46,22 +46,19 @@ extern __thread struct contd__call *contd__call __attribute__((tls_model("initia
 /* This thread runs continuations inside progress of MPI's that no completion call of contd's surrounds. */
 extern __thread bool contd__inside_progress __attribute__((tls_model("initial-exec")));
 
-/* This thread tells an error handler of an operation that a continuation of the group waits for. */
-struct contd__telling {
-	const struct contd_group *group;
-	struct contd__telling *outer;
-};
-extern __thread struct contd__telling *contd__telling __attribute__((tls_model("initial-exec")));
-
-static inline void contd__telling_begin(struct contd__telling *t, const struct contd_group *group)
+/* This thread tells an error handler of an operation that a continuation of the group waits for. For waits that is as
+ * if it ran that continuation (contd__inside_sig). */
+static inline void contd__telling_begin(struct contd__at_work *t, const struct contd_group *group)
 {
-	*t = (struct contd__telling){group, contd__telling};
-	contd__telling = t;
+	*t = (struct contd__at_work){.group = group, .outer = contd__self.lent.at_work};
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a region's handler walks along them */
+	contd__self.lent.at_work = t;
 }
 
-static inline void contd__telling_end(const struct contd__telling *t)
+static inline void contd__telling_end(const struct contd__at_work *t)
 {
-	contd__telling = t->outer;
+	contd__self.lent.at_work = t->outer;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 /*

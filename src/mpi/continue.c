@@ -50,7 +50,7 @@ static bool count_now(struct contd__cr *cr, struct contd_group *group)
 /* After count_now(). */
 static void run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
-	struct contd__telling telling;
+	struct contd__at_work telling;
 	struct contd__frame frame;
 	int rc = MPI_SUCCESS;
 
@@ -156,7 +156,7 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 {
 	uint32_t generation, events, looked, fired = 0, done = 1; /* 1: this call's own hold */
 	bool startable = cr && cr->revised;
-	struct contd__telling telling;
+	struct contd__at_work telling;
 	struct contd__look look;
 	struct contd__slot *s;
 	struct contd__set *set = NULL;
@@ -171,11 +171,6 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	rc = contd__mpi->look(a, group, &look);
 	if (rc)
 		return rc;
-	if (now && !a->revised && !startable && look.pending + look.crs_pending == 0) {
-		count_now(cr, group);
-		run_now(a, cr, group);
-		return MPI_SUCCESS;
-	}
 	contd__put_off_drain();
 	s = contd__slot_get(group, &rc);
 	if (!s)

@@ -153,11 +153,17 @@ static uint32_t waiting(struct contd_group *g)
 	return n;
 }
 
-uint32_t contd__handed_over;
+uint32_t contd__tasks_queued, contd__tasks_running;
+__thread uint32_t contd__tasks_here __attribute__((tls_model("initial-exec")));
+
+static bool tasks_run_elsewhere(void)
+{
+	return contd__load_seq(&contd__tasks_running) > contd__tasks_here;
+}
 
 static bool some_taken(void)
 {
-	bool some = contd__load_seq(&contd__handed_over) != 0;
+	bool some = contd__load_seq(&contd__tasks_queued) != 0 || tasks_run_elsewhere();
 	struct contd__cr *cr;
 
 	pthread_mutex_lock(&contd__crs_lock);
@@ -249,7 +255,8 @@ static void drive_with(struct others *o)
 
 	quiet_begin(&since);
 	for (;;) {
-		bool busy = may_run() && may_complete(), elsewhere = contd__threads_other_in_callback();
+		bool busy = may_run() && may_complete(),
+		     elsewhere = contd__threads_other_in_callback() || tasks_run_elsewhere();
 		bool taken = may_run() && (elsewhere || !busy) && some_taken();
 		bool running = taken && elsewhere;
 
@@ -518,9 +525,9 @@ void contd__mpi_cancel_rest(int rank)
 		contd__group_unpin_sig(g);
 	}
 	pthread_mutex_unlock(&contd__crs_lock);
-	if (contd__load_seq(&contd__handed_over))
+	if (contd__load_seq(&contd__tasks_queued))
 		add(&report, &(struct lost){.why = "an executor has not run its task",
-					    .count = contd__load_seq(&contd__handed_over)});
+					    .count = contd__load_seq(&contd__tasks_queued)});
 	if (report.total)
 		tell(&report, rank);
 }

@@ -628,6 +628,16 @@ static int on_Startall(int count, MPI_Request requests[])
 	return rc;
 }
 
+/* MPI would go under the call of its own that is under way. */
+static int refuse_end(const char *call)
+{
+	fprintf(stderr,
+		"contd: %s: called by a continuation that runs inside another MPI call, such as MPI_Send; call it when "
+		"that has returned\n",
+		call);
+	return contd__mpi_error(MPI_ERR_OTHER);
+}
+
 /*
  * Before MPI begins to end, and not in a delete callback: MPICH (4.0) stops locking before it calls those, and a daemon
  * that is in MPI just then would never unlock.
@@ -636,12 +646,8 @@ static int on_Finalize(void)
 {
 	int rc;
 
-	if (contd__inside_progress) {
-		fputs("contd: MPI_Finalize: called by a continuation that runs inside another MPI call, such as "
-		      "MPI_Send; call it when that has returned\n",
-		      stderr);
-		return contd__mpi_error(MPI_ERR_OTHER);
-	}
+	if (contd__inside_progress)
+		return refuse_end("MPI_Finalize");
 	contd__mpi_drive_to_end(true);
 	if (portable() && !contd__model.sessions)
 		contd__mpi_end();
@@ -663,7 +669,7 @@ static int on_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session
 
 static int on_Session_finalize(MPI_Session *session)
 {
-	return contd__session_finalize(session);
+	return contd__inside_progress ? refuse_end("MPI_Session_finalize") : contd__session_finalize(session);
 }
 #endif
 

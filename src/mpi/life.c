@@ -239,7 +239,8 @@ static bool nothing_outstanding(void)
 {
 	return contd__crs_outstanding() == 0 && contd__mpi->pending() == 0 && !contd__general_any() &&
 	       !contd__put_off_any() && contd__load_seq(&contd__sets_owing) == 0 &&
-	       contd__load_seq(&contd__handed_over) == 0 && contd__load_seq(&contd__instances_waiting) == 0;
+	       contd__load_seq(&contd__tasks_queued) == 0 && contd__load_seq(&contd__tasks_running) == 0 &&
+	       contd__load_seq(&contd__instances_waiting) == 0;
 }
 
 /* contd is closed. Handles of requests may be those of others when MPI has begun again, so no CR may be left. */

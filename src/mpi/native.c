@@ -282,7 +282,7 @@ static void object_let_go(struct contd__ompi_object *object)
 
 static void ops_tell(struct contd__set *set)
 {
-	struct contd__telling telling;
+	struct contd__at_work telling;
 
 	contd__telling_begin(&telling, set->group);
 	for (uint32_t i = 0; i < set->count; i++) {
@@ -832,16 +832,8 @@ static void cr_seen(const struct contd__mpi_attach *a, int i)
 
 static void finish(const struct contd__mpi_attach *a)
 {
-	for (int i = 0; i < a->count; i++) {
-		struct contd__native_cr *cr = native_cr(a->requests[i]);
-
-		if (cr) {
-			cr_seen(a, i);
-			contd__cr_awaited(&cr->cr);
-		} else {
-			finish_complete(&a->requests[i], contd__status_at(a, i));
-		}
-	}
+	for (int i = 0; i < a->count; i++)
+		finish_complete(&a->requests[i], contd__status_at(a, i));
 }
 
 static bool at_once(const struct contd__mpi_attach *a)
@@ -946,11 +938,14 @@ static enum contd__seen quick_look(struct contd_mpi_op *op)
 	if (!alone || !r || r->free == cr_free || r->persistent || r->type == OMPI_TYPE_GEN ||
 	    r->state != OMPI_ACTIVE || r->complete_cb)
 		return SEEN_NOTHING;
-	if (r->complete == OMPI_COMPLETED) {
-		op->status = finish_complete(op->requests, op->statuses == MPI_STATUSES_IGNORE ? NULL : op->statuses);
+	if (r->complete == OMPI_COMPLETED)
 		return SEEN_COMPLETE;
-	}
 	return r->complete == OMPI_PENDING ? SEEN_PENDING : SEEN_NOTHING;
+}
+
+static void quick_finish(struct contd_mpi_op *op)
+{
+	op->status = finish_complete(op->requests, op->statuses == MPI_STATUSES_IGNORE ? NULL : op->statuses);
 }
 
 /* Given by the first operation that took the short way. */
@@ -1027,6 +1022,7 @@ static int in_progress(void)
 	const struct contd__call *call = contd__call;
 	static uint32_t calls;
 	unsigned ran;
+	bool outer;
 
 	if (__builtin_expect(contd__load(&contd__sets_left_over) != 0, 0)) {
 		contd__store_seq(&contd__sets_left_over, 0);
@@ -1050,9 +1046,10 @@ static int in_progress(void)
 		contd__general_drain();
 	if ((call && call->runs_itself) || !contd__may_run())
 		return 0;
+	outer = contd__inside_progress;
 	contd__inside_progress = true;
 	ran = contd__run_ready();
-	contd__inside_progress = false;
+	contd__inside_progress = outer;
 	return (int)ran;
 }
 
@@ -1166,6 +1163,7 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.at_once = at_once,
 	.hook = hook,
 	.quick_look = quick_look,
+	.quick_finish = quick_finish,
 	.quick_hook = quick_hook,
 	.quick_release = quick_release,
 	.ops_tell = ops_tell,

@@ -675,18 +675,6 @@ static void seen(const struct contd__mpi_attach *a, int i)
 		*status = contd__status_empty;
 }
 
-/* Only null handles and CRs: whatever else there is is looked at in hook(). */
-static void finish(const struct contd__mpi_attach *a)
-{
-	for (int i = 0; i < a->count; i++) {
-		struct contd__cr *cr = a->requests[i] == MPI_REQUEST_NULL ? NULL : cr_of(a->requests[i]);
-
-		seen(a, i);
-		if (cr)
-			contd__cr_awaited(cr);
-	}
-}
-
 static void push(struct contd__set *set, MPI_Request request, MPI_Status *status, struct contd__handle *h,
 		 struct contd__general *g, struct contd__instance *instance)
 {
@@ -910,7 +898,6 @@ const struct contd__mpi_backend contd__mpi_portable = {
 	.hooked = hooked,
 	.look = look,
 	.unlook = unlook,
-	.finish = finish,
 	.hook = hook,
 	.ops_tell = ops_nothing,
 	.ops_release = ops_release,

@@ -407,10 +407,7 @@ void contd__invoke_revised(struct contd__slot *s)
 		set->failure.class = failed;
 		contd__cr_fail_sig(set->cr, &set->failure, rc != MPI_SUCCESS);
 	} else if (less_sig(set, SET_REFERENCE, &before)) {
-		if (may_call_mpi() && !contd__self.frame->outer)
-			release(set); /* what draining would do */
-		else
-			set_put_off(set);
+		set_put_off(set);
 	}
 	if (may_call_mpi() && !contd__self.frame->outer)
 		contd__put_off_drain();

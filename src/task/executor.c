@@ -349,7 +349,7 @@ int contd_group_set_executor(struct contd_group *group, struct contd_executor *e
 
 /* ------------------------------------------------------------------------------------------------------ running --- */
 
-static void work_begin(struct contd__at_work *work, const struct contd_executor *ex, const struct contd_group *group,
+static void work_begin(struct contd__at_work *work, struct contd_executor *ex, const struct contd_group *group,
 		       bool loan)
 {
 	*work = (struct contd__at_work){&ex->outlet, group, loan, contd__self.lent.at_work};
@@ -586,14 +586,29 @@ static uint32_t lend(struct contd_executor *ex, uint32_t most, int64_t timeout_n
 	return ran;
 }
 
-/* One thread at a time runs work of executors with CONTD_EXECUTOR_MPI. True: this one may, as for all others. */
-static bool mpi_take(const struct contd_executor *ex)
+/* One thread at a time runs work of executors with CONTD_EXECUTOR_MPI. True: this one may, as with all others. */
+static bool mpi_take(const struct contd_executor *ex, uint32_t as)
 {
+	uint32_t nobody = MPI_NOBODY;
+
 	if (!(ex->flags & CONTD_EXECUTOR_MPI))
 		return true;
-	if (!contd__self.lent.owns_mpi && contd__xchg(&contd__executors.mpi_owned, 1))
+	if (!contd__self.lent.owns_mpi && !contd__cas(&contd__executors.mpi_owned, &nobody, as))
 		return false;
 	contd__self.lent.owns_mpi++;
+	return true;
+}
+
+/* The same for a loan: a drain has it for some work at a time only. But that work may wait for this thread. */
+static bool mpi_take_for_loan(const struct contd_executor *ex)
+{
+	int64_t until = contd__now_ns() + LEAVING_NS;
+
+	for (unsigned tries = 0; !mpi_take(ex, MPI_LENT); tries++) {
+		if (contd__load_seq(&contd__executors.mpi_owned) == MPI_LENT || contd__now_ns() > until)
+			return false;
+		rest(tries);
+	}
 	return true;
 }
 
@@ -602,7 +617,7 @@ static void mpi_give_back(const struct contd_executor *ex)
 {
 	/* With what it did in MPI; partner: the exchange. */
 	if (ex->flags & CONTD_EXECUTOR_MPI && --contd__self.lent.owns_mpi == 0)
-		contd__store_release(&contd__executors.mpi_owned, 0);
+		contd__store_release(&contd__executors.mpi_owned, MPI_NOBODY);
 }
 
 int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_ns)
@@ -625,7 +640,7 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	contd__thread_ensure();
 	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	progress = ex->flags & CONTD_EXECUTOR_PROGRESS;
-	if (!mpi_take(ex))
+	if (!mpi_take_for_loan(ex))
 		return contd__fail(-EBUSY,
 				   "contd_executor_run: another thread is lent to an executor with CONTD_EXECUTOR_MPI");
 	contd__add(&ex->threads, 1);
@@ -755,25 +770,36 @@ int contd_executor_drain(struct contd_executor *ex)
 	if (ex->ops.drain)
 		ex->ops.drain(ex->pool);
 	contd__self.lent.executor = &ex->outlet;
-	work_begin(&drain, ex, NULL, true); /* which lets what it runs wait for more of it */
+	work_begin(&drain, ex, NULL, false);
 	if (!ex->ops.submit && !ex->ops.drain)
 		settle(ex);
 	contd__idle_over(&idling);
 	while (!is_idle(ex)) {
-		bool here = !ex->ops.submit && !ex->ops.drain && mpi_take(ex);
-		uint32_t ran = here ? run_work(ex, UINT32_MAX) : 0;
+		bool here = !ex->ops.submit && !ex->ops.drain && mpi_take(ex, MPI_DRAINS);
+		uint32_t ran = 0;
 
+		drain.loan = here; /* what it runs may wait for more of it */
 		if (here)
-			mpi_give_back(ex);
+			ran = run_work(ex, UINT32_MAX);
+		else if (!ex->ops.submit && !ex->ops.drain && has_work(ex) && !contd__load_seq(&ex->threads) &&
+			 contd__load_seq(&contd__executors.mpi_owned) == MPI_LENT)
+			rc = contd__fail(-EBUSY, "contd_executor_drain: another thread is lent to another executor "
+						 "with CONTD_EXECUTOR_MPI: contd_executor_stop() that one first");
 		/* A pool that only this thread can run, such as a loop's, has got more meanwhile. Or another thread is
 		 * the one that calls MPI: it may run this. */
 		draining.told = !ex->ops.submit && !here && has_work(ex);
 		if (draining.told && ex->ops.drain)
 			ex->ops.drain(ex->pool);
-		if ((rc = contd__load(&contd__live.forked) ? contd__check_live() : 0) != 0)
-			break;
+		if (contd__load(&contd__live.forked))
+			rc = contd__check_live();
 		/* Work that runs elsewhere may wait for something that this thread would find. */
-		ran += contd__drive(NULL, UINT32_MAX, false, true);
+		if (!rc)
+			ran += contd__drive(NULL, UINT32_MAX, false, true);
+		drain.loan = false;
+		if (here)
+			mpi_give_back(ex);
+		if (rc)
+			break;
 		if (ran)
 			contd__idle_over(&idling);
 		else

@@ -78,11 +78,12 @@ static inline struct contd_executor *contd__executor_of(struct contd__outlet *o)
 }
 
 enum { OWNED, SHARING, SHARED };
+enum { MPI_NOBODY, MPI_LENT, MPI_DRAINS };
 
 /* For all executors. */
 struct contd__executors {
 	contd_callback *issues; /* of tasks that call MPI to start something: contd_mpi_op_run()'s */
-	uint32_t mpi_owned;     /* a thread is lent to an executor with CONTD_EXECUTOR_MPI */
+	uint32_t mpi_owned;     /* enum MPI_*: who runs work of executors with CONTD_EXECUTOR_MPI */
 	uint32_t drainers;      /* threads in contd_executor_drain() */
 	/*
 	 * The last thread of an executor with CONTD_EXECUTOR_PROGRESS has returned: threads that sleep because that

@@ -105,7 +105,7 @@ void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
 		contd__executor_notify_sig(ex);
 	/* A thread that drains, or is lent and waits for a group, runs the work itself. Dekker: made ready, then looked
 	 * for; such a thread says that it sleeps before it looks for the last time. */
-	if (ex->flags & CONTD_EXECUTOR_PROGRESS || contd__load_seq(&contd__wake.at_work))
+	if (ex->flags & CONTD_EXECUTOR_PROGRESS || contd__load_seq(&ex->outlet.waiters))
 		contd__wake_sleepers_sig();
 	if (ex->flags & CONTD_EXECUTOR_PROGRESS)
 		return;

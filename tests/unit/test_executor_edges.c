@@ -883,6 +883,35 @@ Test(executor_edges, drained_beside_the_thread_that_calls_mpi)
 	end();
 }
 
+static void *lent_until_stopped(void *executor)
+{
+	cr_assert_geq(contd_executor_run(executor, 0, -1), 0);
+	return NULL;
+}
+
+/* Nobody may run its work: the thread that calls MPI is another executor's. */
+Test(executor_edges, drained_while_mpi_is_another_executors)
+{
+	pthread_t thread;
+
+	start(CONTD_AGENT_CALLER);
+	ex = pull(CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI);
+	ex2 = pull(CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI);
+	thread = thread_new(lent_until_stopped, ex2);
+	soon(contd__load_seq(&ex2->threads) == 1);
+	contd_task_init(&task[0], ex, CONTD_PRIORITY_NORMAL, tally_cb, &t[0]);
+	must(contd_task_submit(&task[0], 0));
+	cr_assert_eq(contd_executor_drain(ex), -EBUSY);
+	cr_assert_eq(runs(&t[0]), 0);
+	must(contd_executor_stop(ex2, 1));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	must(contd_executor_drain(ex));
+	cr_assert_eq(runs(&t[0]), 1);
+	must(contd_executor_destroy(ex));
+	must(contd_executor_destroy(ex2));
+	cr_assert_eq(contd_fini(), 0);
+}
+
 Test(executor_edges, drained_with_no_thread_that_calls_mpi)
 {
 	start(CONTD_AGENT_CALLER);
