@@ -229,8 +229,8 @@ CONTD_API int contd_executor_stop(struct contd_executor *executor, int stopped) 
  * executor with that flag; it leaves the work to a thread that is lent to this one.) Then it waits for the work that
  * other threads are running. It does not wait for pending operations: contd_group_wait() does.
  * Context: any thread, not in its own work; blocks. Errors: -EINVAL (NULL), -EPERM (in contd's handler), -EDEADLK (in
- * its own work, on contd's daemon), -EBUSY (with CONTD_EXECUTOR_MPI: a thread is lent to another executor with that
- * flag, and none to this one, which has work).
+ * its own work, on contd's daemon), -EBUSY (with CONTD_EXECUTOR_MPI: for a second a thread has been lent to another
+ * executor with that flag, and none to this one, which has work).
  */
 CONTD_API int contd_executor_drain(struct contd_executor *executor);
 

@@ -748,12 +748,20 @@ static bool others_work(const void *data)
 	return !is_idle(d->ex) && (d->ex->ops.submit || d->told || !has_work(d->ex));
 }
 
+/* It has work that no thread runs, as long as the thread that calls MPI is lent to another executor. */
+static bool mpi_is_anothers(struct contd_executor *ex)
+{
+	return !ex->ops.submit && !ex->ops.drain && has_work(ex) && !contd__load_seq(&ex->threads) &&
+	       contd__load_seq(&contd__executors.mpi_owned) == MPI_LENT;
+}
+
 int contd_executor_drain(struct contd_executor *ex)
 {
 	struct contd__outlet *outer = contd__self.lent.executor;
 	struct contd__idling idling = {0};
 	struct draining draining = {.ex = ex};
 	struct contd__at_work drain;
+	int64_t since = 0;
 	int rc = contd__check_live();
 
 	if (rc)
@@ -781,8 +789,11 @@ int contd_executor_drain(struct contd_executor *ex)
 		drain.loan = here; /* what it runs may wait for more of it */
 		if (here)
 			ran = run_work(ex, UINT32_MAX);
-		else if (!ex->ops.submit && !ex->ops.drain && has_work(ex) && !contd__load_seq(&ex->threads) &&
-			 contd__load_seq(&contd__executors.mpi_owned) == MPI_LENT)
+		if (here || !mpi_is_anothers(ex))
+			since = 0;
+		else if (!since)
+			since = contd__now_ns();
+		else if (contd__now_ns() - since > LEAVING_NS)
 			rc = contd__fail(-EBUSY, "contd_executor_drain: another thread is lent to another executor "
 						 "with CONTD_EXECUTOR_MPI: contd_executor_stop() that one first");
 		/* A pool that only this thread can run, such as a loop's, has got more meanwhile. Or another thread is

@@ -1197,12 +1197,16 @@ static void do_pull(struct self *me, uint64_t r)
 
 static void do_drain(struct self *me, uint32_t ex)
 {
+	uint64_t until = chaos_patience() + chaos_bound_ns(10000);
 	int rc;
 
 	chaos_note("drains", ex, 0);
 	me->in_executor[ex]++;
 	contd__add(&me->waits_long, 1); /* for what another one's callback runs, which may wait, too */
-	rc = contd_executor_drain(executors[ex].ex);
+	/* Another executor's thread may be the one that calls MPI, for a second: it is lent for a time only. */
+	do
+		rc = contd_executor_drain(executors[ex].ex);
+	while (rc == -EBUSY && chaos_patience() < until);
 	contd__sub(&me->waits_long, 1);
 	me->in_executor[ex]--;
 	chaos_note("drained", ex, (uint64_t)(int64_t)rc);
