@@ -202,8 +202,9 @@ CONTD_API void contd_task_callback(int status, void *task);
  * any number of threads may be lent at a time. Returns how many pieces it has run; with CONTD_EXECUTOR_PROGRESS the
  * continuations of groups without executor that it has run count as well.
  * Context: any thread, in a callback; blocks. Errors: -EINVAL (NULL, timeout_ns below -1; a push executor), -EBUSY
- * (with CONTD_EXECUTOR_MPI: another thread is lent to this one, or to another one with that flag), -EPERM (in contd's
- * handler, not initialized), -EDEADLK (on contd's daemon).
+ * (with CONTD_EXECUTOR_MPI: another thread is lent to this one, or to another one with that flag; or
+ * contd_executor_drain() has been running work of such an executor for a second), -EPERM (in contd's handler, not
+ * initialized), -EDEADLK (on contd's daemon).
  */
 CONTD_API int contd_executor_run(struct contd_executor *executor, uint32_t max, int64_t timeout_ns);
 

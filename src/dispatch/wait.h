@@ -39,12 +39,12 @@ CONTD_INTERNAL_API void contd__idle(struct contd__idling *idling, bool (*still)(
  * of g: it runs at most max_poll of g's continuations. Without, it is a wait for g. Returns how many ran. Ordinary
  * threads.
  */
+CONTD_INTERNAL_API uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources);
+
 /* Run what is ready of a group by its handle, as contd__scan_group_sig() does; the caller holds a pin and has asked
  * contd__may_scan_sig(). Of an executor's group this counts as the executor's work. */
 struct contd__budget;
 CONTD_INTERNAL_API uint32_t contd__scan_by_handle(struct contd_group *g, struct contd__budget *budget);
-
-CONTD_INTERNAL_API uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sources);
 
 struct contd__taking;
 

@@ -191,7 +191,7 @@ static struct contd_task *task_take(struct contd_executor *ex, unsigned p)
 
 /* ----------------------------------------------------------------------------------------------------- its life --- */
 
-#define LEAVING_NS 1000000000 /* how long groups that are given back are waited for */
+#define PATIENCE_NS 1000000000 /* how long a call waits for what other threads are about to leave; then -EBUSY */
 
 /* Copy the program's attributes as this library knows them: *attr, its ops NULL or *ops. */
 static int attr_take(const struct contd_executor_attr *given, struct contd_executor_attr *attr,
@@ -263,7 +263,7 @@ int contd_executor_create(const struct contd_executor_attr *given, struct contd_
  */
 static bool await_groups(struct contd_executor *ex)
 {
-	int64_t until = contd__now_ns() + LEAVING_NS;
+	int64_t until = contd__now_ns() + PATIENCE_NS;
 
 	for (unsigned tries = 0; contd__load_seq(&ex->outlet.groups); tries++) {
 		if (!contd__is_live() || contd__self.frame || contd__groups_name_outlet(&ex->outlet) ||
@@ -430,9 +430,9 @@ static int check_pull(struct contd_executor *ex, const char *text)
 {
 	int rc = contd__check_live();
 
+	/* The pool has looked, though in vain: in contd's next life it is told again. */
 	if (rc && ex)
-		contd__store(&ex->notified,
-			     0); /* the pool has looked, though in vain: in the next life it is told again */
+		contd__store(&ex->notified, 0);
 	return rc ? rc : !ex || ex->ops.submit ? contd__fail(-EINVAL, text) : 0;
 }
 
@@ -602,9 +602,10 @@ static bool mpi_take(const struct contd_executor *ex, uint32_t as)
 /* The same for a loan: a drain has it for some work at a time only. But that work may wait for this thread. */
 static bool mpi_take_for_loan(const struct contd_executor *ex)
 {
-	int64_t until = contd__now_ns() + LEAVING_NS;
+	int64_t until = 0;
 
 	for (unsigned tries = 0; !mpi_take(ex, MPI_LENT); tries++) {
+		until = until ? until : contd__now_ns() + PATIENCE_NS;
 		if (contd__load_seq(&contd__executors.mpi_owned) == MPI_LENT || contd__now_ns() > until)
 			return false;
 		rest(tries);
@@ -615,7 +616,7 @@ static bool mpi_take_for_loan(const struct contd_executor *ex)
 /* After mpi_take(). */
 static void mpi_give_back(const struct contd_executor *ex)
 {
-	/* With what it did in MPI; partner: the exchange. */
+	/* Release, with what it did in MPI; partner: the exchange in mpi_take(). */
 	if (ex->flags & CONTD_EXECUTOR_MPI && --contd__self.lent.owns_mpi == 0)
 		contd__store_release(&contd__executors.mpi_owned, MPI_NOBODY);
 }
@@ -793,7 +794,7 @@ int contd_executor_drain(struct contd_executor *ex)
 			since = 0;
 		else if (!since)
 			since = contd__now_ns();
-		else if (contd__now_ns() - since > LEAVING_NS)
+		else if (contd__now_ns() - since > PATIENCE_NS)
 			rc = contd__fail(-EBUSY, "contd_executor_drain: another thread is lent to another executor "
 						 "with CONTD_EXECUTOR_MPI: contd_executor_stop() that one first");
 		/* A pool that only this thread can run, such as a loop's, has got more meanwhile. Or another thread is
