@@ -664,7 +664,12 @@ static void issue_now(struct contd_mpi_op *op)
 		return;
 	contd__self.lent.tells_later = false; /* done() may wait for what it hands over, or what has been */
 	contd__wake_untold_sig();
-	completed(op, rc == MPI_SUCCESS ? wait_here(op) : rc);
+	if (rc == MPI_SUCCESS)
+		rc = wait_here(op);
+	if (returns_at_completion(op->how))
+		completed(op, rc);
+	else
+		finish(op, rc); /* MPI_Finalize knows what it hands over */
 }
 
 /* On a thread of the requests executor. */
