@@ -212,7 +212,8 @@ static int keep_it(MPI_Request *request)
 	return MPI_SUCCESS;
 }
 
-static void tell(int type, void *object, int error)
+/* A complete request that has failed. It frees nothing but what `release` does. */
+static struct contd__ompi_request likeness_of(int type, void *object, int error, int (*release)(MPI_Request *))
 {
 	struct contd__ompi_request likeness = {.references = 1,
 					       .type = type,
@@ -220,11 +221,18 @@ static void tell(int type, void *object, int error)
 					       .complete = OMPI_COMPLETED,
 					       .state = OMPI_ACTIVE,
 					       .f_to_c_index = MPI_UNDEFINED,
-					       .free = keep_it,
+					       .free = release,
 					       .object = object};
-	MPI_Request handle = (MPI_Request)(void *)&likeness;
 
 	likeness.status.MPI_ERROR = error;
+	return likeness;
+}
+
+static void tell(int type, void *object, int error)
+{
+	struct contd__ompi_request likeness = likeness_of(type, object, error, keep_it);
+	MPI_Request handle = (MPI_Request)(void *)&likeness;
+
 	/* Open MPI's own file operations (4.1) do not say which file they are of, and MPI_Wait falls over that. */
 	if (!object && type == OMPI_TYPE_IO)
 		likeness.object = (void *)MPI_FILE_NULL;
@@ -645,18 +653,10 @@ static int note_freed(MPI_Request *request)
 
 static void ask_frees_persistent(void)
 {
-	struct contd__ompi_request likeness = {.references = 1,
-					       .type = OMPI_TYPE_PML,
-					       .status = contd__status_empty,
-					       .complete = OMPI_COMPLETED,
-					       .state = OMPI_ACTIVE,
-					       .persistent = true,
-					       .f_to_c_index = MPI_UNDEFINED,
-					       .free = note_freed,
-					       .object = (void *)O.quiet};
+	struct contd__ompi_request likeness = likeness_of(OMPI_TYPE_PML, (void *)O.quiet, MPI_ERR_OTHER, note_freed);
 	MPI_Request handle = (MPI_Request)(void *)&likeness;
 
-	likeness.status.MPI_ERROR = MPI_ERR_OTHER;
+	likeness.persistent = true;
 	frees_persistent = false;
 	O.errhandler_request_invoke(1, &handle, "MPI_Continue_init");
 }
