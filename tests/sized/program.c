@@ -82,7 +82,7 @@ static void group(void)
 	CHECK(contd_group_create(&a, &g) == -EINVAL);
 	a.reserved = 0;
 #ifdef SIZED_LATER
-	a.later[0] = 1;
+	a.later[2] = 1;
 	CHECK(contd_group_create(&a, &g) == -E2BIG);
 #endif
 	SHORT(a, priority); /* its max_poll is there, and 0: refused with poll-only */
@@ -108,9 +108,9 @@ static void others(void)
 	CHECK(contd_daemon_start(&d) == 0 && contd_daemon_stop() == 0);
 	CHECK(contd_executor_create(&x, &ex) == 0 && contd_executor_destroy(ex) == 0);
 #ifdef SIZED_LATER
-	t.later[1] = 1;
+	t.later[2] = 1;
 	CHECK(contd_thread_attach(&t) == -E2BIG);
-	d.later[1] = 1;
+	d.later[2] = 1;
 	CHECK(contd_daemon_start(&d) == -E2BIG);
 	ops.later[2] = 1;
 	CHECK(contd_executor_create(&x, &ex) == -E2BIG);
