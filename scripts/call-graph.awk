@@ -3,7 +3,8 @@
 # The graph of scripts/check-call-graph, for any POSIX awk. Its input is what that script has collected of each object:
 # a line "=OBJECT path marked", then "=SYMBOLS", "=CODE", "=DATA", "=LINES section", "=STACK" and "=COMPILER", each with
 # the output of one tool behind it. In the environment: CG_ALLOW (allow files, one a line), CG_IMPORTS (list of symbols),
-# CG_STACK (bytes), CG_IMPORT_STACK, CG_ROOT (folder that file names are given from), CG_REPORT, CG_DOT, CG_TITLE.
+# CG_STACK (bytes), CG_IMPORT_STACK, CG_ROOT (folder that file names are given from), CG_REPORT, CG_DOT, CG_TITLE, and
+# CG_MACHINE (x86-64, aarch64 or riscv64).
 #
 # Each symbol is a function: number f; fname, funit, ... Its sites are the calls and jumps that leave it. Where the
 # debugging information tells of functions that were inlined, a site's chain names them, the one with symbol first: so
@@ -145,7 +146,11 @@ function allow_read(file,    line, n, w, why, at, i, number) {
 function imports_read(file,    line, w) {
 	while ((getline line < file) > 0) {
 		sub(/#.*/, "", line)
-		if (split(line, w, /[ \t]+/) && w[1] != "")
+		if (!split(line, w, /[ \t]+/) || w[1] == "")
+			continue
+		if (sub(/\*$/, "", w[1]))
+			import_family[++families] = w[1]
+		else
 			import_ok[w[1]] = 1
 	}
 	close(file)
@@ -153,6 +158,7 @@ function imports_read(file,    line, w) {
 
 BEGIN {
 	ROOT = ENVIRON["CG_ROOT"]
+	MACHINE = ENVIRON["CG_MACHINE"]
 	LIMIT = ENVIRON["CG_STACK"] + 0
 	IMPORT_STACK = ENVIRON["CG_IMPORT_STACK"] + 0
 	nfiles = split(ENVIRON["CG_ALLOW"], files, "\n")
@@ -236,9 +242,10 @@ part == "=CODE" && /^[0-9a-f]+ <.*>:$/ {
 	name = $2
 	gsub(/^<|>:$/, "", name)
 	value = hex($1)
-	if ((object, section, value) in function_at || !f || value >= fstart[f] + fsize[f])
+	if ((object, section, value) in function_at || !f || value >= fstart[f] + fsize[f]) { # else a label within it
 		f = function_new(section, value, 0, name)
-	add_reg = table = ""
+		add_reg = table = called = ""
+	}
 	next
 }
 
@@ -264,23 +271,45 @@ function reloc_target(r,    at, plus, sign) {
 	return r
 }
 
-part == "=CODE" && /^ +[0-9a-f]+:\t/ {
-	if (!f)
-		next
-	n = split($0, cell, "\t")
-	address = cell[1]
-	gsub(/[ :]/, "", address)
-	address = hex(address)
-	instruction = cell[2]
-	function_of[object, section, address] = f
+# What follows an instruction's operands: its relocations. The last of these patterns counts.
+function reloc_read(pattern, ignored,    i) {
 	reloc = reloc_type = ""
-	for (i = 3; i < n; i++)
-		if (cell[i] ~ /R_X86_64_/) {
+	for (i = 3; i < cells; i++)
+		if (cell[i] ~ pattern && !(ignored != "" && cell[i] ~ ignored)) {
 			reloc_type = cell[i]
-			sub(/^.*R_X86_64_/, "", reloc_type)
+			sub(/^.*R_(X86_64|AARCH64|RISCV)_/, "", reloc_type)
 			reloc = cell[i + 1]
 			gsub(/[ \t]/, "", reloc)
 		}
+}
+
+function outside_function(value) {
+	return value < fstart[f] || (fsize[f] && value >= fstart[f] + fsize[f])
+}
+
+# The address of a relocation's target is taken. relative: x86-64 counts from the end of the four bytes.
+function address_taken(relative,    t, w) {
+	t = reloc_target(reloc)
+	if (t ~ /^@\.text/) {
+		split(t, w, ":")
+		site_new("t", w[1] ":" (w[2] + relative), 0)
+	} else if (t !~ /^@/) {
+		site_new("d", t, 0)
+	} else if (t ~ /^@\.rodata/) {
+		table = t
+		steps = 0
+	}
+}
+
+# A direct call or jump without a relocation: within the section.
+function direct(kind, value) {
+	if (kind == "c" || outside_function(value))
+		site_new(kind, "@" section ":" value, 0)
+}
+
+function code_x86_64(    w, t, kind, mnemonic, target, instruction) {
+	instruction = cell[2]
+	reloc_read("R_X86_64_", "")
 	while (sub(/^(bnd|notrack|data16|rex\.W|rex|addr32|cs|ds|es|lock|rep|repz|repnz) +/, "", instruction))
 		;
 	split(instruction, w, " ")
@@ -301,36 +330,135 @@ part == "=CODE" && /^ +[0-9a-f]+:\t/ {
 			}
 			site_new(kind, t, 0)
 		} else if (target ~ /^[0-9a-f]+$/) {
-			value = hex(target)
-			if (kind == "c" || value < fstart[f] || (fsize[f] && value >= fstart[f] + fsize[f]))
-				site_new(kind, "@" section ":" value, 0)
+			direct(kind, hex(target))
 		} else {
 			site_new(kind, "", 1)
 		}
-	} else {
-		if (reloc != "") {
-			t = reloc_target(reloc)
-			if (t ~ /^@\.text/) {
-				split(t, w, ":")
-				site_new("t", w[1] ":" (w[2] + (reloc_type ~ /PC32|PLT32/ ? 4 : 0)), 0)
-			} else if (t !~ /^@/) {
-				site_new("d", t, 0)
-			} else if (t ~ /^@\.rodata/ && mnemonic == "lea") {
-				table = t
-				steps = 0
-			}
-		} else if (mnemonic == "lea" && instruction ~ /\(%rip\).*# [0-9a-f]+ </) {
-			t = instruction
-			sub(/^.*# /, "", t)
-			sub(/ .*$/, "", t)
-			site_new("t", "@" section ":" hex(t), 0)
+		return
+	}
+	if (reloc != "" && (mnemonic == "lea" || reloc_target(reloc) !~ /^@\.rodata/)) {
+		address_taken(reloc_type ~ /PC32|PLT32/ ? 4 : 0)
+	} else if (mnemonic == "lea" && instruction ~ /\(%rip\).*# [0-9a-f]+ </) {
+		t = instruction
+		sub(/^.*# /, "", t)
+		sub(/ .*$/, "", t)
+		site_new("t", "@" section ":" hex(t), 0)
+	}
+	add_reg = ""
+	if (mnemonic ~ /^addq?$/ && match(target, /^%r[a-z0-9]+,%r[a-z0-9]+$/)) {
+		add_reg = target
+		sub(/^.*,/, "", add_reg)
+	}
+}
+
+# The address that objdump has written before "<symbol>" in the operands; -1: none.
+function written_address(operands) {
+	if (!match(operands, /[0-9a-f]+ </))
+		return -1
+	return hex(substr(operands, RSTART, RLENGTH - 2))
+}
+
+function code_aarch64(    kind, mnemonic, operands) {
+	mnemonic = cell[2]
+	gsub(/ /, "", mnemonic)
+	operands = cells > 2 && cell[3] !~ /R_AARCH64_/ ? cell[3] : ""
+	reloc_read("R_AARCH64_", "")
+	if (mnemonic ~ /^(blr|br)(aa|ab|aaz|abz)?$/) {
+		kind = mnemonic ~ /^bl/ ? "c" : "j"
+		if (reloc_type == "TLSDESC_CALL") { # of the loader's, which allocates for a thread's first access
+			site_new("c", "__tls_get_addr", 0)
+			return
 		}
-		add_reg = ""
-		if (mnemonic ~ /^addq?$/ && match(target, /^%r[a-z0-9]+,%r[a-z0-9]+$/)) {
-			add_reg = target
-			sub(/^.*,/, "", add_reg)
+		sub(/[ ,].*$/, "", operands)
+		if (kind == "j" && operands == add_reg && table != "" && steps < 16)
+			return # a switch, as on x86-64
+		site_new(kind, "", 1)
+	} else if (mnemonic ~ /^(bl|b|b\.[a-z]+|bc\.[a-z]+|cbz|cbnz|tbz|tbnz)$/) {
+		kind = mnemonic == "bl" ? "c" : "j"
+		if (reloc != "")
+			site_new(kind, reloc_target(reloc), 0)
+		else if (written_address(operands) >= 0)
+			direct(kind, written_address(operands))
+		else
+			site_new(kind, "", 1)
+	} else {
+		if (reloc != "")
+			address_taken(0)
+		else if (mnemonic == "adr" && written_address(operands) >= 0 && outside_function(written_address(operands)))
+			site_new("t", "@" section ":" written_address(operands), 0)
+		if (mnemonic == "add" && operands ~ /^x[0-9]+, x[0-9]+, w[0-9]+, sxt[bhw]/) {
+			add_reg = operands
+			sub(/,.*$/, "", add_reg)
+		} else if (add_reg != "" && operands ~ "^" add_reg ",") {
+			add_reg = ""
 		}
 	}
+}
+
+# Targets within a function are local labels, because the linker moves the code: objdump writes the address, too.
+function code_riscv64(    kind, mnemonic, operands, w) {
+	mnemonic = cell[2]
+	gsub(/ /, "", mnemonic)
+	sub(/^c\./, "", mnemonic)
+	operands = cells > 2 && cell[3] !~ /R_RISCV_/ ? cell[3] : ""
+	reloc_read("R_RISCV_", "R_RISCV_RELAX|R_RISCV_ALIGN")
+	if (reloc_type ~ /^CALL/) { # auipc; the jump stands behind it
+		called = reloc_target(reloc)
+		return
+	}
+	if (mnemonic ~ /^(jalr|jr|ret)$/) {
+		kind = mnemonic == "jr" || operands ~ /^zero,/ ? "j" : "c"
+		if (mnemonic == "ret") {
+			called = ""
+		} else if (called != "") {
+			site_new(kind, called, 0)
+			called = ""
+		} else {
+			sub(/^ra, *|^zero, */, "", operands)
+			sub(/[ ,#].*$/, "", operands)
+			if (!(kind == "j" && operands == add_reg && table != "" && steps < 24))
+				site_new(kind, "", 1)
+		}
+		return
+	}
+	if (mnemonic ~ /^(jal|j|beq|bne|blt|bge|bltu|bgeu|beqz|bnez|blez|bgez|bltz|bgtz|bgt|ble|bgtu|bleu)$/) {
+		kind = mnemonic == "jal" ? "c" : "j"
+		if (reloc != "" && reloc !~ /^\.L/)
+			site_new(kind, reloc_target(reloc), 0)
+		else if (written_address(operands) >= 0)
+			direct(kind, written_address(operands))
+		else
+			site_new(kind, "", 1)
+		return
+	}
+	if (reloc_type ~ /^(PCREL_HI20|GOT_HI20|HI20)$/) {
+		if (reloc ~ /^\.L/) { # data, perhaps the table of a switch
+			table = reloc
+			steps = 0
+		} else {
+			address_taken(0)
+		}
+	}
+	if (mnemonic == "add" && split(operands, w, /, */) >= 2)
+		add_reg = w[1]
+	else if (add_reg != "" && operands ~ "^" add_reg ",")
+		add_reg = ""
+}
+
+part == "=CODE" && /^ +[0-9a-f]+:\t/ {
+	if (!f)
+		next
+	cells = split($0, cell, "\t")
+	address = cell[1]
+	gsub(/[ :]/, "", address)
+	address = hex(address)
+	function_of[object, section, address] = f
+	if (MACHINE == "aarch64")
+		code_aarch64()
+	else if (MACHINE == "riscv64")
+		code_riscv64()
+	else
+		code_x86_64()
 	steps++
 	next
 }
@@ -341,7 +469,7 @@ part == "=DATA" && /^RELOCATION RECORDS FOR/ {
 	gsub(/[\[\]:]/, "", section)
 	next
 }
-part == "=DATA" && $2 == "R_X86_64_64" && section !~ /^\.(debug|eh_frame|text|stab|note)/ {
+part == "=DATA" && $2 ~ /^R_(X86_64_64|AARCH64_ABS64|RISCV_64)$/ && section !~ /^\.(debug|eh_frame|text|stab|note)/ {
 	data_takes++
 	data_take[data_takes] = reloc_target($3)
 	data_take_object[data_takes] = object
@@ -557,6 +685,9 @@ function import_reached(symbol, id, name, file, place,    w, n, i) {
 		import_by[symbol, id] = 1
 		import_callers[symbol] = import_callers[symbol] " " show(id)
 	}
+	for (i = 1; i <= families && !(symbol in import_ok); i++)
+		if (index(symbol, import_family[i]) == 1)
+			import_ok[symbol] = 1
 	if (symbol in import_ok)
 		return
 	n = split(import_for[symbol], w, " ")
