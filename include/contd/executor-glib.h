@@ -17,6 +17,7 @@
 #include <contd/executor.h>
 #include <errno.h>
 #include <glib.h>
+#include <pthread.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,7 +27,7 @@ extern "C" {
 struct contd_executor_glib {
 	struct contd_executor *executor; /* for contd_group_set_executor() and contd_task_init() */
 	GThreadPool *pool; /* the program may change its size; it must not push into the pool, nor free it */
-	gint stuck;        /* contd's: something is queued, and there is no thread */
+	gint stuck;        /* contd's: a thread could not be created, and there was no other */
 };
 
 /* An item of the pool. The pushing thread and the pool hold a reference each, because the pushing thread reads the item
@@ -69,6 +70,32 @@ static inline gint contd__glib_compare(gconstpointer a, gconstpointer b, gpointe
 	return ((const struct contd__glib_item *)b)->priority - ((const struct contd__glib_item *)a)->priority;
 }
 
+static inline gpointer contd__glib_nothing(gpointer data)
+{
+	return data;
+}
+
+/*
+ * No thread could be created for the last item. Can GLib find one now? Each push that fails leaves an empty item in the
+ * queue. So try with a thread that ends at once. (GLib also creates threads if the pool's size is set to the old size.
+ * But between reading and setting the size the program may set another one, which would be lost.)
+ */
+static inline gboolean contd__glib_may_push(void)
+{
+	GThread *thread;
+	int cancel;
+
+	if (g_thread_pool_get_num_unused_threads() > 0)
+		return TRUE;
+	thread = g_thread_try_new("contd-try", contd__glib_nothing, NULL, NULL);
+	if (!thread)
+		return FALSE;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* the caller still has the work */
+	g_thread_join(thread);
+	pthread_setcancelstate(cancel, NULL);
+	return TRUE;
+}
+
 static inline int contd__glib_submit(void *data, struct contd_work *work, int priority)
 {
 	struct contd_executor_glib *glib = (struct contd_executor_glib *)data;
@@ -76,10 +103,8 @@ static inline int contd__glib_submit(void *data, struct contd_work *work, int pr
 	struct contd__glib_item *item;
 	int r = 0;
 
-	/* Try to create a thread for the queued item. Pushing another item would leave an empty one for each try. */
 	if (g_atomic_int_get(&glib->stuck)) {
-		if (!g_thread_pool_set_max_threads(pool, g_thread_pool_get_max_threads(pool), NULL) &&
-		    g_thread_pool_get_num_threads(pool) == 0)
+		if (g_thread_pool_get_num_threads(pool) == 0 && !contd__glib_may_push())
 			return -EAGAIN;
 		g_atomic_int_set(&glib->stuck, 0);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* contd/executor-glib.h, with exclusive threads and shared ones, and where no thread can be made. */
+/* contd/executor-glib.h, with exclusive threads and shared ones; where no thread can be created; and where the program
+ * changes the pool's size meanwhile. */
 #include <contd/executor-glib.h>
 
 #include <dlfcn.h>
@@ -25,6 +26,25 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)
 	if (!next)
 		*(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
 	return next(thread, attr, start, data);
+}
+
+/* ------------------------------------------------------------------------------- the size that the program sets --- */
+
+static pthread_t main_thread;
+static int slow_reads;
+
+/* Where others than the program read the size, the program has time to change it before they go on. */
+gint g_thread_pool_get_max_threads(GThreadPool *of)
+{
+	static gint (*next)(GThreadPool *);
+	gint size;
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "g_thread_pool_get_max_threads");
+	size = next(of);
+	if (__atomic_load_n(&slow_reads, __ATOMIC_RELAXED) && !pthread_equal(pthread_self(), main_thread))
+		usleep(20000);
+	return size;
 }
 
 /* ----------------------------------------------------------------------------------------------------- the pool --- */
@@ -91,6 +111,38 @@ static void refused_and_offered_again(void)
 	end();
 }
 
+/* The program changes the pool's size while the daemon offers what no thread could be created for. */
+static void refused_and_resized(void)
+{
+	struct contd_group *group;
+
+	no_unused_threads();
+	begin(CONTD_AGENT_TICK, 3);
+	group = group_of(executor, 0);
+	for (int i = 0; i < 100; i++)
+		put(&pieces[i], run_piece, &pieces[i], group);
+	refused = 0;
+	slow_reads = 1;
+	refuse_threads = 1;
+	for (int i = 0; i < 50; i++)
+		complete(i);
+	for (int i = 0; i < 100 || __atomic_load_n(&refused, __ATOMIC_RELAXED) < 20; i++) {
+		g_thread_pool_set_max_threads(glib.pool, 2 + i % 5, NULL);
+		usleep(1000);
+		check(g_thread_pool_get_max_threads(glib.pool) == 2 + i % 5, "%d instead of %d",
+		      g_thread_pool_get_max_threads(glib.pool), 2 + i % 5);
+	}
+	check(__atomic_load_n(&total, __ATOMIC_RELAXED) == 0, "%d have run", total);
+	__atomic_store_n(&refuse_threads, 0, __ATOMIC_RELAXED);
+	for (int i = 50; i < 100; i++)
+		complete(i);
+	wait_and_destroy(group);
+	all_have_run(100);
+	check(strangers == 0, "%d ran on other threads than the pool's", strangers);
+	slow_reads = 0;
+	end();
+}
+
 /* Where a thread of the program's finds it, it runs there. A task of the program's own is refused to its face. */
 static void refused_and_run_here(void)
 {
@@ -134,6 +186,7 @@ static void bad_arguments(void)
 
 int main(void)
 {
+	main_thread = pthread_self();
 	g_thread_pool_set_max_idle_time(100); /* ms; else unused threads stay for 15 s */
 	bad_arguments();
 	exclusive = TRUE;
@@ -141,6 +194,7 @@ int main(void)
 	exclusive = FALSE;
 	executors_run(&shared_pool);
 	refused_and_offered_again();
+	refused_and_resized();
 	refused_and_run_here();
 	return 0;
 }
