@@ -15,6 +15,7 @@
 #define OWED_MOST 1024     /* that one peer is owed at a time */
 #define GAP_FIRST_NS 50000 /* between two rings of one wait; grows with each ring */
 #define GAP_MOST_NS 10000000
+#define LOOK_NS 10000000 /* between two looks whether those who are owed rings have ended */
 
 int32_t contd__owed;
 
@@ -32,6 +33,8 @@ void contd__owe(struct contd__place *p, int64_t bytes)
 {
 	int64_t more = OWED_LEAST + bytes / OWED_BYTES, now = contd__load(&p->owed);
 
+	if (contd__load(&p->gone))
+		return;
 	/* Two threads at a time may both see room: a little more than the most does no harm. */
 	if (now + more > OWED_MOST)
 		more = now < OWED_MOST ? OWED_MOST - now : 0;
@@ -64,6 +67,26 @@ void contd__owed_ring_all(void)
 	ring_owed();
 }
 
+/*
+ * A peer that has ended does not arm its bell, and so no ring tells of its end. What it is owed would keep waits asking
+ * for ever. At any time contd__owed is the sum of what each is owed, or about to be.
+ */
+static void forget_ended(int64_t now)
+{
+	static int64_t next;
+	int64_t at = contd__load(&next);
+	uint32_t n = contd__load_acquire(&contd__ring.known_count);
+
+	if (now < at || !contd__cas(&next, &at, now + LOOK_NS))
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__place *p = contd__ring.known[i];
+
+		if (contd__load(&p->owed) > 0 && contd__ring_ended(p))
+			contd__sub(&contd__owed, contd__xchg(&p->owed, 0));
+	}
+}
+
 static int ring_it(struct contd__place *p)
 {
 	return contd__ring_place(p);
@@ -87,6 +110,8 @@ static void turn(struct contd__stall *s, int (*ring)(struct contd__place *), str
 
 	if (now < s->next)
 		return;
+	if (contd__load(&contd__owed) > 0)
+		forget_ended(now);
 	if (s->gap == 0)
 		s->gap = GAP_FIRST_NS;
 	/* It grows with rings alone: a peer that has not armed its bell again yet costs nothing. */

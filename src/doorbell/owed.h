@@ -3,7 +3,7 @@
  * Transfers that need the peer's progress more than once. Long messages go in several steps, and at each of them the
  * peer must be rung, not at the end alone. MPI does not tell of the steps. So the peer is rung now and then while this
  * process waits, or asks, for completion. It gets only as many rings as the transfers that were begun with it can use
- * (it is `owed` that many), because a ring costs the peer time.
+ * (it is `owed` that many), because a ring costs the peer time. A peer that has ended is owed nothing.
  *
  *     operation              thread  progress
  *     contd__owe               yes   wait-free

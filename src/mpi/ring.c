@@ -313,6 +313,13 @@ int contd__ring_armed(struct contd__place *p)
 	return rc > 0;
 }
 
+bool contd__ring_ended(struct contd__place *p)
+{
+	if (!contd__load(&p->gone) && !contd__bell_there(contd__load_acquire(&p->bell)))
+		contd__store(&p->gone, 1);
+	return contd__load(&p->gone);
+}
+
 int contd__ring_rank(int rank, MPI_Comm comm)
 {
 	struct contd__place *p = contd__ring_find(rank, comm);

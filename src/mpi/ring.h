@@ -9,6 +9,7 @@
  *     contd__ring_place       yes     yes    wait-free
  *     contd__ring_rank        yes     no     as contd__ring_find
  *     contd__ring_all         yes     no     the same, for each member
+ *     contd__ring_ended       yes     no     wait-free, a system call
  *     contd__ring_known       yes     yes    wait-free in the number of peers found
  *
  * No lock is held while MPI is called. Nor is one waited for while the caller may hold a lock of MPI's: a thread that
@@ -34,7 +35,7 @@ struct contd__place {
 	struct contd_bell *bell; /* NULL: not found; once found it stays: other threads may be about to ring it */
 	int64_t again;           /* when to look for it again, ns; 0: at once */
 	int64_t wait;
-	uint32_t gone; /* the process has ended */
+	uint32_t gone; /* the process has ended, or contd has in it */
 	int32_t owed;  /* the doorbell library's (doorbell/owed.h) */
 };
 
@@ -125,6 +126,9 @@ static inline int contd__ring_place(struct contd__place *p)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return contd__load(contd__load(&p->bell)->armed) ? contd__ring_armed(p) : 0;
 }
+
+/* Has the peer, which was found once, ended? A ring only tells of it if the peer's bell was armed. */
+bool contd__ring_ended(struct contd__place *p);
 
 /* Ring the process of that rank of the communicator (the remote group of an intercommunicator). 1 if it was rung, else
  * 0. */

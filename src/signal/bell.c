@@ -160,6 +160,15 @@ static bool still_there(const struct contd__peer *peer)
 	       now.stx_dev_major == peer->device[0] && now.stx_dev_minor == peer->device[1];
 }
 
+bool contd__bell_there(const struct contd_bell *bell)
+{
+	int saved = errno;
+	bool there = still_there((const struct contd__peer *)bell);
+
+	errno = saved;
+	return there;
+}
+
 /* Signal the thread that has armed the bell, or, if none has, the one that the kernel chooses. */
 static int send(struct contd__peer *peer, uint32_t armed)
 {

@@ -7,6 +7,7 @@
  *     contd__bell_arm_sig       yes*    yes*   wait-free
  *     contd__bell_settle_sig    yes*    yes*   as contd__react_sig
  *     contd__bell_ring          yes     yes    wait-free
+ *     contd__bell_there         yes     yes    wait-free, a system call
  *     contd__bell_drain_sig     yes     yes    wait-free, in a handler bounded by the scan's time
  *     contd_bell_listen/open    yes     no     blocking
  *     * on the attached thread itself: in its handler, or with the guard up
@@ -66,6 +67,9 @@ uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran);
  * many. */
 extern int contd__bell_socket; /* -1: none */
 void contd__bell_drain_sig(void);
+
+/* Does the peer still have its page? Not if it has ended, or contd has in it. */
+CONTD_INTERNAL_API bool contd__bell_there(const struct contd_bell *bell);
 
 /* A peer's ring has come, on any thread. */
 void contd__bell_rung_sig(void);

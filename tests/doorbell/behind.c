@@ -7,6 +7,7 @@
 #include "behind.h"
 
 int behind_refuse;
+void (*behind_on_wait)(void);
 
 int PMPI_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request)
 {
@@ -21,4 +22,16 @@ int PMPI_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag,
 	if (!next)
 		abort();
 	return next(buf, count, type, dest, tag, comm, request);
+}
+
+int PMPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+	int (*next)(MPI_Request *, MPI_Status *);
+
+	if (behind_on_wait)
+		behind_on_wait();
+	*(void **)&next = dlsym(RTLD_NEXT, "PMPI_Wait");
+	if (!next)
+		abort();
+	return next(request, status);
 }
