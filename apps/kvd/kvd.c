@@ -43,14 +43,15 @@ struct buffer {
 	struct kvd_session *session; /* whom it answers */
 	uint64_t token;              /* the session's */
 	size_t answer_bytes;
-	uint64_t since;      /* MUST_SEND: since when */
+	bool begun;          /* the operation */
+	uint64_t since;      /* SENDS, MUST_SEND: since when */
 	struct buffer *next; /* among those that must */
 	unsigned char *in, *out;
 };
 
 struct counts {
 	uint64_t hellos, refused, foreign, malformed, strangers, oversized, answered, answered_computing;
-	uint64_t sends_put_off, sends_failed, sessions_lost, sessions_idle, reloads;
+	uint64_t sends_put_off, begins_put_off, sends_failed, sessions_lost, sessions_idle, reloads;
 };
 
 struct server {
@@ -147,17 +148,28 @@ static void must(struct buffer *b, int state)
 	b->server->last = &b->next;
 }
 
-/* begin: the operation is new; else it is begun, and libfabric would not take it. */
-static void receive(struct buffer *b, bool begin)
+/* Begin the buffer's operation, unless it is begun already and libfabric would not take it. false: contd refuses, for
+ * lack of memory. A buffer that was given up then would keep its session's place, too. */
+static bool begin(struct buffer *b, contd_callback *cb)
+{
+	struct server *sv = b->server;
+
+	if (!b->begun && contd_fabric_begin_continue(sv->net.queue, &b->op, cb, b, sv->group)) {
+		sv->counts.begins_put_off++;
+		return false;
+	}
+	b->begun = true;
+	return true;
+}
+
+static void receive(struct buffer *b)
 {
 	struct server *sv = b->server;
 	ssize_t rc;
 
-	if (begin) {
-		if (contd_fabric_begin_continue(sv->net.queue, &b->op, on_received, b, sv->group)) {
-			say(sv, 0, "a buffer is lost: %s", contd_error_text());
-			return;
-		}
+	if (!begin(b, on_received)) {
+		must(b, MUST_RECEIVE);
+		return;
 	}
 	b->state = RECEIVES;
 	rc = fi_recv(sv->net.endpoint, b->in, KVD_MESSAGE_MAX, NULL, FI_ADDR_UNSPEC, &b->op);
@@ -169,24 +181,34 @@ static void receive(struct buffer *b, bool begin)
 	}
 }
 
-static void send_answer(struct buffer *b, bool begin)
+/* May libfabric, or contd, go on refusing the answer? */
+static bool may_wait(const struct buffer *b)
+{
+	return !b->session->lost && kvd_now_ns() - b->since < b->server->config.send_seconds * SECOND;
+}
+
+static void send_answer(struct buffer *b)
 {
 	struct server *sv = b->server;
+	bool first = b->state != MUST_SEND;
 	ssize_t rc;
 
-	if (begin) {
-		if (contd_fabric_begin_continue(sv->net.queue, &b->op, on_sent, b, sv->group)) {
-			say(sv, 0, "a buffer is lost: %s", contd_error_text());
-			return;
-		}
+	if (first) {
 		b->since = kvd_now_ns();
 		b->session->answers++;
 		sv->sending++;
 	}
+	if (!begin(b, on_sent)) {
+		if (may_wait(b))
+			must(b, MUST_SEND);
+		else
+			on_sent(-FI_EAGAIN, b);
+		return;
+	}
 	b->state = SENDS;
 	rc = fi_send(sv->net.endpoint, b->out, b->answer_bytes, NULL, b->session->peer, &b->op);
-	if (rc == -FI_EAGAIN && !b->session->lost && kvd_now_ns() - b->since < sv->config.send_seconds * SECOND) {
-		sv->counts.sends_put_off += begin;
+	if (rc == -FI_EAGAIN && may_wait(b)) {
+		sv->counts.sends_put_off += first;
 		must(b, MUST_SEND);
 	} else if (rc) {
 		contd_fabric_withdraw(&b->op, (int)rc);
@@ -203,9 +225,9 @@ static void try_again(struct server *sv)
 	for (; b; b = next) {
 		next = b->next;
 		if (b->state == MUST_SEND)
-			send_answer(b, false);
+			send_answer(b);
 		else
-			receive(b, false);
+			receive(b);
 	}
 }
 
@@ -214,7 +236,9 @@ static void on_sent(int status, void *data)
 	struct buffer *b = data;
 	struct server *sv = b->server;
 	struct kvd_session *s = b->session;
+	const char *text = b->begun && *b->op.text ? b->op.text : fi_strerror(-status);
 
+	b->begun = false;
 	sv->sending--;
 	s->answers--;
 	if (status && !sv->closing) {
@@ -222,7 +246,7 @@ static void on_sent(int status, void *data)
 		s->lost = true;
 		if (s->open) {
 			sv->counts.sessions_lost++;
-			say(sv, 2, "a client is lost: %s", *b->op.text ? b->op.text : fi_strerror(-status));
+			say(sv, 2, "a client is lost: %s", text);
 			close_session(sv, s);
 			s = NULL;
 		}
@@ -230,7 +254,7 @@ static void on_sent(int status, void *data)
 	if (s)
 		end_if_unused(sv, s);
 	if (!sv->closing)
-		receive(b, true);
+		receive(b);
 }
 
 /* ---------------------------------------------------------------------------------------------------- answering --- */
@@ -240,13 +264,13 @@ static const char *figures(const struct server *sv, char *text, size_t size)
 	const struct counts *c = &sv->counts;
 
 	snprintf(text, size,
-		 "sessions %u\nhellos %lu\nrefused %lu\nforeign %lu\nmalformed %lu\nstrangers %lu\noversized "
-		 "%lu\nanswered %lu\n"
-		 "answered_computing %lu\nsends_put_off %lu\nsends_failed %lu\nsessions_lost %lu\nsessions_idle %lu\n"
-		 "reloads %lu\nvalue_max %u\n",
-		 sv->sessions.open, c->hellos, c->refused, c->foreign, c->malformed, c->strangers, c->oversized,
-		 c->answered, c->answered_computing, c->sends_put_off, c->sends_failed, c->sessions_lost,
-		 c->sessions_idle, c->reloads, sv->limits.value_max);
+		 "sessions %u\nsession_slots %u\nhellos %lu\nrefused %lu\nforeign %lu\nmalformed %lu\n"
+		 "strangers %lu\noversized %lu\nanswered %lu\nanswered_computing %lu\nsends_put_off %lu\n"
+		 "begins_put_off %lu\nsends_failed %lu\nsessions_lost %lu\nsessions_idle %lu\nreloads %lu\n"
+		 "value_max %u\n",
+		 sv->sessions.open, sv->sessions.count, c->hellos, c->refused, c->foreign, c->malformed, c->strangers,
+		 c->oversized, c->answered, c->answered_computing, c->sends_put_off, c->begins_put_off, c->sends_failed,
+		 c->sessions_lost, c->sessions_idle, c->reloads, sv->limits.value_max);
 	return text;
 }
 
@@ -351,25 +375,26 @@ static void on_received(int status, void *data)
 	struct buffer *b = data;
 	struct server *sv = b->server;
 
+	b->begun = false;
 	if (sv->closing)
 		return;
 	if (status) {
 		sv->counts.oversized += status == -FI_ETRUNC;
 		if (status != -FI_ETRUNC && !may_go_on(sv, b, status))
 			return;
-		receive(b, true);
+		receive(b);
 		return;
 	}
 	sv->failures = 0;
 	sv->received++;
 	b->answer_bytes = answer_to(sv, b, b->op.length);
 	if (!b->answer_bytes) {
-		receive(b, true);
+		receive(b);
 		return;
 	}
 	sv->counts.answered++;
 	sv->counts.answered_computing += sv->computing;
-	send_answer(b, true);
+	send_answer(b);
 }
 
 /* --------------------------------------------------------------------------------------------------- compacting --- */
@@ -677,7 +702,7 @@ static int start(struct server *sv)
 		sv->buffer[i].server = sv;
 		sv->buffer[i].in = sv->memory + (size_t)i * 2 * KVD_MESSAGE_MAX;
 		sv->buffer[i].out = sv->buffer[i].in + KVD_MESSAGE_MAX;
-		receive(&sv->buffer[i], true);
+		receive(&sv->buffer[i]);
 	}
 	return 0;
 }

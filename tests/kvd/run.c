@@ -562,6 +562,37 @@ static void broken(void)
 	CHECK(ended(s.pid) == 1);
 }
 
+/* More clients are refused than there are places for refused ones, while contd refuses operations now and then. Each is
+ * told, and leaves nothing behind. */
+static void refusals(void)
+{
+	struct server s;
+	struct kv other;
+
+	CHECK(getenv("REFUSED_BEGINS"));
+	setenv("LD_PRELOAD", getenv("REFUSED_BEGINS"), 1);
+	s = start("--set", "sessions=1", "--set", "send_seconds=60", NULL);
+	unsetenv("LD_PRELOAD");
+	open_client(&s, 1);
+	for (int i = 0; i < 24; i++) {
+		CHECK(kv_open(&other, provider, s.at, 1, LONG_MS) != 0);
+		if (!strstr(other.error, "as many clients")) {
+			fprintf(stderr, "after %d refused clients: %s\n", i, other.error);
+			exit(1);
+		}
+	}
+	for (int tries = 0; stat_now("session_slots") != 1; tries++) {
+		CHECK(tries < 2000);
+		nap();
+	}
+	fputs(printed, stdout);
+	CHECK(figure_in(printed, "refused") == 24 && figure_in(printed, "begins_put_off") > 10);
+	kv_close(&client);
+	for (int i = 0; i < 2; i++)
+		CHECK(kv(&s, "put", "a", "b", NULL) == 0);
+	stop(&s);
+}
+
 static void write_config(const char *path, const char *text)
 {
 	FILE *file = fopen(path, "w");
@@ -910,6 +941,7 @@ static const struct {
 	{"drain", drain},       {"reload", reload},         {"notification", notification},
 	{"killed", killed},     {"garbage", garbage},       {"two_hosts", two_hosts},
 	{"broken", broken},     {"stranger", stranger},     {"unprinted", unprinted},
+	{"refusals", refusals},
 };
 
 static void need_provider(void)
