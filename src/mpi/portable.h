@@ -27,7 +27,7 @@
  * X(name, parameters, arguments): what is intercepted. Operations that are started, of which it is known then that they
  * are not persistent; persistent requests, of which it is known before they are first started; and all the rest.
  */
-#define CONTD_STARTED(X) \
+#define CONTD_STARTED_INT(X) \
 	X(Isend, \
 	  (const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
 	  (buf, count, type, dest, tag, comm, request)) \
@@ -62,12 +62,25 @@
 	  (void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request), \
 	  (buf, count, type, source, tag, comm, request))
 
-/* Open MPI 5.0 has the collective ones, and says that it is of MPI 3.1. */
-#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+/* With large counts, too, from MPI 4 on. Open MPI 5.0 has none of these, and says that it is of MPI 3.1. */
+#if MPI_VERSION >= 4
+#include "mpi/large.h"
+#define CONTD_STARTED(X) \
+	CONTD_STARTED_INT(X) \
+	CONTD_STARTED_LARGE(X)
 #define CONTD_MADE(X) \
 	CONTD_MADE_TO_SEND(X) \
-	CONTD_MADE_COLLECTIVE(X)
+	CONTD_MADE_COLLECTIVE(X) \
+	CONTD_MADE_PARTITIONED(X) \
+	CONTD_MADE_LARGE(X)
+#elif defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
+#define CONTD_STARTED CONTD_STARTED_INT
+#define CONTD_MADE(X) \
+	CONTD_MADE_TO_SEND(X) \
+	CONTD_MADE_COLLECTIVE(X) \
+	CONTD_MADE_PARTITIONED(X)
 #else
+#define CONTD_STARTED CONTD_STARTED_INT
 #define CONTD_MADE CONTD_MADE_TO_SEND
 #endif
 
