@@ -1,42 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reached from signal handlers: async-signal-safe code only. From the C interface's callback to the program's. */
-#include <sched.h>
-
 #include "base/atomic.h"
 #include "fortran/fortran.h"
 
 struct contd__f_record *contd__f_spent;
 MPI_Fint contd__f_status_size;
 
-void contd__f_write_handles(struct contd__f_record *r)
+static void spent(struct contd__f_record *r)
 {
-	uint32_t expected = F_NOT_WRITTEN;
+	struct contd__f_record *head = contd__load(&contd__f_spent);
 
-	/* The wait below ends: under the guard no continuation, which might wait itself, interrupts who copies. */
-	contd_guard_begin();
-	if (contd__cas(&r->written, &expected, F_BEING_WRITTEN)) {
-		const struct contd__f_handles *h = r->handles;
-
-		for (int i = 0; i < h->count; i++)
-			if (h->c[i] == h->c_null)
-				h->fortran[i] = h->null;
-		/* Release: the handles come before; pairs with the acquire below. */
-		contd__store_release(&r->written, F_WRITTEN);
-	}
-	contd_guard_end();
-	/* Acquire: pairs with the release above. After that a callback writes its handles again, or their memory
-	 * goes. */
-	while (contd__load_acquire(&r->written) != F_WRITTEN)
-		sched_yield();
-}
-
-void contd__f_release(struct contd__f_record *r)
-{
-	struct contd__f_record *head;
-
-	if (contd__sub(&r->holders, 1) != 1)
-		return;
-	head = contd__load(&contd__f_spent);
 	do
 		r->next = head;
 	while (!contd__cas(&contd__f_spent, &head, r));
@@ -52,10 +25,9 @@ static void convert_pending(MPI_Fint *status)
 	PMPI_Status_c2f(&c, status);
 }
 
-/* The program's handles and statuses are its own again. */
-static void give(struct contd__f_record *r)
+/* The program's statuses are its own again. */
+static void give(const struct contd__f_record *r)
 {
-	contd__f_write_handles(r);
 	for (int i = 0; i < r->count; i++) {
 		MPI_Fint *status = &r->fortran_statuses[(size_t)i * (size_t)contd__f_status_size];
 
@@ -75,7 +47,7 @@ void contd__f_run(MPI_Status *statuses, void *data)
 	(void)statuses;
 	give(r);
 	r->cb.draft(r->fortran_statuses, &user_data, &ierror);
-	contd__f_release(r);
+	spent(r);
 }
 
 int contd__f_run_revised(int rc, void *data)
@@ -86,7 +58,7 @@ int contd__f_run_revised(int rc, void *data)
 
 	give(r);
 	r->cb.revised(&fortran_rc, &user_data, &ierror);
-	contd__f_release(r);
+	spent(r);
 	return (int)ierror;
 }
 
@@ -95,5 +67,5 @@ void contd__f_discard(void *data)
 	struct contd__f_record *r = data;
 
 	give(r);
-	contd__f_release(r);
+	spent(r);
 }

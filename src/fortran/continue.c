@@ -63,7 +63,7 @@ int contd__f_error(int class)
 
 /* ---------------------------------------------------------------------------------------------------- attaching --- */
 
-/* All at once, so that none is taken out that another thread is just looking at; pairs with contd__f_release. */
+/* All at once, so that none is taken out that another thread is just looking at; pairs with spent() in callback.c. */
 static void collect(void)
 {
 	struct contd__f_record *r, *next;
@@ -88,21 +88,40 @@ struct given {
 	int flags;
 };
 
+/*
+ * The program may reuse its variables in the callback, which may run on another thread, in a handler even: so they are
+ * written before it can run. It must not wait for this thread.
+ */
+static void write_handles(void *data)
+{
+	const struct contd__f_handles *h = ((struct contd__f_record *)data)->handles;
+	MPI_Fint null = PMPI_Request_c2f(MPI_REQUEST_NULL);
+
+	for (int i = 0; i < h->count; i++)
+		if (h->c[i] == MPI_REQUEST_NULL)
+			h->fortran[i] = null;
+}
+
 /* By the interface that is asked for. */
 static int attach_c(const struct given *g, MPI_Request requests[], struct contd__f_record *r, MPI_Status *statuses)
 {
 	MPI_Request cont_request = PMPI_Request_f2c(g->cont_request);
-	const struct contd__binding binding = {contd__f_run_revised, contd__f_discard, r, (void *)g->data};
+	const struct contd__binding binding = {.draft = contd__f_run,
+					       .revised = contd__f_run_revised,
+					       .taken = write_handles,
+					       .discard = contd__f_discard,
+					       .closure = r,
+					       .data = (void *)g->data};
 
 	return g->revised ? contd__binding_continueall(g->count, requests, &binding, g->flags, statuses, cont_request)
-			  : PMPI_Continueall(g->count, requests, contd__f_run, r, statuses, cont_request);
+			  : contd__binding_continueall_draft(g->count, requests, &binding, statuses, cont_request);
 }
 
 /* An MPI error class; on failure nothing has changed. */
 static int attach(const struct given *g)
 {
 	MPI_Request few[FEW], *requests = few;
-	struct contd__f_handles handles = {.count = g->count, .c_null = MPI_REQUEST_NULL, .fortran = g->requests};
+	struct contd__f_handles handles = {.count = g->count, .fortran = g->requests};
 	bool ignore = contd__f_is_ignored(g->statuses);
 	struct contd__f_record *r;
 	int rc;
@@ -122,21 +141,14 @@ static int attach(const struct given *g)
 	for (int i = 0; i < g->count; i++)
 		requests[i] = PMPI_Request_f2c(g->requests[i]);
 	handles.c = requests;
-	handles.null = PMPI_Request_c2f(MPI_REQUEST_NULL);
 	*r = (struct contd__f_record){.cb.any = g->cb,
 				      .data = g->data,
 				      .fortran_statuses = g->statuses,
 				      .count = ignore ? 0 : g->count,
-				      .holders = 2,
-				      .written = F_NOT_WRITTEN,
 				      .handles = &handles};
 	rc = attach_c(g, requests, r, ignore ? MPI_STATUSES_IGNORE : r->statuses);
-	if (rc) {
+	if (rc)
 		free(r); /* nothing has been attached */
-	} else {
-		contd__f_write_handles(r);
-		contd__f_release(r);
-	}
 	if (requests != few)
 		free(requests);
 	return rc;

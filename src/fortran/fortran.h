@@ -40,21 +40,12 @@
 typedef void contd__f_draft(MPI_Fint *array_of_statuses, MPI_Aint *user_data, MPI_Fint *ierror);
 typedef void contd__f_revised(const MPI_Fint *rc, MPI_Aint *user_data, MPI_Fint *ierror);
 
-/* The handles of the call that attaches, on its stack. */
+/* The handles of the call that attaches, on its stack. In C those that were taken are MPI_REQUEST_NULL afterwards. */
 struct contd__f_handles {
 	int count;
-	MPI_Fint null; /* MPI_REQUEST_NULL, and the same in C */
-	MPI_Request c_null;
-	MPI_Fint *fortran;    /* the program's */
-	const MPI_Request *c; /* what the C interface was given, and has set to c_null where they were taken */
+	MPI_Fint *fortran; /* the program's */
+	const MPI_Request *c;
 };
-
-/*
- * The call that attaches writes the program's handles, after the C interface has returned. Or the callback does, if it
- * comes before that: in the same call, in a handler that interrupts it, or on another thread. The program may reuse the
- * variables in its callback (in C the handles are not touched after that either), so they must not be written later.
- */
-enum contd__f_written { F_NOT_WRITTEN, F_BEING_WRITTEN, F_WRITTEN };
 
 /* An attached continuation. */
 struct contd__f_record {
@@ -67,9 +58,7 @@ struct contd__f_record {
 	MPI_Aint data;
 	MPI_Fint *fortran_statuses;       /* what the callback gets */
 	int count;                        /* of statuses to convert; 0 where they are ignored */
-	uint32_t holders;                 /* the call that attaches, and the callback: the last one leaves the record */
-	uint32_t written;                 /* enum contd__f_written */
-	struct contd__f_handles *handles; /* valid until F_WRITTEN */
+	struct contd__f_handles *handles; /* until they are written */
 	MPI_Status statuses[];
 };
 
@@ -77,8 +66,8 @@ struct contd__f_record {
  * Records that are no longer needed. Callbacks may run in a signal handler, where memory cannot be given back, so the
  * next call that attaches does it.
  *
- *     contd__f_release (put one in)   thread, handler, in a callback    lock-free
- *     continue.c (take all out)         thread, in a callback             wait-free
+ *     callback.c (put one in)     thread, handler, in a callback    lock-free
+ *     continue.c (take all out)   thread, in a callback             wait-free
  */
 extern struct contd__f_record *contd__f_spent;
 
@@ -111,11 +100,5 @@ static inline void contd__f_report(MPI_Fint *ierror, int rc)
 void contd__f_run(MPI_Status *statuses, void *data);
 int contd__f_run_revised(int rc, void *data);
 void contd__f_discard(void *data);
-
-/* Write the program's handles unless that is done; on return it is. Async-signal-safe; waits while another copies. */
-void contd__f_write_handles(struct contd__f_record *r);
-
-/* One holder less. Async-signal-safe. */
-void contd__f_release(struct contd__f_record *r);
 
 #endif

@@ -47,6 +47,8 @@ struct contd__mpi_attach {
 	bool ignore;          /* statuses is MPI_STATUS_IGNORE or MPI_STATUSES_IGNORE */
 	bool revised;
 	int flags; /* MPIX_CONT_* */
+	/* Called when the requests are as they stay, before cb or discard, inside the call that attaches; or NULL. */
+	void (*taken)(void *data);
 	/* Of the revised interface: */
 	bool whole;                  /* one that has failed waits for all of its operations nevertheless */
 	void *failed_data;           /* for MPIX_Continue_get_failed */

@@ -12,13 +12,16 @@
 #include "base/atomic.h"
 
 /*
- * A continuation of the revised interface that a binding attaches. The binding keeps memory for it until it has run, so
+ * A continuation that a binding attaches. The binding keeps memory for it until it has run, so in the revised interface
  * it must also learn that it does not run.
  */
 struct contd__binding {
-	MPIX_Continue_cb_function *cb;
-	void (*discard)(void *closure); /* called in place of cb if that does not run; contexts as of cb */
-	void *closure;                  /* what both are given */
+	MPI_Continue_cb_function *draft; /* the callback, of one of the interfaces */
+	MPIX_Continue_cb_function *revised;
+	/* Called inside the call that attaches, when the requests are as they stay, before all others. */
+	void (*taken)(void *closure);
+	void (*discard)(void *closure); /* called in place of `revised` if that does not run; contexts as of it */
+	void *closure;                  /* what all are given */
 	void *data;                     /* what MPIX_Continue_get_failed() gives */
 };
 
@@ -28,7 +31,12 @@ CONTD_INTERNAL_API bool contd__binding_mpi_is_open(void);
 /* To the error handler of errors without an object; returns the class. */
 CONTD_INTERNAL_API int contd__binding_error(int class);
 
-/* As MPIX_Continueall. If it fails neither cb nor discard is called. */
+/* As MPI_Continueall. If it fails nothing is called. */
+CONTD_INTERNAL_API int contd__binding_continueall_draft(int count, MPI_Request requests[],
+							const struct contd__binding *binding, MPI_Status *statuses,
+							MPI_Request cont_req);
+
+/* As MPIX_Continueall. If it fails nothing is called. */
 CONTD_INTERNAL_API int contd__binding_continueall(int count, MPI_Request requests[],
 						  const struct contd__binding *binding, int flags, MPI_Status *statuses,
 						  MPI_Request cont_req);

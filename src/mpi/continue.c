@@ -57,6 +57,8 @@ static void run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, str
 	contd__telling_begin(&telling, cr ? group : NULL);
 	contd__mpi->finish(a);
 	contd__telling_end(&telling);
+	if (a->taken)
+		a->taken(a->data);
 	if (cr) {
 		contd__attach_runs = group;
 		contd__cr_registered(cr);
@@ -206,6 +208,8 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	contd__telling_begin(&telling, group);
 	looked = contd__mpi->hook(a, &look, set, look.crs_pending == 0);
 	contd__telling_end(&telling);
+	if (a->taken)
+		a->taken(a->data); /* this call's own hold keeps the continuation from running */
 	done += a->revised ? contd__set_attached_sig(set, looked) : looked;
 	if (startable && contd__cr_hold(cr, s))
 		done++;

@@ -3,6 +3,7 @@
 #include "base/atomic.h"
 #include "dispatch/settings.h"
 #include "mpi/backend.h"
+#include "mpi/binding.h"
 
 CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req)
 {
@@ -67,3 +68,17 @@ CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MP
 
 int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb, void *cb_data,
 		    MPI_Status *array_of_statuses, MPI_Request cont_req) CONTD_WEAK_FOR(PMPI_Continueall);
+
+int contd__binding_continueall_draft(int count, MPI_Request requests[], const struct contd__binding *binding,
+				     MPI_Status *statuses, MPI_Request cont_req)
+{
+	const struct contd__mpi_attach a = {.count = count,
+					    .requests = requests,
+					    .cb = (void (*)(void))binding->draft,
+					    .data = binding->closure,
+					    .statuses = statuses,
+					    .ignore = statuses == MPI_STATUSES_IGNORE,
+					    .taken = binding->taken};
+
+	return attach(&a, cont_req);
+}

@@ -98,12 +98,13 @@ int contd__binding_continueall(int count, MPI_Request requests[], const struct c
 {
 	const struct contd__mpi_attach a = {.count = count,
 					    .requests = requests,
-					    .cb = (void (*)(void))binding->cb,
+					    .cb = (void (*)(void))binding->revised,
 					    .data = binding->closure,
 					    .statuses = statuses,
 					    .ignore = statuses == MPI_STATUSES_IGNORE,
 					    .revised = true,
 					    .flags = flags,
+					    .taken = binding->taken,
 					    .failed_data = binding->data,
 					    .discard = binding->discard};
 
