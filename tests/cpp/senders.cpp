@@ -7,6 +7,12 @@
 
 #include "check.hpp"
 #ifdef CONTD_STDEXEC
+#if __has_include(<exec/start_detached.hpp>)
+#include <exec/start_detached.hpp>
+using exec::start_detached;
+#else
+using stdexec::start_detached;
+#endif
 namespace given = stdexec;
 #else
 #include "mini.hpp"
@@ -177,6 +183,11 @@ static void detached()
 	while (ends < 4)
 		contd_poll(0);
 	CHECK(freed == 1 && theirs == other());
+#ifdef CONTD_STDEXEC
+	start_detached(given::just() | transform_mpi(barrier) | contd::then([&ends] { ++ends; }));
+	while (ends < 5)
+		contd_poll(0);
+#endif
 }
 
 /* A function that returns nothing has nothing to complain of; what it throws is an error. */
