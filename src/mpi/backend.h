@@ -118,8 +118,11 @@ struct contd__mpi_backend {
 	/* A completion call of this CR fails: returns the class, told to MPI_COMM_SELF's error handler unless it
 	 * was. */
 	int (*cr_raise)(struct contd__cr *cr, int class, bool told);
-	/* It comes for a CR among these. May be NULL. */
-	void (*raising)(size_t count, const MPI_Request *requests);
+	/*
+	 * MPI is about to look for that error among these, and must find no other one but those of `told`, places of
+	 * requests whose failure the call reports, too. Last in the call. May be NULL.
+	 */
+	void (*raising)(size_t count, MPI_Request *requests, MPI_Request cr, const int *told, size_t told_count);
 	/* contd has ended, and the program still has the CR: completion calls must not wait for it. */
 	void (*cr_end)(struct contd__cr *cr);
 	/* This thread is in a look at operations, and MPI has called a function of the program's there: it must not

@@ -433,6 +433,9 @@ struct mixed {
 	struct special *special;
 	struct contd__testing *outer;
 	bool specials_first;
+	MPI_Request raised; /* the CR whose error the call returns */
+	const int *told;    /* places of other requests that it says have failed */
+	size_t told_count;
 	void *memory;
 	MPI_Request few_plain[4 * FEW];
 	struct special few[FEW];
@@ -449,6 +452,8 @@ static int mixed_begin(struct mixed *m, const struct array_call *a, size_t speci
 	size_t n = 0;
 
 	m->count = a->count;
+	m->raised = MPI_REQUEST_NULL;
+	m->told_count = 0;
 	m->plain = m->few_plain;
 	m->special = m->few;
 	m->memory = NULL;
@@ -589,11 +594,17 @@ static bool all_take(struct mixed *m)
 	return true;
 }
 
-static int array_raise(const struct array_call *a, struct contd__cr *cr, int class, bool told)
+static int array_raise(struct mixed *m, struct contd__cr *cr, int class, bool told)
 {
-	if (contd__mpi->raising)
-		contd__mpi->raising(a->count, a->requests);
+	m->raised = cr->handle;
 	return contd__mpi->cr_raise(cr, class, told);
+}
+
+/* After all else: MPI looks at the array next. */
+static void array_raised(const struct mixed *m, const struct array_call *a)
+{
+	if (m->raised != MPI_REQUEST_NULL && contd__mpi->raising)
+		contd__mpi->raising(a->count, a->requests, m->raised, m->told, m->told_count);
 }
 
 static bool taken_here(const struct contd__cr *cr)
@@ -651,8 +662,8 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 		for (size_t i = 0; i < m->specials; i++)
 			a->statuses[m->special[i].at].MPI_ERROR = m->special[i].class;
 	}
-	if (failed)
-		array_raise(a, failed, contd__load_seq(&failed->error), !untold);
+	if (failed) /* all are complete, and what has failed is reported */
+		contd__mpi->cr_raise(failed, contd__load_seq(&failed->error), !untold);
 	return MPI_ERR_IN_STATUS;
 }
 
@@ -676,7 +687,7 @@ static bool any_special(struct mixed *m, const struct array_call *a, size_t star
 		class = special_report(s, a->statuses == MPI_STATUS_IGNORE ? NULL : a->statuses, &untold);
 		*a->completed = true;
 		*a->index = (int)s->at;
-		*rcp = class ? array_raise(a, s->cr, class, !untold) : MPI_SUCCESS;
+		*rcp = class ? array_raise(m, s->cr, class, !untold) : MPI_SUCCESS;
 		return true;
 	}
 	return false;
@@ -757,8 +768,11 @@ static int mixed_some(struct mixed *m, const struct array_call *a)
 			if (m->special[i].reported)
 				a->statuses[n++].MPI_ERROR = m->special[i].class;
 	}
-	if (failed)
-		array_raise(a, failed, contd__load_seq(&failed->error), !untold);
+	if (failed) {
+		m->told = a->indices;
+		m->told_count = rc == MPI_SUCCESS ? 0 : before;
+		array_raise(m, failed, contd__load_seq(&failed->error), !untold);
+	}
 	return MPI_ERR_IN_STATUS;
 }
 
@@ -794,6 +808,7 @@ static int test_array(array_fn *fn, mixed_fn *mixed, const struct array_call *a)
 	}
 	mixed_end(&m);
 	leave(&call);
+	array_raised(&m, a);
 	return rc;
 }
 
@@ -863,8 +878,9 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 	own = own_cr(&m);
 	if (own && (mixed == mixed_all || !looks_here() || !others_may(&m))) {
 		rc = own_refuse(a, mixed, own->at);
-		array_raise(a, own->cr, MPI_ERR_REQUEST, false);
+		array_raise(&m, own->cr, MPI_ERR_REQUEST, false);
 		mixed_end(&m);
+		array_raised(&m, a);
 		return rc;
 	}
 	enter(&call, true);
@@ -876,6 +892,7 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 	} while (rc == MPI_SUCCESS && !done);
 	leave(&call);
 	mixed_end(&m);
+	array_raised(&m, a);
 	return rc;
 }
 

@@ -545,6 +545,30 @@ static void cr_active(struct contd__cr *cr, bool active)
 	contd__store_release(&native_of(cr)->super.state, active ? OMPI_ACTIVE : OMPI_INACTIVE);
 }
 
+/* An array of which Open MPI sees a part: see raising(). */
+struct hidden {
+	struct hidden *outer;
+	MPI_Request *requests;
+	size_t count, at;      /* the CR's place; it has changed places with the last one */
+	MPI_Request request[]; /* what was there */
+};
+static __thread struct hidden *hidden __attribute__((tls_model("initial-exec")));
+
+static void show_hidden(const MPI_Request *place)
+{
+	for (struct hidden **link = &hidden, *h; (h = *link) != NULL; link = &h->outer) {
+		if (&h->requests[h->count - 1] != place)
+			continue;
+		for (size_t i = 0; i < h->count; i++)
+			if (!h->request[i])
+				h->request[i] = h->requests[i == h->count - 1 ? h->at : i];
+		memcpy(h->requests, h->request, h->count * sizeof(h->request[0]));
+		*link = h->outer;
+		free(h);
+		return;
+	}
+}
+
 /* Open MPI's req_free: in MPI_Request_free, and when an error of it has been told. */
 static int cr_free(MPI_Request *request)
 {
@@ -555,6 +579,7 @@ static int cr_free(MPI_Request *request)
 		 * CRs. */
 		cr->super.status.MPI_ERROR = MPI_SUCCESS;
 		cr->super.persistent = cr->cr.revised;
+		show_hidden(request);
 		return MPI_SUCCESS;
 	}
 	*request = MPI_REQUEST_NULL;
@@ -676,26 +701,39 @@ static int cr_raise(struct contd__cr *cr, int class, bool told)
 	return class;
 }
 
-#define RAISING_SPINS 1000
-
 /*
- * Open MPI looks for the request that has failed by the errors in the statuses, and takes for failed what a pending
- * send has there: nobody has written that yet. Of a receive another thread may just be writing it, and completes it
- * then.
+ * Open MPI looks for the request that has failed by the errors in the statuses: in all requests of the array, and drops
+ * each that has one. In a pending send nobody has written the status yet. In a receive another thread may just be
+ * writing it, and of a receive that has failed the call may have nothing to say yet. So no others are in the array
+ * while Open MPI looks. The CR comes last, and with it what was there comes back: see cr_free().
  */
-static void raising(size_t count, const MPI_Request *requests)
+static void raising(size_t count, MPI_Request *requests, MPI_Request cr, const int *told, size_t told_count)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct contd__ompi_request *r = requests[i] ? inside(requests[i]) : NULL;
+	struct hidden *h;
+	size_t last = count - 1, at = count;
 
-		if (!r || native_cr(requests[i]) || contd__load(&r->status.MPI_ERROR) == MPI_SUCCESS)
-			continue;
-		for (int spin = 0; !alone && spin < RAISING_SPINS && contd__load_seq(&r->complete) != OMPI_COMPLETED;
-		     spin++)
-			CONTD_RELAX();
-		if (contd__load_seq(&r->complete) != OMPI_COMPLETED)
-			contd__store(&r->status.MPI_ERROR, MPI_SUCCESS);
+	for (size_t i = 0; i < count; i++)
+		if (requests[i] == cr)
+			at = i;
+	if (at == count || count == 1)
+		return;
+	h = contd__zalloc(sizeof(*h) + count * sizeof(h->request[0]));
+	if (!h)
+		return; /* all stay, and Open MPI may take another one for failed */
+	memcpy(h->request, requests, count * sizeof(h->request[0]));
+	for (size_t i = 0; i < count; i++)
+		requests[i] = MPI_REQUEST_NULL;
+	for (size_t i = 0; i < told_count; i++) {
+		requests[told[i]] = h->request[told[i]];
+		h->request[told[i]] = NULL; /* no handle: Open MPI says what becomes of it */
 	}
+	requests[at] = requests[last]; /* if that is told of, too */
+	requests[last] = cr;
+	h->requests = requests;
+	h->count = count;
+	h->at = at;
+	h->outer = hidden;
+	hidden = h;
 }
 
 static void cr_end(struct contd__cr *cr)
