@@ -26,6 +26,7 @@
 #include "mpi/calls.h"
 #include "mpi/finalize.h"
 #include "mpi/instance.h"
+#include "mpi/mpich_forgets.h"
 #include "task/executor.h"
 
 #define LENT_NAP_NS 1000000 /* after which it looks for other work */
@@ -230,9 +231,28 @@ __attribute__((noinline)) static int ask_all(struct contd_mpi_op *op, int *flag)
 }
 
 /*
+ * If one of several fails, MPICH (4.2) tells an error handler in Testall and Waitall, but leaves the request in the
+ * array. The call that gives it back would tell of it once more. So with such an MPICH all are tested singly.
+ */
+static bool singly(const struct contd_mpi_op *op)
+{
+	return op->count != 1 && contd__mpich_forgets();
+}
+
+/* Before they are tested singly: no status is there yet, but of what is null. */
+static void singly_begin(struct contd_mpi_op *op)
+{
+	for (int i = 0; i < op->count && op->statuses != MPI_STATUSES_IGNORE; i++) {
+		op->statuses[i] = contd__status_empty;
+		if (op->requests[i] != MPI_REQUEST_NULL)
+			op->statuses[i].MPI_ERROR = MPI_ERR_PENDING;
+	}
+}
+
+/*
  * One of several has failed, with op->status, and others may be under way yet: MPICH says so as soon as one fails. They
  * end, too, before the operation does, because their memory belongs to the caller again then. MPICH (4.2) leaves
- * requests in the array even if their status is there.
+ * requests in the array even if their status is there. Or each is tested singly.
  */
 static bool rest_is_over(struct contd_mpi_op *op, bool waits)
 {
@@ -251,6 +271,8 @@ static bool rest_is_over(struct contd_mpi_op *op, bool waits)
 			rc = PMPI_Test(&op->requests[i], &flag, status);
 		if (status != MPI_STATUS_IGNORE && (flag || rc != MPI_SUCCESS))
 			status->MPI_ERROR = rc;
+		if (rc != MPI_SUCCESS && op->status == MPI_SUCCESS)
+			op->status = contd__mpi_error_class(rc);
 		all &= flag || rc != MPI_SUCCESS;
 	}
 	return all;
@@ -261,6 +283,12 @@ static bool test(struct contd_mpi_op *op, int *statusp)
 	bool ignore = op->statuses == MPI_STATUSES_IGNORE;
 	int flag = 0, rc = MPI_SUCCESS;
 
+	if (singly(op)) {
+		bool over = rest_is_over(op, false);
+
+		*statusp = op->status;
+		return over;
+	}
 	if (op->count != 1 && (ignore || op->status != MPI_SUCCESS)) {
 		if (op->status == MPI_SUCCESS)
 			op->status = ask_all(op, &flag);
@@ -298,6 +326,11 @@ static int wait_here(struct contd_mpi_op *op)
 
 	if (!all_handles(op))
 		return contd__mpi_error(MPI_ERR_REQUEST);
+	if (singly(op)) {
+		singly_begin(op);
+		rest_is_over(op, true);
+		return op->status;
+	}
 	if (op->statuses == MPI_STATUSES_IGNORE) {
 		rc = class = ask_all(op, NULL);
 	} else {
@@ -721,6 +754,12 @@ __attribute__((noinline)) static bool test_waking(struct contd_mpi_op *op, int *
 	return over;
 }
 
+/* Below MPI_THREAD_MULTIPLE contd itself drives MPI on one thread: another one that waits tests. */
+static bool tests_here(const struct contd_mode_attr *how)
+{
+	return !resumes(how) && !contd__mpi_thread_may();
+}
+
 static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 {
 	const struct contd_mode_attr *how = op->how;
@@ -731,16 +770,18 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 		return over(op, rc, waits);
 	if (waits && !all_handles(op))
 		return over(op, contd__mpi_error(MPI_ERR_REQUEST), waits);
+	if (waits && singly(op) && (how->mode == CONTD_MODE_YIELD_WHILE || tests_here(how)))
+		singly_begin(op);
 	if (how->mode == CONTD_MODE_YIELD_WHILE) {
 		while (!test(op, &rc))
 			yield(op);
 		return finish(op, rc);
 	}
 	if (how->mode == CONTD_MODE_SUSPEND) {
-		if (resumes(how) ? test_waking(op, &rc) : test(op, &rc))
+		/* Tested singly some may be complete: a continuation could not be attached to all then. */
+		if (!singly(op) && (resumes(how) ? test_waking(op, &rc) : test(op, &rc)))
 			return finish(op, rc);
-		/* Below MPI_THREAD_MULTIPLE contd itself drives MPI on one thread: another one tests. */
-		if (op->status != MPI_SUCCESS || (!resumes(how) && !contd__mpi_thread_may())) {
+		if (op->status != MPI_SUCCESS || tests_here(how)) {
 			while (!test(op, &rc))
 				yield(op);
 			return finish(op, rc);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
 /* A failed operation of several requests: its status is the class of what has failed, in each mode, and whether the
- * program wants to have the requests' statuses or not. The others are over, too, when it is. */
+ * program wants to have the requests' statuses or not. The others are over, too, when it is. One error handler is
+ * called, once. */
 #include <contd/modes.h>
 
 #include "check.h"
@@ -14,6 +15,14 @@ struct task {
 	MPI_Status statuses[MOST];
 	int in[MOST], done, status;
 };
+
+static int told; /* calls of error handlers */
+
+static void on_error(MPI_Comm *comm, int *error, ...)
+{
+	(void)comm, (void)error;
+	told++;
+}
 
 /* The first message is longer than it may be. */
 static int issue(struct contd_mpi_op *op)
@@ -60,6 +69,7 @@ static void one(const char *name, int mode, int count, bool ignore)
 		return;
 	}
 	memset(&t, 0, sizeof(t));
+	told = 0;
 	t.op = (struct contd_mpi_op){.count = count,
 				     .requests = t.requests,
 				     .statuses = ignore ? MPI_STATUSES_IGNORE : t.statuses,
@@ -71,6 +81,7 @@ static void one(const char *name, int mode, int count, bool ignore)
 		contd_poll(0);
 	CHECK_EQ(t.done, 1);
 	CHECK_EQ(t.status, MPI_ERR_TRUNCATE);
+	CHECK_EQ(told, 1);
 	CHECK_EQ(rc, mode <= CONTD_MODE_SUSPEND ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
 	for (int i = 0; i < count; i++)
 		CHECK(t.requests[i] == MPI_REQUEST_NULL);
@@ -81,9 +92,14 @@ static void one(const char *name, int mode, int count, bool ignore)
 
 int main(int argc, char **argv)
 {
+	MPI_Errhandler errhandler;
+
 	CHECK_EQ(contd_init(NULL), 0);
 	check_init(&argc, &argv, MPI_THREAD_SINGLE);
-	CHECK_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+	CHECK_OK(MPI_Comm_create_errhandler(on_error, &errhandler));
+	CHECK_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, errhandler));
+	CHECK_OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, errhandler));
+	CHECK_OK(MPI_Errhandler_free(&errhandler));
 	for (int i = 0; i < 6; i++) {
 		static const int counts[] = {1, 2, MOST};
 		int count = counts[i / 2];
