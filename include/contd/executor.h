@@ -201,10 +201,10 @@ CONTD_API void contd_task_callback(int status, void *task);
  * returns when contd_executor_stop() has been called and nothing is ready. Calls may nest (in a task, for example), and
  * any number of threads may be lent at a time. Returns how many pieces it has run; with CONTD_EXECUTOR_PROGRESS the
  * continuations of groups without executor that it has run count as well.
- * Context: any thread, in a callback; blocks. Errors: -EINVAL (NULL, timeout_ns below -1; a push executor), -EBUSY
- * (with CONTD_EXECUTOR_MPI: another thread is lent to this one, or to another one with that flag; or
- * contd_executor_drain() has been running work of such an executor for a second), -EPERM (in contd's handler, not
- * initialized), -EDEADLK (on contd's daemon).
+ * Context: any thread, in a callback; blocks. Errors: -EINVAL (NULL, timeout_ns below -1; a push executor), -EPERM (in
+ * contd's handler, not initialized), -EDEADLK (on contd's daemon), -EBUSY. The last one comes with CONTD_EXECUTOR_MPI
+ * only: another thread is lent to this executor or to another one with that flag, or contd_executor_drain() has been
+ * running work of such an executor for a second.
  */
 CONTD_API int contd_executor_run(struct contd_executor *executor, uint32_t max, int64_t timeout_ns);
 
@@ -230,8 +230,8 @@ CONTD_API int contd_executor_stop(struct contd_executor *executor, int stopped) 
  * executor with that flag; it leaves the work to a thread that is lent to this one.) Then it waits for the work that
  * other threads are running. It does not wait for pending operations: contd_group_wait() does.
  * Context: any thread, not in its own work; blocks. Errors: -EINVAL (NULL), -EPERM (in contd's handler), -EDEADLK (in
- * its own work, on contd's daemon), -EBUSY (with CONTD_EXECUTOR_MPI: for a second a thread has been lent to another
- * executor with that flag, and none to this one, which has work).
+ * its own work, on contd's daemon), -EBUSY. The last one comes with CONTD_EXECUTOR_MPI only: the executor has work, no
+ * thread is lent to it, and one has been lent to another executor with that flag for a second.
  */
 CONTD_API int contd_executor_drain(struct contd_executor *executor);
 
