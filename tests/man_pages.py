@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUE", "CONTEXT", "SEE ALSO"]
+SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUE", "CONTEXT", "EXAMPLE", "SEE ALSO"]
 # Calls of MPI itself that a library intercepts or stands behind are MPI's to document.
 OURS = r"(contd_(?!_)\w+|MPIX_\w+|MPI_Continue\w*|MPI_Request_get_status_(all|any|some))$"
 
