@@ -237,7 +237,7 @@ CONTD_API int contd_executor_drain(struct contd_executor *executor);
 
 /*
  * Write a line for people into text: what describe() says (its first 127 characters), or of a pull executor how many
- * threads it has; and in both cases how many tasks are queued, and how much is running. Ready continuations of a pull
+ * threads it has. One sum follows, of the tasks that are queued and of what is running. Ready continuations of a pull
  * executor are not counted. As snprintf(3) it writes at most `bytes` bytes and returns how many the whole line has,
  * without the 0 at its end; text may be NULL if bytes is 0.
  * Context: any thread, in a callback; works after contd_fini(), too. Errors: -EINVAL (NULL).

@@ -10,8 +10,9 @@
  *	if (rc && rc != -FI_EAGAIN)
  *		contd_fabric_withdraw(&op, rc);
  *
- * Call contd_init() first. Calls return 0 or a negative errno value; contd_error_text() has the text. The outcome of an
- * operation is in its `status`: 0 or a negative FI_E* (fi_errno(3)). Those below 256 are errno values.
+ * Programs that use endpoints include <rdma/fi_endpoint.h>, too. Call contd_init() first. Calls return 0 or a
+ * negative errno value; contd_error_text() has the text. The outcome of an operation is in its `status`: 0 or a
+ * negative FI_E* (fi_errno(3)). Those below 256 are errno values.
  */
 #ifndef CONTD_FABRIC_H
 #define CONTD_FABRIC_H
@@ -233,13 +234,15 @@ static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callba
 
 /*
  * A multi-receive buffer (FI_MULTI_RECV, fi_msg(3)): one operation with many completions. The last one has
- * FI_MULTI_RECV in its flags, or an error other than -FI_ETRUNC as its status. Completions wait here, at most `room`;
- * while that is full contd leaves the queue alone. If the queue is stopped or closed or has failed, or the buffer is
- * withdrawn, one more entry with FI_MULTI_RECV and the status of that follows those that are there; it needs no room.
- * Messages that had no room by then are lost. Prepared by contd_fabric_many_begin(); `op` is the context argument. Use
- * only contd_fabric_many_continue() and contd_fabric_many_take() on it, and contd_fabric_withdraw() on `op`: its event
- * and other fields say nothing. In place until contd_fabric_many_take() has given the last entry while no continuation
- * is registered, or contd_fabric_queue_destroy() has returned.
+ * FI_MULTI_RECV in its flags, or an error other than -FI_ETRUNC as its status. Completions wait here, at most
+ * `room`; while that is full contd leaves the queue alone. If the queue is stopped or closed or has failed, or the
+ * buffer is withdrawn, one more entry with FI_MULTI_RECV and the status of that follows those that are there; it
+ * needs no room. Messages that had no room by then are lost. Prepared by contd_fabric_many_begin(); `op` is the
+ * context argument. Use only contd_fabric_many_continue() and contd_fabric_many_take() on it, and
+ * contd_fabric_withdraw() on `op`: its event and other fields say nothing. libfabric gives the buffer back when
+ * less than FI_OPT_MIN_MULTI_RECV bytes of it are free (fi_endpoint(3)). So make it several times as large as
+ * that. In place until contd_fabric_many_take() has given the last entry while no continuation is registered, or
+ * contd_fabric_queue_destroy() has returned.
  */
 struct contd_fabric_many {
 	struct contd_fabric_op op;

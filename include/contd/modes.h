@@ -126,7 +126,8 @@ CONTD_API int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_
  * contd_task_callback() as an MPI_Continue_cb_function and, with `_x`, an MPIX_Continue_cb_function: the data is a
  * struct contd_task, and its executor runs the task. The task's status is 0 (look at the statuses), or with `_x` rc,
  * which needs MPIX_CONT_INVOKE_FAILED: without it a failed operation starts no task. The CR is outstanding until the
- * task has run. If the executor refuses, the task runs at once. `_x` returns MPI_SUCCESS. Context: as a continuation,
+ * task has run: a thread that waits for the CR must not be the only one that would run the work of a pull executor. If
+ * the executor refuses, the task runs at once. `_x` returns MPI_SUCCESS. Context: as a continuation,
  * nowhere else.
  */
 CONTD_API void contd_mpi_task_callback(MPI_Status *statuses, void *task);

@@ -317,15 +317,17 @@ CONTD_API int PMPIX_Continueall(int count, MPI_Request array_of_op_requests[], M
 				void *cb_data, int flags, MPI_Status *array_of_statuses, MPI_Request cont_req);
 
 /*
- * Take the user_data of failed continuations from the CR's queue, oldest first. *count is, before the call, how many
- * places cb_data has, and after it how many were stored; when the two are equal there may be more. When the queue is
- * empty after the call the CR is no longer marked as failed. It works on CRs of both interfaces, inactive ones too, and
- * while continuations are outstanding: so a failure is learnt sooner than by Test and Wait. It makes no progress. A
- * marked CR is complete when nothing is outstanding, as any other. The call that reports it complete returns the first
- * error, and has it in the status; calls for arrays return MPI_ERR_IN_STATUS, as MPI's do. Later calls return
- * MPI_SUCCESS until something is registered with it (draft) or it is started (revised). If the first failure was a
- * callback's, the call that reports it calls MPI_COMM_SELF's error handler. If it was an operation's, no handler is
- * called, because the operation's own has been. A marked CR may be started; the mark stays until the queue is empty.
+ * Take the user_data of failed continuations from the CR's queue, oldest first. *count is, before the call, how
+ * many places cb_data has, and after it how many were stored; when the two are equal there may be more. When the
+ * queue is empty after the call the CR is no longer marked as failed. If that is so before Test or Wait reports
+ * the CR complete, that call returns MPI_SUCCESS. The function works on CRs of both interfaces, inactive ones too,
+ * and while continuations are outstanding: so a failure is learnt sooner than by Test and Wait. It makes no
+ * progress. A marked CR is complete when nothing is outstanding, as any other. The call that reports it complete
+ * returns the first error, and has it in the status; calls for arrays return MPI_ERR_IN_STATUS, as MPI's do. Later
+ * calls return MPI_SUCCESS until something is registered with it (draft) or it is started (revised). If the first
+ * failure was a callback's, the call that reports it calls MPI_COMM_SELF's error handler. If it was an
+ * operation's, no handler is called, because the operation's own has been. A marked CR may be started; the mark
+ * stays until the queue is empty.
  * Errors: MPI_ERR_ARG (count is NULL; *count is negative; cb_data is NULL and *count is not 0), MPI_ERR_REQUEST
  * (cont_req is no CR), MPI_ERR_OTHER (before MPI_Init, after MPI_Finalize, in the child of a fork).
  */
