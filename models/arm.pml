@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The timer of an attached thread: who makes something pending arms it, the tick that finds nothing stops it.
+ * The timer of an attached thread: the thread that makes something pending arms it, and the tick that finds
+ * nothing stops it.
  * src/signal/timer.c, src/signal/handler.c; contd_compute_begin (include/contd/contd.h).
  *
  * check: safety

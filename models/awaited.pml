@@ -11,8 +11,9 @@
  * mutant: TAKE_BLIND safety a continuation takes a CR that another call has taken
  * mutant: KEEPS safety a continuation that finds something outstanding leaves the CR taken
  *
- * While the CR is active, one more operation may be attached, which completes by itself. (What is attached while the CR
- * is taken is held: see `cr`.) The CR is reported once, with nothing outstanding. When all calls have returned, a CR that
+ * While the CR is active, one more operation may be attached, which completes by itself. (Continuations that are
+ * attached while the CR is taken are held: see `cr`.) The CR is reported once, with nothing outstanding. When all
+ * calls have returned, a CR that
  * a continuation has waited for, with nothing outstanding since, is inactive.
  */
 byte outstanding = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The doorbell: a process that sends rings the receiver, whose thread computes, or whose daemon sleeps.
+ * The doorbell: a process that sends rings the receiver. The receiver's thread computes, or its daemon sleeps.
  * src/dispatch/page.h, src/signal/bell.c, src/signal/timer.c, src/signal/handler.c, src/dispatch/daemon.c.
  *
  * check: safety

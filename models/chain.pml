@@ -36,7 +36,7 @@ inline fire(w)
 	}
 }
 
-/* What a waiter's word means now: which of them is in its slot. */
+/* The meaning of a waiter's word now: which of them is in its slot. */
 #define MEANS(word) (registered == 1 && name[1] == (word) -> 1 : 0)
 
 /* contd__slot_finish_sig, contd__group_idle_sig */

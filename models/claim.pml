@@ -36,7 +36,7 @@ mtype = { FREE, PENDING, READY, RUNNING, CANCELLED };
 /* The slots; `state` is one word in the code (SLOT_WORD), and changes in one step here too. */
 byte generation[2], remaining[2];
 mtype state[2] = FREE;
-bool on_stack[2] = true; /* can be had by contd__slot_alloc_sig: see slots.pml */
+bool on_stack[2] = true; /* contd__slot_alloc_sig can take it: see slots.pml */
 bool marked[2];          /* the leaf bits: see tree.pml */
 byte outstanding;
 
@@ -48,11 +48,11 @@ byte outstanding;
 #define GENERATION_OF(w) (((w) - 2) % 8)
 byte event[2];
 
-/* What the application was given for A. */
+/* The handle that the application got for A. */
 bool handle_set;
 byte handle_slot, handle_generation;
 
-/* Not in the code: whose each slot is, and what became of the continuations. */
+/* Not in the code: the owner of each slot, and the fate of the continuations. */
 byte owner[2] = NOBODY;
 byte ran[2];
 bool cancelled[2];

@@ -185,7 +185,7 @@ proctype Lent(byte me)
 	threads--
 }
 
-/* It ends when it is told that all has run, which is no matter of the executor's. */
+/* It ends when it is told that all has run, which the executor does not know. */
 proctype Loop()
 {
 	byte got;

@@ -11,8 +11,9 @@
  * mutant: RUNS_ALL safety a scan runs a continuation that it has claimed, though the group has another place by now
  * mutant: PUT_BACK_SILENT safety it puts the continuation back without marking it again
  *
- * Group G has one continuation ready. When that has run, G is given to a pull executor, whose root only a lent thread
- * scans. Then another continuation of G becomes ready, and group H takes G's place with a continuation. Two threads
+ * Group G has one continuation ready. When that has run, G is given to a pull executor. Only a lent thread scans
+ * that executor's root. Then another continuation of G becomes ready, and group H takes G's place with a
+ * continuation. Two threads
  * scan the first root, and one of the executor's threads scans the other one. Each continuation runs once, the
  * executor's on its thread. (Groups that die: group.pml. Levels above the root, and sleeping: tree.pml.)
  */
@@ -23,7 +24,7 @@
 #define OPEN 0 /* the root that all scan */
 #define OWN 1  /* the executor's */
 
-byte place[2] = NOBODY;   /* of each root: whose it is */
+byte place[2] = NOBODY;   /* of each root: its owner */
 bool hint[2];             /* the place's bit in each root */
 bool marked[2];           /* the groups' tables: something is READY, and its bit is set */
 byte root_of[2];          /* table.root */

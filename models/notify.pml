@@ -46,7 +46,7 @@ bool guard, missed;       /* of thread 2 */
 bool section, calibrating; /* as well */
 byte ended;
 
-/* contd__notify_sig for one of the records: r; done: somebody will look */
+/* contd__notify_sig for one of the records: r; done: a thread will look */
 inline interrupt(r)
 {
 	if
@@ -113,7 +113,7 @@ inline interrupt(r)
 
 inline notify()
 {
-	/* Whose turn it is may be either. */
+	/* Either may be the one whose turn it is. */
 	if
 	:: true ->
 		interrupt(0);
@@ -164,7 +164,7 @@ proctype Record()
 #ifndef MUTANT_EXIT_SILENT
 	if
 	:: ready != 0 ->
-		interrupt(1); /* of record 0 it sees that it is nobody's */
+		interrupt(1); /* of record 0 it sees that no thread has it */
 		done = false
 	:: else
 	fi;
@@ -300,7 +300,7 @@ end:	do
 	od
 }
 
-/* At the end nothing is ready that nobody looks for, if anybody is there. */
+/* At the end each ready continuation has a thread that looks for it, if there is a thread. */
 proctype End()
 {
 	ended == 3 && !pending[1] && !pending[2] && !pending[3] && !inside[1] && !inside[2] && !inside[3];

@@ -120,7 +120,7 @@ proctype Thread(byte me)
 	:: times > 0 ->
 		times--;
 		if
-		:: /* queue_inside; else it pushes, which is no matter of the list's */
+		:: /* queue_inside; else it pushes, which does not concern the list */
 			enter(me, is);
 			if
 			:: is ->

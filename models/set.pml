@@ -38,7 +38,7 @@ inline touch()
 	assert(!freed)
 }
 
-/* contd__slot_event_done_sig; the last one: the continuation runs, contd__invoke_revised, and its slot is used anew */
+/* contd__slot_event_done_sig; the last one: the continuation runs, contd__invoke_revised, and its slot is used again */
 inline count(n)
 {
 	d_step {

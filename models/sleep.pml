@@ -19,7 +19,7 @@
  * A waiter waits for a group with two continuations: one for an event that a thread completes, one for a memory word
  * that another thread registers and that holds at once. There is a daemon or none; it may run the group's
  * continuations or may not, and where it may, the waiter may leave all to it. The waiter stops it at the end. A nap
- * with a time limit is a short one. What the tree of ready bits adds is in tree.pml.
+ * with a time limit is a short one. tree.pml has the tree of ready bits.
  */
 byte outstanding = 2;
 byte ready;          /* marked in the root */
@@ -27,7 +27,7 @@ byte words;          /* contd__words.pending */
 bool sleepers, wake; /* wake: it has changed since the sleeper read it */
 bool asleep;         /* in futex(2) */
 bool daemon, any;    /* there is one; it may run the group's */
-bool alone;          /* and nobody else does */
+bool alone;          /* and no other thread does */
 bool daemon_asleep, daemon_in_futex, stop, daemon_ended = true; /* in futex(2) on daemon_asleep */
 
 /* contd__wake_daemon_sig */

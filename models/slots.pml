@@ -14,7 +14,7 @@
  * other. The first slot of the
  * other one waits, and two completers meet at it: the one that makes it ready gives it back. A slot that is in use
  * has something
- * else in `link`. No slot is had by two, none is lost.
+ * else in `link`. No two threads get the same slot, and none is lost.
  */
 #define SLOTS 3
 #define GARBAGE 7

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tree of ready bits (src/rcu/table.c) with somebody asleep until something is marked (src/dispatch/wait.c).
+ * The tree of ready bits (src/rcu/table.c) with a thread asleep until something is marked (src/dispatch/wait.c).
  *
  * check: safety
  * optimise
@@ -37,7 +37,7 @@ byte outstanding = 2;
 bool sleepers, wake; /* wake: it has changed since the sleeper read it */
 bool asleep;
 
-bool daemon;        /* who sleeps is the daemon */
+bool daemon;        /* the daemon sleeps */
 
 /* contd__announce_rcu (src/dispatch/complete.c), futex(2) */
 inline announce()
@@ -50,7 +50,7 @@ inline announce()
 	fi
 }
 
-/* mark_up and contd__root_mark_sig (src/rcu/table.c): each level is looked at, whoever set the one below */
+/* mark_up and contd__root_mark_sig (src/rcu/table.c): each level is looked at, whichever thread set the one below */
 inline mark_up(l)
 {
 	if

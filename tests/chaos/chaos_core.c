@@ -570,7 +570,7 @@ static void ran(int status, void *data)
 	if (contd__load(&ended_contd))
 		chaos_wrong("continuation %u runs after contd_fini()", index);
 	if (!me)
-		chaos_wrong("continuation %u runs on a thread that is nobody's", index);
+		chaos_wrong("continuation %u runs on a thread that chaos has not made", index);
 	w = contd__xchg(&c->state, STATE(use, RUNNING));
 	if (w != STATE(use, ARMED))
 		chaos_wrong("continuation %u.%u runs, and is %u.%s", index, use, USE(w), state_name[w & 7]);
@@ -1203,7 +1203,7 @@ static void do_drain(struct self *me, uint32_t ex)
 	chaos_note("drains", ex, 0);
 	me->in_executor[ex]++;
 	contd__add(&me->waits_long, 1); /* for what another one's callback runs, which may wait, too */
-	/* Another executor's thread may be the one that calls MPI, for a second: it is lent for a time only. */
+	/* For a second another executor's thread may be the one that calls MPI: it is lent for a time only. */
 	do
 		rc = contd_executor_drain(executors[ex].ex);
 	while (rc == -EBUSY && chaos_patience() < until);
@@ -1635,7 +1635,7 @@ static void op_file(uint64_t r)
 		chaos_nap(1000 * (r >> 8 & 31));
 	}
 	if (fstat(fd, &st) || st.st_size)
-		chaos_wrong("somebody has written %lld bytes to a file of the program's, descriptor %d",
+		chaos_wrong("another thread has written %lld bytes to a file of the program's, descriptor %d",
 			    (long long)st.st_size, fd);
 	close(fd);
 }
@@ -2410,7 +2410,7 @@ static void leftovers(void)
 	if (chaos_pages())
 		chaos_wrong("%u pages are left over after contd_fini()", chaos_pages());
 	if (contd__page->armed.any)
-		chaos_wrong("somebody waits to be rung after contd_fini()");
+		chaos_wrong("a peer waits to be rung after contd_fini()");
 	if (descriptors_before >= 0 && n > descriptors_before)
 		chaos_wrong("%d descriptors are left over after contd_fini()", n - descriptors_before);
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -13,7 +13,7 @@
 #include "task/executor.h"
 #include "unit.h"
 
-/* An awaited thing comes at once. What comes later has been found by chance. */
+/* An awaited thing comes at once. If it comes later, chance has found it. */
 #define LIMIT_SECONDS 10
 #define LIMIT_NS (LIMIT_SECONDS * 1000000000ll)
 
@@ -453,7 +453,7 @@ Test(executor_edges, destroyed_in_order_while_the_daemon_scans)
 }
 
 /*
- * Each thread has an executor of its own. The one frees what the other has given back, and waits for a grace period
+ * Each thread has a separate executor. The one frees what the other has given back, and waits for a grace period
  * before it does so.
  */
 static void *reads(void *data)
@@ -668,7 +668,7 @@ static void complete_and_submit(int signo)
 	errno = 0;
 	contd_event_complete(&e[0], 0);
 	errno_after[0] = errno;
-	contd_executor_run(ex, 0, 0); /* the pool looks, and is told anew */
+	contd_executor_run(ex, 0, 0); /* the pool looks, and is told again */
 	errno = 0;
 	contd_task_submit(&task[0], 0);
 	errno_after[1] = errno;
@@ -889,7 +889,7 @@ static void *lent_until_stopped(void *executor)
 	return NULL;
 }
 
-/* Nobody may run its work: the thread that calls MPI is another executor's. */
+/* No thread may run its work: the thread that calls MPI is another executor's. */
 Test(executor_edges, drained_while_mpi_is_another_executors)
 {
 	pthread_t thread;
@@ -1026,7 +1026,7 @@ Test(executor_edges, a_low_continuation_is_taken_at_last)
 Test(executor_edges, one_event_too_many)
 {
 	size_t n = (1u << 23) - 2;
-	struct contd_event **events = calloc(n, sizeof(events[0])); /* nobody looks at them */
+	struct contd_event **events = calloc(n, sizeof(events[0])); /* no thread looks at them */
 
 	cr_assert_not_null(events);
 	start(CONTD_AGENT_CALLER);
