@@ -596,7 +596,7 @@ static bool all_take(struct mixed *m)
 
 static int array_raise(struct mixed *m, struct contd__cr *cr, int class, bool told)
 {
-	m->raised = cr->handle;
+	m->raised = cr ? cr->handle : MPI_REQUEST_NULL;
 	return contd__mpi->cr_raise(cr, class, told);
 }
 

@@ -3,7 +3,8 @@
 /*
  * Waits that would never end are refused at once, with MPI_ERR_REQUEST: for the own CR in a continuation, also among
  * other requests; for it in the error handler of an operation that its continuation waits for; and there, where the
- * handler is called while contd looks at operations (not natively), for any other CR that is not complete.
+ * handler is called while contd looks at operations (not natively), for any other CR that is not complete, and for a
+ * persistent request whose continuation is outstanding.
  */
 #include "check.h"
 
@@ -151,6 +152,57 @@ static void other_in_handler(void)
 	CHECK_OK(MPI_Request_free(&cr_other));
 }
 
+static MPI_Request receives; /* persistent */
+
+static void wait_persistent(void)
+{
+	MPI_Request requests[2] = {MPI_REQUEST_NULL, receives};
+	int index = -5, outcount = -5, indices[2] = {-5, -5};
+	MPI_Status statuses[2];
+
+	if (check_native())
+		return; /* it would be waited for */
+	CHECK_EQ(class_of(MPI_Waitall(2, requests, statuses)), MPI_ERR_IN_STATUS);
+	CHECK_EQ(statuses[0].MPI_ERROR, MPI_ERR_PENDING);
+	CHECK_EQ(statuses[1].MPI_ERROR, MPI_ERR_REQUEST);
+	CHECK_EQ(class_of(MPI_Waitany(2, requests, &index, MPI_STATUS_IGNORE)), MPI_ERR_REQUEST);
+	CHECK_EQ(index, 1);
+	CHECK_EQ(class_of(MPI_Waitsome(2, requests, &outcount, indices, statuses)), MPI_ERR_IN_STATUS);
+	CHECK_EQ(outcount, 1);
+	CHECK_EQ(indices[0], 1);
+	CHECK_EQ(class_of(MPI_Wait(&requests[1], MPI_STATUS_IGNORE)), MPI_ERR_REQUEST);
+	CHECK(requests[1] == receives);
+}
+
+static void persistent_in_handler(void)
+{
+	MPI_Request send, receive;
+	const int out = 1;
+	int in[2], flag = 0;
+
+	check_begin("a persistent request in the error handler");
+	handler = wait_persistent;
+	told = ran = ran_other = 0;
+	cr = check_plain_cr();
+	MPI_Recv_init(&in[1], 1, MPI_INT, 0, TAG_OTHER, comm, &receives);
+	MPI_Start(&receives);
+	receive = receives;
+	CHECK_OK(MPI_Continue(&receive, count, &ran_other, MPI_STATUS_IGNORE, cr));
+	send_too_long(&send);
+	MPI_Irecv(&in[0], 1, MPI_INT, 0, TAG, comm, &receive);
+	CHECK_OK(MPI_Continue(&receive, count, &ran, MPI_STATUS_IGNORE, cr));
+	while (!ran)
+		MPI_Test(&cr, &flag, MPI_STATUS_IGNORE);
+	CHECK_EQ(told, 1);
+	CHECK_EQ(ran_other, 0);
+	MPI_Send(&out, 1, MPI_INT, 0, TAG_OTHER, comm);
+	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+	CHECK_EQ(ran_other, 1);
+	MPI_Wait(&send, MPI_STATUS_IGNORE);
+	CHECK_OK(MPI_Request_free(&receives));
+	CHECK_OK(MPI_Request_free(&cr));
+}
+
 /* -------------------------------------------------------------------------------------------- in a continuation --- */
 
 #define REQUESTS 3
@@ -230,6 +282,7 @@ int main(int argc, char **argv)
 	own_in_handler("the own revised CR in the error handler", true, 1);
 	own_in_handler("the own revised CR in the error handler, one of two operations", true, 2);
 	other_in_handler();
+	persistent_in_handler();
 	MPI_Errhandler_free(&errhandler);
 	MPI_Errhandler_free(&self);
 	MPI_Comm_free(&comm);
