@@ -83,6 +83,16 @@ enum contd__seen {
 typedef void contd__quick_done(struct contd_mpi_op *op);
 
 /* Functions that may be NULL: nothing to be done there. */
+/* The error of a CR that a call about an array returns. */
+struct contd__raised {
+	MPI_Request cr; /* MPI_REQUEST_NULL: there is none */
+	int class;
+	bool told;
+	/* Where those requests are whose failure the call reports, too; NULL: all that are active. */
+	const int *beside;
+	size_t beside_count;
+};
+
 struct contd__mpi_backend {
 	const char *name;
 	bool asks; /* MPI does not tell it of completions: it asks, after the thread that has made progress */
@@ -119,10 +129,10 @@ struct contd__mpi_backend {
 	 * was. */
 	int (*cr_raise)(struct contd__cr *cr, int class, bool told);
 	/*
-	 * MPI is about to look for that error among these, and must find no other one but those of `told`, places of
-	 * requests whose failure the call reports, too. Last in the call. May be NULL.
+	 * Or NULL. In place of cr_raise where there is an array, last in the call: MPI is about to look for the error
+	 * there.
 	 */
-	void (*raising)(size_t count, MPI_Request *requests, MPI_Request cr, const int *told, size_t told_count);
+	void (*raising)(size_t count, MPI_Request *requests, const struct contd__raised *raised);
 	/* contd has ended, and the program still has the CR: completion calls must not wait for it. */
 	void (*cr_end)(struct contd__cr *cr);
 	/* This thread is in a look at operations, and MPI has called a function of the program's there: it must not

@@ -433,9 +433,7 @@ struct mixed {
 	struct special *special;
 	struct contd__testing *outer;
 	bool specials_first;
-	MPI_Request raised; /* the CR whose error the call returns */
-	const int *told;    /* places of other requests that it says have failed */
-	size_t told_count;
+	struct contd__raised raised;
 	void *memory;
 	MPI_Request few_plain[4 * FEW];
 	struct special few[FEW];
@@ -452,8 +450,7 @@ static int mixed_begin(struct mixed *m, const struct array_call *a, size_t speci
 	size_t n = 0;
 
 	m->count = a->count;
-	m->raised = MPI_REQUEST_NULL;
-	m->told_count = 0;
+	m->raised = (struct contd__raised){.cr = MPI_REQUEST_NULL};
 	m->plain = m->few_plain;
 	m->special = m->few;
 	m->memory = NULL;
@@ -594,17 +591,22 @@ static bool all_take(struct mixed *m)
 	return true;
 }
 
+/* cr is NULL: none of theirs. */
 static int array_raise(struct mixed *m, struct contd__cr *cr, int class, bool told)
 {
-	m->raised = cr ? cr->handle : MPI_REQUEST_NULL;
-	return contd__mpi->cr_raise(cr, class, told);
+	if (!cr || !contd__mpi->raising)
+		return contd__mpi->cr_raise(cr, class, told);
+	m->raised.cr = cr->handle;
+	m->raised.class = class;
+	m->raised.told = told;
+	return class;
 }
 
 /* After all else: MPI looks at the array next. */
 static void array_raised(const struct mixed *m, const struct array_call *a)
 {
-	if (m->raised != MPI_REQUEST_NULL && contd__mpi->raising)
-		contd__mpi->raising(a->count, a->requests, m->raised, m->told, m->told_count);
+	if (m->raised.cr != MPI_REQUEST_NULL)
+		contd__mpi->raising(a->count, a->requests, &m->raised);
 }
 
 static bool taken_here(const struct contd__cr *cr)
@@ -662,8 +664,11 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 		for (size_t i = 0; i < m->specials; i++)
 			a->statuses[m->special[i].at].MPI_ERROR = m->special[i].class;
 	}
-	if (failed) /* all are complete, and what has failed is reported */
-		contd__mpi->cr_raise(failed, contd__load_seq(&failed->error), !untold);
+	if (failed) {
+		m->raised.beside = NULL; /* what has failed is reported, and active yet */
+		m->raised.beside_count = rc == MPI_SUCCESS ? 0 : m->count;
+		array_raise(m, failed, contd__load_seq(&failed->error), !untold);
+	}
 	return MPI_ERR_IN_STATUS;
 }
 
@@ -769,8 +774,8 @@ static int mixed_some(struct mixed *m, const struct array_call *a)
 				a->statuses[n++].MPI_ERROR = m->special[i].class;
 	}
 	if (failed) {
-		m->told = a->indices;
-		m->told_count = rc == MPI_SUCCESS ? 0 : before;
+		m->raised.beside = a->indices;
+		m->raised.beside_count = rc == MPI_SUCCESS ? 0 : before;
 		array_raise(m, failed, contd__load_seq(&failed->error), !untold);
 	}
 	return MPI_ERR_IN_STATUS;

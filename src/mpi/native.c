@@ -545,30 +545,6 @@ static void cr_active(struct contd__cr *cr, bool active)
 	contd__store_release(&native_of(cr)->super.state, active ? OMPI_ACTIVE : OMPI_INACTIVE);
 }
 
-/* An array of which Open MPI sees a part: see raising(). */
-struct hidden {
-	struct hidden *outer;
-	MPI_Request *requests;
-	size_t count, at;      /* the CR's place; it has changed places with the last one */
-	MPI_Request request[]; /* what was there */
-};
-static __thread struct hidden *hidden __attribute__((tls_model("initial-exec")));
-
-static void show_hidden(const MPI_Request *place)
-{
-	for (struct hidden **link = &hidden, *h; (h = *link) != NULL; link = &h->outer) {
-		if (&h->requests[h->count - 1] != place)
-			continue;
-		for (size_t i = 0; i < h->count; i++)
-			if (!h->request[i])
-				h->request[i] = h->requests[i == h->count - 1 ? h->at : i];
-		memcpy(h->requests, h->request, h->count * sizeof(h->request[0]));
-		*link = h->outer;
-		free(h);
-		return;
-	}
-}
-
 /* Open MPI's req_free: in MPI_Request_free, and when an error of it has been told. */
 static int cr_free(MPI_Request *request)
 {
@@ -579,7 +555,6 @@ static int cr_free(MPI_Request *request)
 		 * CRs. */
 		cr->super.status.MPI_ERROR = MPI_SUCCESS;
 		cr->super.persistent = cr->cr.revised;
-		show_hidden(request);
 		return MPI_SUCCESS;
 	}
 	*request = MPI_REQUEST_NULL;
@@ -701,39 +676,68 @@ static int cr_raise(struct contd__cr *cr, int class, bool told)
 	return class;
 }
 
+/* An array of which Open MPI sees a part: see raising(). */
+struct hidden {
+	struct contd__ompi_request failed; /* stands for the CR, in the last place */
+	MPI_Request *requests;
+	size_t count, at;      /* the CR's place, where the last one is meanwhile */
+	MPI_Request request[]; /* what was there; NULL: Open MPI says what becomes of it */
+};
+
+static int show_hidden(MPI_Request *place)
+{
+	struct hidden *h = caa_container_of(inside(*place), struct hidden, failed);
+
+	for (size_t i = 0; i < h->count; i++)
+		if (!h->request[i])
+			h->request[i] = h->requests[i == h->count - 1 ? h->at : i];
+	memcpy(h->requests, h->request, h->count * sizeof(h->request[0]));
+	free(h);
+	return MPI_SUCCESS;
+}
+
 /*
  * Open MPI looks for the request that has failed by the errors in the statuses: in all requests of the array, and drops
- * each that has one. In a pending send nobody has written the status yet. In a receive another thread may just be
- * writing it, and of a receive that has failed the call may have nothing to say yet. So no others are in the array
- * while Open MPI looks. The CR comes last, and with it what was there comes back: see cr_free().
+ * each that has one. In a pending send, and in a persistent request that was not started, nobody has written the status
+ * yet. In a receive another thread may just be writing it, and of a receive that has failed the call may have nothing
+ * to say yet. So no others are in the array while Open MPI looks. Nor is the CR, whose error other threads may raise
+ * and tell at the same time: a likeness stands for it. That comes last, and when Open MPI drops it, what was there
+ * comes back.
  */
-static void raising(size_t count, MPI_Request *requests, MPI_Request cr, const int *told, size_t told_count)
+static void raising(size_t count, MPI_Request *requests, const struct contd__raised *raised)
 {
-	struct hidden *h;
 	size_t last = count - 1, at = count;
+	struct hidden *h;
 
 	for (size_t i = 0; i < count; i++)
-		if (requests[i] == cr)
+		if (requests[i] == raised->cr)
 			at = i;
-	if (at == count || count == 1)
+	if (at == count)
 		return;
 	h = contd__zalloc(sizeof(*h) + count * sizeof(h->request[0]));
-	if (!h)
-		return; /* all stay, and Open MPI may take another one for failed */
-	memcpy(h->request, requests, count * sizeof(h->request[0]));
-	for (size_t i = 0; i < count; i++)
-		requests[i] = MPI_REQUEST_NULL;
-	for (size_t i = 0; i < told_count; i++) {
-		requests[told[i]] = h->request[told[i]];
-		h->request[told[i]] = NULL; /* no handle: Open MPI says what becomes of it */
+	if (!h) { /* all stay, and Open MPI may take another one for failed */
+		cr_raise(&native_cr(raised->cr)->cr, raised->class, raised->told);
+		return;
 	}
-	requests[at] = requests[last]; /* if that is told of, too */
-	requests[last] = cr;
+	h->failed = likeness_of(OMPI_TYPE_PML, raised->told ? (void *)O.quiet : (void *)contd__model.self,
+				raised->class, show_hidden);
 	h->requests = requests;
 	h->count = count;
 	h->at = at;
-	h->outer = hidden;
-	hidden = h;
+	memcpy(h->request, requests, count * sizeof(h->request[0]));
+	for (size_t i = 0; i < count; i++)
+		requests[i] = MPI_REQUEST_NULL;
+	for (size_t i = 0; i < raised->beside_count; i++) {
+		size_t place = raised->beside ? (size_t)raised->beside[i] : i;
+		MPI_Request request = h->request[place];
+
+		if (!request || native_cr(request) || (!raised->beside && inside(request)->state != OMPI_ACTIVE))
+			continue;
+		requests[place] = request;
+		h->request[place] = NULL;
+	}
+	requests[at] = requests[last]; /* if that is reported, too */
+	requests[last] = (MPI_Request)(void *)&h->failed;
 }
 
 static void cr_end(struct contd__cr *cr)

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ranks: 1 */
+/* environment: MALLOC_PERTURB_=165 */
+/*
+ * A callback has failed, and its CR is completed together with persistent requests. Of those that were never started,
+ * whose request objects are new, the handles stay, and MPI_COMM_SELF's error handler alone is told, once.
+ */
+#include "check.h"
+
+#define COUNT 8
+#define CR 5 /* its place */
+
+enum call { TESTALL, TESTALL_IGNORE, WAITALL, WAITALL_IGNORE, CALLS };
+enum kind { SEND, SSEND, RECEIVE, KINDS };
+
+static const char *const name[CALLS] = {"MPI_Testall", "MPI_Testall, no statuses", "MPI_Waitall",
+					"MPI_Waitall, no statuses"};
+static int on_self_count, on_world_count;
+
+static void on_self(MPI_Comm *comm, int *error, ...)
+{
+	(void)comm, (void)error;
+	on_self_count++;
+}
+
+static void on_world(MPI_Comm *comm, int *error, ...)
+{
+	(void)comm, (void)error;
+	on_world_count++;
+}
+
+static int fails(int error, void *data)
+{
+	(void)error, (void)data;
+	return MPI_ERR_OTHER;
+}
+
+static void make(enum kind kind, int tag, MPI_Request *request)
+{
+	static int buffer;
+
+	if (kind == SEND)
+		MPI_Send_init(&buffer, 1, MPI_INT, check_rank, tag, MPI_COMM_WORLD, request);
+	else if (kind == SSEND)
+		MPI_Ssend_init(&buffer, 1, MPI_INT, check_rank, tag, MPI_COMM_WORLD, request);
+	else
+		MPI_Recv_init(&buffer, 1, MPI_INT, check_rank, tag, MPI_COMM_WORLD, request);
+}
+
+static int complete(enum call call, MPI_Request *requests, MPI_Status *statuses)
+{
+	int flag = 1, rc;
+
+	if (call == WAITALL || call == WAITALL_IGNORE)
+		rc = MPI_Waitall(COUNT, requests, statuses);
+	else
+		rc = MPI_Testall(COUNT, requests, &flag, statuses);
+	CHECK(flag);
+	return rc;
+}
+
+static MPI_Request failed_cr(void)
+{
+	MPI_Request cr, none = MPI_REQUEST_NULL;
+
+	CHECK_OK(MPIX_Continue_init(0, 0, MPI_INFO_NULL, &cr));
+	CHECK_OK(MPI_Start(&cr));
+	CHECK_OK(MPIX_Continue(&none, fails, NULL, 0, MPI_STATUS_IGNORE, cr));
+	return cr;
+}
+
+static void free_failed(MPI_Request cr)
+{
+	int failed = 2;
+	void *data[2];
+
+	CHECK_OK(MPIX_Continue_get_failed(cr, &failed, data));
+	CHECK_EQ(failed, 1);
+	CHECK_OK(MPI_Request_free(&cr));
+}
+
+static int class_of(int code)
+{
+	int class;
+
+	MPI_Error_class(code, &class);
+	return class;
+}
+
+static void never_started(enum call call, enum kind kind)
+{
+	bool ignore = call == TESTALL_IGNORE || call == WAITALL_IGNORE;
+	MPI_Request requests[COUNT], made[COUNT], cr = failed_cr();
+	MPI_Status statuses[COUNT];
+
+	check_begin(name[call]);
+	for (int i = 0; i < COUNT; i++)
+		if (i == CR)
+			requests[i] = cr;
+		else
+			make(kind, i, &requests[i]);
+	memcpy(made, requests, sizeof(made));
+	on_self_count = on_world_count = 0;
+	CHECK_EQ(class_of(complete(call, requests, ignore ? MPI_STATUSES_IGNORE : statuses)), MPI_ERR_IN_STATUS);
+	CHECK_EQ(on_self_count, 1);
+	CHECK_EQ(on_world_count, 0);
+	for (int i = 0; i < COUNT; i++) {
+		CHECK(requests[i] == made[i]);
+		if (!ignore)
+			CHECK_EQ(class_of(statuses[i].MPI_ERROR), i == CR ? MPI_ERR_OTHER : MPI_SUCCESS);
+	}
+	free_failed(cr);
+	for (int i = 0; i < COUNT; i++)
+		if (i != CR && requests[i] == made[i])
+			CHECK_OK(MPI_Request_free(&requests[i]));
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Errhandler self, world;
+
+	check_init(&argc, &argv, MPI_THREAD_SINGLE);
+	MPI_Comm_create_errhandler(on_self, &self);
+	MPI_Comm_create_errhandler(on_world, &world);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, self);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, world);
+	for (int call = 0; call < CALLS; call++)
+		for (int kind = 0; kind < KINDS; kind++)
+			never_started(call, kind);
+	MPI_Errhandler_free(&self);
+	MPI_Errhandler_free(&world);
+	return check_fini();
+}
