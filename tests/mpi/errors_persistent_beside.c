@@ -3,7 +3,8 @@
 /* environment: MALLOC_PERTURB_=165 */
 /*
  * A callback has failed, and its CR is completed together with persistent requests. Of those that were never started,
- * whose request objects are new, the handles stay, and MPI_COMM_SELF's error handler alone is told, once.
+ * whose request objects are new, the handles stay, and MPI_COMM_SELF's error handler alone is told, once. If one has
+ * failed, its status says so.
  */
 #include "check.h"
 
@@ -115,6 +116,33 @@ static void never_started(enum call call, enum kind kind)
 			CHECK_OK(MPI_Request_free(&requests[i]));
 }
 
+static void failed(enum call call)
+{
+	static const int out[4];
+	MPI_Request requests[3] = {MPI_REQUEST_NULL, failed_cr(), MPI_REQUEST_NULL}, cr = requests[1], send;
+	MPI_Status statuses[3];
+	int in, flag = 0, rc = MPI_SUCCESS;
+
+	check_begin("one that has failed");
+	MPI_Isend(out, 4, MPI_INT, check_rank, 0, MPI_COMM_WORLD, &send);
+	for (int i = 0; i < 10; i++)
+		MPI_Iprobe(check_rank, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+	MPI_Recv_init(&in, 1, MPI_INT, check_rank, 0, MPI_COMM_WORLD, &requests[0]);
+	MPI_Start(&requests[0]);
+	if (call == WAITALL)
+		rc = MPI_Waitall(3, requests, statuses);
+	while (call == TESTALL && !flag && rc == MPI_SUCCESS)
+		rc = MPI_Testall(3, requests, &flag, statuses);
+	CHECK_EQ(class_of(rc), MPI_ERR_IN_STATUS);
+	CHECK_EQ(class_of(statuses[0].MPI_ERROR), MPI_ERR_TRUNCATE);
+	CHECK_EQ(class_of(statuses[1].MPI_ERROR), MPI_ERR_OTHER);
+	CHECK_EQ(statuses[2].MPI_ERROR, MPI_SUCCESS);
+	MPI_Wait(&send, MPI_STATUS_IGNORE);
+	free_failed(cr);
+	if (requests[0] != MPI_REQUEST_NULL)
+		CHECK_OK(MPI_Request_free(&requests[0]));
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Errhandler self, world;
@@ -127,6 +155,8 @@ int main(int argc, char **argv)
 	for (int call = 0; call < CALLS; call++)
 		for (int kind = 0; kind < KINDS; kind++)
 			never_started(call, kind);
+	failed(TESTALL);
+	failed(WAITALL);
 	MPI_Errhandler_free(&self);
 	MPI_Errhandler_free(&world);
 	return check_fini();
