@@ -82,7 +82,6 @@ enum contd__seen {
 /* Tells the modes that an operation of theirs is complete; op->status and the program's status say how. */
 typedef void contd__quick_done(struct contd_mpi_op *op);
 
-/* Functions that may be NULL: nothing to be done there. */
 /* The error of a CR that a call about an array returns. */
 struct contd__raised {
 	MPI_Request cr; /* MPI_REQUEST_NULL: there is none */
@@ -93,6 +92,7 @@ struct contd__raised {
 	size_t beside_count;
 };
 
+/* Functions that may be NULL: nothing to be done there. */
 struct contd__mpi_backend {
 	const char *name;
 	bool asks; /* MPI does not tell it of completions: it asks, after the thread that has made progress */
@@ -129,8 +129,8 @@ struct contd__mpi_backend {
 	 * was. */
 	int (*cr_raise)(struct contd__cr *cr, int class, bool told);
 	/*
-	 * Or NULL. In place of cr_raise where there is an array, last in the call: MPI is about to look for the error
-	 * there.
+	 * In place of cr_raise where there is an array, and last in the call, if MPI itself looks for the error there
+	 * afterwards. Otherwise NULL.
 	 */
 	void (*raising)(size_t count, MPI_Request *requests, const struct contd__raised *raised);
 	/* contd has ended, and the program still has the CR: completion calls must not wait for it. */

@@ -637,7 +637,7 @@ static bool all_went_well(const struct mixed *m, const struct array_call *a)
 static int mixed_all(struct mixed *m, const struct array_call *a)
 {
 	struct array_call plain = *a;
-	struct contd__cr *failed = NULL;
+	const struct special *failed = NULL;
 	bool untold = false, written;
 	int rc;
 
@@ -668,7 +668,7 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 		special_taken(s);
 		s->class = special_report(s, status_of(a, s->at), &mine);
 		if (s->class) {
-			failed = s->cr;
+			failed = s;
 			untold |= mine;
 		}
 	}
@@ -683,7 +683,7 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 	if (failed) {
 		m->raised.beside = NULL; /* what has failed is reported, and active yet */
 		m->raised.beside_count = rc == MPI_SUCCESS ? 0 : m->count;
-		array_raise(m, failed, contd__load_seq(&failed->error), !untold);
+		array_raise(m, failed->cr, failed->class, !untold);
 	}
 	return MPI_ERR_IN_STATUS;
 }
@@ -745,7 +745,7 @@ static int mixed_any(struct mixed *m, const struct array_call *a)
 static int mixed_some(struct mixed *m, const struct array_call *a)
 {
 	struct array_call plain = *a;
-	struct contd__cr *failed = NULL;
+	const struct special *failed = NULL;
 	bool untold = false, active = false;
 	int rc, found;
 	size_t before;
@@ -768,7 +768,7 @@ static int mixed_some(struct mixed *m, const struct array_call *a)
 			continue;
 		s->class = special_report(s, status_of(a, (size_t)found), &mine);
 		if (s->class) {
-			failed = s->cr;
+			failed = s;
 			untold |= mine;
 		}
 		s->reported = true;
@@ -792,7 +792,7 @@ static int mixed_some(struct mixed *m, const struct array_call *a)
 	if (failed) {
 		m->raised.beside = a->indices;
 		m->raised.beside_count = rc == MPI_SUCCESS ? 0 : before;
-		array_raise(m, failed, contd__load_seq(&failed->error), !untold);
+		array_raise(m, failed->cr, failed->class, !untold);
 	}
 	return MPI_ERR_IN_STATUS;
 }

@@ -545,6 +545,19 @@ static void cr_active(struct contd__cr *cr, bool active)
 	contd__store_release(&native_of(cr)->super.state, active ? OMPI_ACTIVE : OMPI_INACTIVE);
 }
 
+/* Several threads may raise the error of a CR at a time: it stays until Open MPI has looked in each of their calls. */
+static pthread_mutex_t raise_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void cr_raised(struct contd__native_cr *cr)
+{
+	pthread_mutex_lock(&raise_lock);
+	if (--cr->raised == 0) {
+		cr->super.status.MPI_ERROR = MPI_SUCCESS;
+		cr->super.persistent = cr->cr.revised;
+	}
+	pthread_mutex_unlock(&raise_lock);
+}
+
 /* Open MPI's req_free: in MPI_Request_free, and when an error of it has been told. */
 static int cr_free(MPI_Request *request)
 {
@@ -553,8 +566,7 @@ static int cr_free(MPI_Request *request)
 	if (cr->super.status.MPI_ERROR != MPI_SUCCESS) {
 		/* The error handler is about to be called for it (errhandler_invoke.c), and drops failed requests: not
 		 * CRs. */
-		cr->super.status.MPI_ERROR = MPI_SUCCESS;
-		cr->super.persistent = cr->cr.revised;
+		cr_raised(cr);
 		return MPI_SUCCESS;
 	}
 	*request = MPI_REQUEST_NULL;
@@ -669,10 +681,13 @@ static int cr_raise(struct contd__cr *cr, int class, bool told)
 {
 	struct contd__native_cr *n = native_of(cr);
 
+	pthread_mutex_lock(&raise_lock);
+	n->raised++;
 	n->super.object = told ? (void *)O.quiet : (void *)contd__model.self;
 	n->super.status.MPI_ERROR = class;
 	if (!frees_persistent)
 		n->super.persistent = false; /* until cr_free(): MPI_Start on another thread is refused meanwhile */
+	pthread_mutex_unlock(&raise_lock);
 	return class;
 }
 
@@ -714,8 +729,9 @@ static void raising(size_t count, MPI_Request *requests, const struct contd__rai
 			at = i;
 	if (at == count)
 		return;
-	h = contd__zalloc(sizeof(*h) + count * sizeof(h->request[0]));
-	if (!h) { /* all stay, and Open MPI may take another one for failed */
+	/* The variable with the only one stays as it is: other threads may read the CR's handle there. */
+	h = count == 1 ? NULL : contd__zalloc(sizeof(*h) + count * sizeof(h->request[0]));
+	if (!h) { /* all stay, and without memory Open MPI may take another one for failed */
 		cr_raise(&native_cr(raised->cr)->cr, raised->class, raised->told);
 		return;
 	}

@@ -2,18 +2,20 @@
 /* ranks: 1 */
 /*
  * Several threads at a time complete one CR that has failed, each in an array of its own. The other requests of the
- * arrays stay there.
+ * arrays stay there. They also stay if another thread takes what has failed meanwhile. And what the status says, the
+ * call returns.
  */
 #include "check.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #define THREADS 3
-#define TURNS 100000
+#define SECONDS 2  /* each section */
 #define DRAIN 1024 /* turns after which a thread takes what has failed */
 
-static MPI_Request cr;
-static atomic_int reported;
+static MPI_Request cr, made; /* the same */
+static atomic_int reported, over;
 
 static int fails(int error, void *data)
 {
@@ -28,6 +30,14 @@ static void take_failed(void)
 
 	while (n == 64)
 		CHECK_OK(MPIX_Continue_get_failed(cr, &n, data));
+}
+
+static time_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec;
 }
 
 /* The second request is pending. Each takes its turn in another order. */
@@ -48,11 +58,12 @@ static void *thread(void *arg)
 {
 	MPI_Request none, requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, cr}, receive;
 	int in, tag = (int)(intptr_t)arg;
+	time_t end = now() + SECONDS;
 	bool good = true;
 
 	MPI_Irecv(&in, 1, MPI_INT, 0, tag, MPI_COMM_SELF, &receive);
 	requests[1] = receive;
-	for (int i = 0; i < TURNS && good; i++) {
+	for (int i = 0; now() < end && good; i++) {
 		none = MPI_REQUEST_NULL;
 		good = CHECK_OK(MPIX_Continue(&none, fails, NULL, 0, MPI_STATUS_IGNORE, cr));
 		turn(i, requests);
@@ -65,20 +76,83 @@ static void *thread(void *arg)
 	return NULL;
 }
 
-int main(int argc, char **argv)
+static void *taker(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&over))
+		take_failed();
+	return NULL;
+}
+
+static void taken_meanwhile(void)
+{
+	MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, cr}, none, receive;
+	time_t end = now() + SECONDS;
+	pthread_t other;
+	bool good = true;
+	int in;
+
+	check_begin("another thread takes what has failed");
+	MPI_Irecv(&in, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &receive);
+	requests[1] = receive;
+	CHECK_EQ(pthread_create(&other, NULL, taker, NULL), 0);
+	while (now() < end && good) {
+		none = MPI_REQUEST_NULL;
+		good = CHECK_OK(MPIX_Continue(&none, fails, NULL, 0, MPI_STATUS_IGNORE, cr));
+		turn(0, requests);
+		good &= CHECK(requests[1] == receive) && CHECK(requests[2] == cr);
+	}
+	atomic_store(&over, 1);
+	pthread_join(other, NULL);
+	MPI_Cancel(&receive);
+	CHECK_OK(MPI_Wait(&receive, MPI_STATUS_IGNORE));
+}
+
+/* All by one variable. */
+static void *tests_alone(void *unused)
+{
+	time_t end = now() + SECONDS;
+	MPI_Status status;
+	bool good = true;
+	int flag;
+
+	(void)unused;
+	for (int i = 0; now() < end && good; i++) {
+		MPI_Request none = MPI_REQUEST_NULL;
+		int rc;
+
+		good = CHECK_OK(MPIX_Continue(&none, fails, NULL, 0, MPI_STATUS_IGNORE, cr));
+		status.MPI_ERROR = MPI_SUCCESS;
+		rc = MPI_Test(&cr, &flag, &status);
+		good &= CHECK(cr == made) && (!flag || CHECK_EQ(rc, status.MPI_ERROR));
+		if (i % DRAIN == 0)
+			take_failed();
+	}
+	return NULL;
+}
+
+static void together(const char *name, void *(*start)(void *))
 {
 	pthread_t threads[THREADS];
 
-	check_init(&argc, &argv, MPI_THREAD_MULTIPLE);
-	check_begin("one CR in three arrays");
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-	CHECK_OK(MPI_Continue_init(MPI_INFO_NULL, &cr));
+	check_begin(name);
 	for (int i = 0; i < THREADS; i++)
-		CHECK_EQ(pthread_create(&threads[i], NULL, thread, (void *)(intptr_t)(i + 1)), 0);
+		CHECK_EQ(pthread_create(&threads[i], NULL, start, (void *)(intptr_t)(i + 1)), 0);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	CHECK(atomic_load(&reported) > 0);
 	take_failed();
+}
+
+int main(int argc, char **argv)
+{
+	check_init(&argc, &argv, MPI_THREAD_MULTIPLE);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	CHECK_OK(MPI_Continue_init(MPI_INFO_NULL, &cr));
+	made = cr;
+	together("one CR in three arrays", thread);
+	CHECK(atomic_load(&reported) > 0);
+	taken_meanwhile();
+	together("one CR alone", tests_alone);
 	CHECK_OK(MPI_Request_free(&cr));
 	return check_fini();
 }
