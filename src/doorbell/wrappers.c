@@ -466,13 +466,13 @@ static void begun(MPI_Comm comm)
 
 	if (!m)
 		return;
+	contd__ring_members(m); /* first: it looks for those that have not been found, or are there again */
 	for (int i = 0; contd__load(&contd__ring.known_count) && i < m->count; i++) {
 		int world = m->rank[i];
 
 		if (world >= 0 && world < contd__ring.count && contd__load(&contd__ring.place[world].bell))
 			contd__owe(&contd__ring.place[world], 0);
 	}
-	contd__ring_members(m);
 }
 
 #if CONTD_RING_MPI4
