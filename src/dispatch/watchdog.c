@@ -168,8 +168,7 @@ void contd__watchdog_stop(void)
 	watchdog.runs = false;
 }
 
-void contd__watchdog_end(void)
+void contd__watchdog_forget(void)
 {
-	contd__watchdog_stop();
-	memset(contd__late_sites, 0, sizeof(contd__late_sites)); /* here: nothing runs any more that notes anything */
+	memset(contd__late_sites, 0, sizeof(contd__late_sites));
 }

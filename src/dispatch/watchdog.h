@@ -18,8 +18,8 @@ bool contd__watchdog_runs(void);
 /* Stop it if it runs; what was noted is reported first. Not on its own thread. May block. */
 void contd__watchdog_stop(void);
 
-/* The same at the end of contd: what was noted is forgotten, too. */
-void contd__watchdog_end(void);
+/* Forget what was noted. At the end of contd, when no handler runs any more: they note how long they took. */
+void contd__watchdog_forget(void);
 
 /* Is this the watchdog's thread? The thread that ends it waits for the function that it calls. Any context. */
 bool contd__on_watchdog(void);

@@ -139,9 +139,10 @@ static int start_locked(const struct contd_config *cfg)
 	contd__store_seq(&contd__live.users, 1);
 	if ((rc = contd__watchdog_start()) != 0 || (rc = contd__daemon_configure(NULL)) != 0) {
 		contd__daemon_end();
-		contd__watchdog_end();
+		contd__watchdog_stop();
 		contd__store_seq(&contd__live.users, 0);
 		contd__interrupt.ops->stop();
+		contd__watchdog_forget();
 		contd__interrupt.ops->give_back();
 		close_descriptors();
 	}
@@ -237,9 +238,11 @@ int contd_fini(void)
 		return rc;
 	}
 	contd__daemon_end();
-	contd__watchdog_end();
+	contd__watchdog_stop();
+	CONTD_TESTPOINT("watchdog_ended");
 	contd__thread_ensure();
 	contd__interrupt.ops->stop();
+	contd__watchdog_forget();
 	contd__store_release(&contd__sources.count, 0);
 	left = contd__groups_fini();
 	contd__words_fini();

@@ -507,6 +507,44 @@ Test(watchdog, what_was_noted_is_reported_at_the_end)
 	}
 }
 
+/* A handler that ends after the watchdog, while contd_fini() waits for it: contd's next life says nothing of it. */
+static uint32_t handler_waits, watchdog_ended;
+
+static void ends_after_the_watchdog(const char *name)
+{
+	if (strcmp(name, "watchdog_ended") == 0) {
+		contd__store_release(&watchdog_ended, 1);
+	} else if (strcmp(name, "handler_entered") == 0) {
+		contd__store_release(&handler_waits, 1);
+		await(contd__load_acquire(&watchdog_ended));
+		burn(LATE_NS);
+	}
+}
+
+static void *in_a_handler(void *data)
+{
+	(void)data;
+	must(contd_thread_attach(NULL));
+	raise_ours();
+	return NULL;
+}
+
+Test(watchdog, nothing_of_contds_last_life)
+{
+	pthread_t thread;
+
+	begin(CONTD_AGENT_CALLER, BOUND_NS);
+	__atomic_store_n(&contd__testpoint_hook, ends_after_the_watchdog, __ATOMIC_RELEASE);
+	pthread_create(&thread, NULL, in_a_handler, NULL);
+	await(contd__load_acquire(&handler_waits));
+	cr_assert_eq(contd_fini(), 0);
+	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	begin(CONTD_AGENT_CALLER, BOUND_NS);
+	cr_assert_eq(contd_fini(), 0);
+	cr_assert_eq(reported(), 0);
+}
+
 /* ------------------------------------------------------------------------------------------- what it calls --- */
 
 /* A report while contd_fini() waits for the watchdog's thread, with the lock of these calls held. */
