@@ -82,10 +82,10 @@ enum contd__seen {
 /* Tells the modes that an operation of theirs is complete; op->status and the program's status say how. */
 typedef void contd__quick_done(struct contd_mpi_op *op);
 
-/* The error of a CR that a call about an array returns. */
+/* The error that a call about an array returns. */
 struct contd__raised {
-	MPI_Request cr; /* MPI_REQUEST_NULL: there is none */
-	int class;
+	MPI_Request cr; /* whose it is; MPI_REQUEST_NULL: no CR's, but that of the requests `beside` */
+	int class;      /* MPI_SUCCESS: there is none */
 	bool told;
 	/* Where those requests are whose failure the call reports, too; NULL: all that are active. */
 	const int *beside;
@@ -129,8 +129,8 @@ struct contd__mpi_backend {
 	 * was. */
 	int (*cr_raise)(struct contd__cr *cr, int class, bool told);
 	/*
-	 * In place of cr_raise where there is an array, and last in the call, if MPI itself looks for the error there
-	 * afterwards. Otherwise NULL.
+	 * In place of cr_raise where there is an array, and also if none of its CRs has failed; last in the call, if
+	 * MPI itself looks for the error there afterwards. Otherwise NULL.
 	 */
 	void (*raising)(size_t count, MPI_Request *requests, const struct contd__raised *raised);
 	/* contd has ended, and the program still has the CR: completion calls must not wait for it. */

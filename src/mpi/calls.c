@@ -602,10 +602,18 @@ static int array_raise(struct mixed *m, struct contd__cr *cr, int class, bool to
 	return class;
 }
 
+/* No CR has failed, but other requests have. */
+static void array_raise_others(struct mixed *m, int rc, const int *places, size_t count)
+{
+	m->raised.class = rc;
+	m->raised.beside = places;
+	m->raised.beside_count = count;
+}
+
 /* After all else: MPI looks at the array next. */
 static void array_raised(const struct mixed *m, const struct array_call *a)
 {
-	if (m->raised.cr != MPI_REQUEST_NULL)
+	if (m->raised.class && contd__mpi->raising)
 		contd__mpi->raising(a->count, a->requests, &m->raised);
 }
 
@@ -684,6 +692,8 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 		m->raised.beside = NULL; /* what has failed is reported, and active yet */
 		m->raised.beside_count = rc == MPI_SUCCESS ? 0 : m->count;
 		array_raise(m, failed->cr, failed->class, !untold);
+	} else {
+		array_raise_others(m, rc, NULL, m->count);
 	}
 	return MPI_ERR_IN_STATUS;
 }
@@ -730,6 +740,8 @@ static int mixed_any(struct mixed *m, const struct array_call *a)
 	plain.requests = m->plain;
 	rc = original_test_any(&plain);
 	handles_back(m, a);
+	if (rc != MPI_SUCCESS)
+		array_raise_others(m, rc, a->index, 1);
 	if (rc != MPI_SUCCESS || (*a->completed && *a->index != MPI_UNDEFINED))
 		return rc;
 	if (any_special(m, a, start, &active, &rc))
@@ -793,6 +805,8 @@ static int mixed_some(struct mixed *m, const struct array_call *a)
 		m->raised.beside = a->indices;
 		m->raised.beside_count = rc == MPI_SUCCESS ? 0 : before;
 		array_raise(m, failed->cr, failed->class, !untold);
+	} else {
+		array_raise_others(m, rc, a->indices, before);
 	}
 	return MPI_ERR_IN_STATUS;
 }

@@ -695,7 +695,7 @@ static int cr_raise(struct contd__cr *cr, int class, bool told)
 struct hidden {
 	struct contd__ompi_request failed; /* stands for the CR, in the last place */
 	MPI_Request *requests;
-	size_t count, at;      /* the CR's place, where the last one is meanwhile */
+	size_t count, at;      /* a place of one that is hidden, where the last one is meanwhile */
 	MPI_Request request[]; /* what was there; NULL: Open MPI says what becomes of it */
 };
 
@@ -711,47 +711,74 @@ static int show_hidden(MPI_Request *place)
 	return MPI_SUCCESS;
 }
 
+/* Has one of those failed that the call reports? Marks them in h->request. */
+static bool mark_beside(struct hidden *h, const struct contd__raised *raised)
+{
+	bool failed = false;
+
+	for (size_t i = 0; i < raised->beside_count; i++) {
+		size_t place = raised->beside ? (size_t)raised->beside[i] : i;
+		MPI_Request request = place < h->count ? h->request[place] : NULL;
+
+		if (!request || native_cr(request) || (!raised->beside && inside(request)->state != OMPI_ACTIVE))
+			continue;
+		failed |= inside(request)->status.MPI_ERROR != MPI_SUCCESS;
+		h->request[place] = NULL;
+	}
+	return failed;
+}
+
+static bool stands_in(MPI_Request request, size_t count, const MPI_Request *requests)
+{
+	for (size_t i = 0; i < count; i++)
+		if (requests[i] == request)
+			return true;
+	return false;
+}
+
 /*
  * Open MPI looks for the request that has failed by the errors in the statuses: in all requests of the array, and drops
  * each that has one. In a pending send, and in a persistent request that was not started, nobody has written the status
  * yet. In a receive another thread may just be writing it, and of a receive that has failed the call may have nothing
- * to say yet. So no others are in the array while Open MPI looks. Nor is the CR, whose error other threads may raise
- * and tell at the same time: a likeness stands for it. That comes last, and when Open MPI drops it, what was there
- * comes back.
+ * to say yet. So no others are in the array while Open MPI looks. Nor are the CRs, whose errors other threads may raise
+ * and tell at the same time: a likeness stands for the one that has failed. That comes last, and when Open MPI drops
+ * it, what was there comes back. If no CR has failed the likeness is there for that alone: Open MPI calls the error
+ * handler of the first one that has an error.
  */
 static void raising(size_t count, MPI_Request *requests, const struct contd__raised *raised)
 {
-	size_t last = count - 1, at = count;
+	bool by_cr = raised->cr != MPI_REQUEST_NULL;
+	size_t last = count - 1, at = last;
 	struct hidden *h;
 
-	for (size_t i = 0; i < count; i++)
-		if (requests[i] == raised->cr)
-			at = i;
-	if (at == count)
+	if (by_cr && !stands_in(raised->cr, count, requests))
 		return;
 	/* The variable with the only one stays as it is: other threads may read the CR's handle there. */
 	h = count == 1 ? NULL : contd__zalloc(sizeof(*h) + count * sizeof(h->request[0]));
 	if (!h) { /* all stay, and without memory Open MPI may take another one for failed */
-		cr_raise(&native_cr(raised->cr)->cr, raised->class, raised->told);
+		if (by_cr)
+			cr_raise(&native_cr(raised->cr)->cr, raised->class, raised->told);
 		return;
 	}
-	h->failed = likeness_of(OMPI_TYPE_PML, raised->told ? (void *)O.quiet : (void *)contd__model.self,
+	h->failed = likeness_of(OMPI_TYPE_PML, !by_cr || raised->told ? (void *)O.quiet : (void *)contd__model.self,
 				raised->class, show_hidden);
 	h->requests = requests;
 	h->count = count;
-	h->at = at;
 	memcpy(h->request, requests, count * sizeof(h->request[0]));
-	for (size_t i = 0; i < count; i++)
-		requests[i] = MPI_REQUEST_NULL;
-	for (size_t i = 0; i < raised->beside_count; i++) {
-		size_t place = raised->beside ? (size_t)raised->beside[i] : i;
-		MPI_Request request = h->request[place];
-
-		if (!request || native_cr(request) || (!raised->beside && inside(request)->state != OMPI_ACTIVE))
-			continue;
-		requests[place] = request;
-		h->request[place] = NULL;
+	if (!mark_beside(h, raised) && !by_cr) { /* Open MPI finds no error, and returns MPI_SUCCESS */
+		free(h);
+		return;
 	}
+	while (at && !h->request[at])
+		at--;
+	if (!h->request[at]) { /* nothing is to be hidden: what was hooked is no more */
+		free(h);
+		return;
+	}
+	h->at = at;
+	for (size_t i = 0; i < count; i++)
+		if (h->request[i])
+			requests[i] = MPI_REQUEST_NULL;
 	requests[at] = requests[last]; /* if that is reported, too */
 	requests[last] = (MPI_Request)(void *)&h->failed;
 }
