@@ -915,10 +915,45 @@ static void cr_seen(const struct contd__mpi_attach *a, int i)
 		*status = contd__status_empty;
 }
 
+/*
+ * A complete one. If it has failed its status is written, and the rest is left to finish_failed(): its error handler
+ * may start, test or free the other requests of the array, which then must be as they stay. Returns the error code.
+ */
+static int finish_one(const struct contd__mpi_attach *a, int i, bool *failedp)
+{
+	struct contd__ompi_request *r = inside(a->requests[i]);
+	MPI_Status *status = contd__status_at(a, i);
+
+	if (__builtin_expect(r->state == OMPI_INACTIVE || r->status.MPI_ERROR == MPI_SUCCESS, 1))
+		return finish_complete(&a->requests[i], status);
+	status_mend(r);
+	if (status)
+		*status = r->status;
+	r->complete_cb_data = (void *)(uintptr_t)a; /* this mark is no other request's */
+	*failedp = true;
+	return r->status.MPI_ERROR;
+}
+
+static void finish_failed(const struct contd__mpi_attach *a)
+{
+	for (int i = 0; i < a->count; i++) {
+		const struct contd__ompi_request *r = inside(a->requests[i]);
+
+		/* If it is not, a handler has dealt with it. */
+		if (r->complete_cb_data == a && r->state == OMPI_ACTIVE &&
+		    contd__load_acquire(&r->complete) == OMPI_COMPLETED)
+			finish_complete(&a->requests[i], NULL);
+	}
+}
+
 static void finish(const struct contd__mpi_attach *a)
 {
+	bool failed = false;
+
 	for (int i = 0; i < a->count; i++)
-		finish_complete(&a->requests[i], contd__status_at(a, i));
+		finish_one(a, i, &failed);
+	if (__builtin_expect(failed, 0))
+		finish_failed(a);
 }
 
 static bool at_once(const struct contd__mpi_attach *a)
@@ -976,6 +1011,7 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 		     bool count_crs)
 {
 	int pending = look->pending;
+	bool failed = false;
 	uint32_t done = 0;
 
 	/* Counted first, so that what completes in between finds it counted. */
@@ -996,7 +1032,7 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 			pending--;
 			hook_one(set, request, contd__status_at(a, i));
 		} else {
-			code = finish_complete(&a->requests[i], contd__status_at(a, i));
+			code = finish_one(a, i, &failed);
 			if (code != MPI_SUCCESS && a->revised)
 				contd__set_failed_sig(set, contd__mpi_error_class(code));
 			done++;
@@ -1004,6 +1040,8 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 	}
 	if (pending)
 		contd__sub(&ops_hooked, (uint32_t)pending);
+	if (__builtin_expect(failed, 0))
+		finish_failed(a);
 	return done;
 }
 

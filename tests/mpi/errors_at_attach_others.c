@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ranks: 1 */
+/*
+ * An operation has failed before a continuation is attached to it and others. Its error handler starts or frees a
+ * persistent request that stands in the same array and is inactive. A receive behind that is pending: the continuation
+ * waits for it, and the request that was started goes on.
+ */
+#include "check.h"
+
+enum tag { TAG_LONG = 1, TAG_PERSISTENT, TAG_PENDING, TAG_NONE };
+enum { FAILED, PERSISTENT, PENDING, REQUESTS };
+
+static MPI_Comm comm;
+static MPI_Request requests[REQUESTS];
+static MPI_Status statuses[REQUESTS];
+static int told, ran, in[REQUESTS];
+static bool starts;
+
+static void on_error(MPI_Comm *which, int *error, ...)
+{
+	(void)which, (void)error;
+	if (told++)
+		return;
+	if (starts)
+		CHECK_OK(MPI_Start(&requests[PERSISTENT]));
+	else
+		CHECK_OK(MPI_Request_free(&requests[PERSISTENT]));
+}
+
+static void count(MPI_Status *unused, void *data)
+{
+	(void)unused, (void)data;
+	ran++;
+}
+
+static int count_revised(int error, void *data)
+{
+	CHECK_EQ(error, MPI_ERR_TRUNCATE);
+	(void)data;
+	ran++;
+	return MPI_SUCCESS;
+}
+
+static void make_progress(void)
+{
+	int flag;
+
+	for (int i = 0; i < 50; i++)
+		MPI_Iprobe(0, TAG_NONE, comm, &flag, MPI_STATUS_IGNORE);
+}
+
+static int class_of(const MPI_Status *status)
+{
+	int class;
+
+	MPI_Error_class(status->MPI_ERROR, &class);
+	return class;
+}
+
+static void handler_uses_another(bool start, bool revised)
+{
+	const int out[4] = {1, 2, 3, 4};
+	MPI_Request cr = check_plain_cr(), send;
+
+	starts = start;
+	told = ran = 0;
+	memset(in, 0, sizeof(in));
+	MPI_Isend(out, 4, MPI_INT, 0, TAG_LONG, comm, &send);
+	MPI_Irecv(&in[FAILED], 1, MPI_INT, 0, TAG_LONG, comm, &requests[FAILED]);
+	MPI_Recv_init(&in[PERSISTENT], 1, MPI_INT, 0, TAG_PERSISTENT, comm, &requests[PERSISTENT]);
+	MPI_Irecv(&in[PENDING], 1, MPI_INT, 0, TAG_PENDING, comm, &requests[PENDING]);
+	make_progress();
+	if (revised)
+		CHECK_OK(MPIX_Continueall(REQUESTS, requests, count_revised, NULL, MPIX_CONT_INVOKE_FAILED, statuses,
+					  cr));
+	else
+		CHECK_OK(MPI_Continueall(REQUESTS, requests, count, NULL, statuses, cr));
+	make_progress();
+	CHECK_EQ(ran, revised);
+	MPI_Send(&out[2], 1, MPI_INT, 0, TAG_PENDING, comm);
+	while (!ran)
+		make_progress();
+	MPI_Wait(&send, MPI_STATUS_IGNORE);
+	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+	make_progress();
+	CHECK_EQ(told, 1);
+	CHECK_EQ(ran, 1);
+	CHECK_EQ(in[PENDING], 3);
+	CHECK_EQ(class_of(&statuses[FAILED]), MPI_ERR_TRUNCATE);
+	CHECK_EQ(statuses[PERSISTENT].MPI_SOURCE, MPI_ANY_SOURCE);
+	CHECK_EQ(class_of(&statuses[PENDING]), revised ? MPI_ERR_PENDING : MPI_SUCCESS);
+	if (start) {
+		MPI_Send(&out[3], 1, MPI_INT, 0, TAG_PERSISTENT, comm);
+		CHECK_OK(MPI_Wait(&requests[PERSISTENT], MPI_STATUS_IGNORE));
+		CHECK_EQ(in[PERSISTENT], 4);
+		CHECK_OK(MPI_Request_free(&requests[PERSISTENT]));
+	}
+	CHECK(requests[PERSISTENT] == MPI_REQUEST_NULL);
+	CHECK_OK(MPI_Request_free(&cr));
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Errhandler errhandler;
+
+	check_init(&argc, &argv, MPI_THREAD_SINGLE);
+	MPI_Comm_dup(MPI_COMM_SELF, &comm);
+	MPI_Comm_create_errhandler(on_error, &errhandler);
+	MPI_Comm_set_errhandler(comm, errhandler);
+	check_begin("the handler starts another one");
+	handler_uses_another(true, false);
+	check_begin("the handler frees another one");
+	handler_uses_another(false, false);
+	check_begin("the handler starts another one, revised");
+	handler_uses_another(true, true);
+	check_begin("the handler frees another one, revised");
+	handler_uses_another(false, true);
+	MPI_Errhandler_free(&errhandler);
+	MPI_Comm_free(&comm);
+	return check_fini();
+}
