@@ -90,7 +90,8 @@ struct given {
 
 /*
  * The program may reuse its variables in the callback, which may run on another thread, in a handler even: so they are
- * written before it can run. It must not wait for this thread.
+ * written before it can run. It must not wait for this thread. An error handler that attaching has called may have
+ * begun another operation with a variable: that stays.
  */
 static void write_handles(void *data)
 {
@@ -98,7 +99,7 @@ static void write_handles(void *data)
 	MPI_Fint null = PMPI_Request_c2f(MPI_REQUEST_NULL);
 
 	for (int i = 0; i < h->count; i++)
-		if (h->c[i] == MPI_REQUEST_NULL)
+		if (h->c[i] == MPI_REQUEST_NULL && h->fortran[i] == h->before[i])
 			h->fortran[i] = null;
 }
 
@@ -121,6 +122,7 @@ static int attach_c(const struct given *g, MPI_Request requests[], struct contd_
 static int attach(const struct given *g)
 {
 	MPI_Request few[FEW], *requests = few;
+	MPI_Fint few_before[FEW], *before = few_before;
 	struct contd__f_handles handles = {.count = g->count, .fortran = g->requests};
 	bool ignore = contd__f_is_ignored(g->statuses);
 	struct contd__f_record *r;
@@ -133,13 +135,18 @@ static int attach(const struct given *g)
 	collect();
 	r = malloc(sizeof(*r) + (ignore ? 0 : (size_t)g->count * sizeof(r->statuses[0])));
 	if (r && g->count > FEW)
-		requests = malloc((size_t)g->count * sizeof(requests[0]));
+		requests = malloc((size_t)g->count * (sizeof(requests[0]) + sizeof(before[0])));
 	if (!r || !requests) {
 		free(r);
 		return contd__f_error(MPI_ERR_NO_MEM);
 	}
-	for (int i = 0; i < g->count; i++)
-		requests[i] = PMPI_Request_f2c(g->requests[i]);
+	if (requests != few)
+		before = (MPI_Fint *)(void *)(requests + g->count);
+	for (int i = 0; i < g->count; i++) {
+		before[i] = g->requests[i];
+		requests[i] = PMPI_Request_f2c(before[i]);
+	}
+	handles.before = before;
 	handles.c = requests;
 	*r = (struct contd__f_record){.cb.any = g->cb,
 				      .data = g->data,

@@ -44,6 +44,7 @@ typedef void contd__f_revised(const MPI_Fint *rc, MPI_Aint *user_data, MPI_Fint 
 struct contd__f_handles {
 	int count;
 	MPI_Fint *fortran; /* the program's */
+	MPI_Fint *before;  /* as the program gave them */
 	const MPI_Request *c;
 };
 
