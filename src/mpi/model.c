@@ -225,7 +225,7 @@ int contd__session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *s
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-#ifdef MPICH_VERSION
+#if defined(MPICH_VERSION) || defined(MPI_ABI_VERSION)
 	/* MPICH (4.2) forgets it, and aborts when the handler is called. */
 	PMPI_Session_set_errhandler(*session, errhandler);
 #endif

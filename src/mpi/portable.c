@@ -566,12 +566,20 @@ static bool is_inactive(MPI_Request request)
  */
 static MPI_Request shared[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 
+#ifdef MPI_ABI_VERSION
+static bool objects_are_mpichs;
+#endif
+
 static bool is_shared(MPI_Request request)
 {
 #if defined(MPICH_NUMVERSION)
 	/* The two highest bits of a handle of MPICH's and its family's tell its kind; 1: built in, and there is one
 	 * of each kind of operation that is complete (MPICH's mpir_objects.h). */
 	if ((unsigned)request >> 30 == 1)
+		return true;
+#elif defined(MPI_ABI_VERSION)
+	/* In MPICH's ABI a handle is the object's address, and the object begins with that number. */
+	if (objects_are_mpichs && *(const unsigned *)(const void *)request >> 30 == 1)
 		return true;
 #endif
 	return request == shared[0] || request == shared[1] || request == shared[2];
@@ -839,6 +847,9 @@ static int start(int thread_level)
 	(void)thread_level;
 	PMPI_Get_library_version(version, &length);
 	test_keeps = !strstr(version, "Open MPI");
+#ifdef MPI_ABI_VERSION
+	objects_are_mpichs = strstr(version, "MPICH") != NULL;
+#endif
 	__cds_lfs_init(&P.spare);
 	for (int i = 0; i < 2; i++) {
 		struct lane *l = &P.lane[i];

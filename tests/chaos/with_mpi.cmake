@@ -10,7 +10,7 @@ function(chaos_mpi_test name flavour ranks labels)
   endif()
 endfunction()
 
-foreach(flavour IN LISTS CONTD_FLAVOURS)
+foreach(flavour IN LISTS CONTD_FLAVOURS_OF_MPI)
   contd_mpi_program(target chaos_mpi ${flavour} "${CMAKE_CURRENT_SOURCE_DIR}/chaos/chaos_mpi.c")
   if(NOT flavour STREQUAL "portable") # which has the same program as native
     target_sources(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/chaos/harness.c")

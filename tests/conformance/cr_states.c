@@ -2,6 +2,7 @@
 /* Section 2, the continuation request: its states, its completion, what may be done with it. */
 #include <sched.h>
 
+#include "../abi.h"
 #include "conformance.h"
 
 #define TAG 21

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The continuation request in MPI's completion calls, in MPI_Continue itself, and inside its own continuations. */
+#include "../abi.h"
 #include "check.h"
 
 #define TAG 21
