@@ -16,8 +16,9 @@
 #include "base/api.h"
 #include "base/atomic.h"
 
-/* Where a source may be looked at. In handlers outside regions none is. */
-enum contd__where { WHERE_THREAD = 1, WHERE_REGION = 2, WHERE_DAEMON = 4 };
+/* Where a source may be looked at. In handlers outside regions none is, but for those of WHERE_INSPECTED: there the
+ * handler has found that it interrupted nothing which the source needs (signal/inspect.h). */
+enum contd__where { WHERE_THREAD = 1, WHERE_REGION = 2, WHERE_DAEMON = 4, WHERE_INSPECTED = 8 };
 
 /*
  * A source that must be driven. It decides itself whether the calling thread may drive it (thread levels). Registered

@@ -66,6 +66,7 @@ static struct contd__attached *record_take(void)
 		a->empty_ticks = 0;
 		a->useless = 0;
 		a->quiet = 0;
+		contd__store_seq(&a->inspector, NULL);
 		a->tls = &contd__tls;
 		contd__purse_open(&a->purse, contd__ticks());
 		if (S.count < ATTACHED_MAX && a == S.record[S.count])

@@ -29,6 +29,8 @@
 
 #define ATTACHED_MAX 1024u
 
+struct contd__inspector;
+
 struct contd__attached {
 	int32_t tid; /* 0: of no thread */
 	uint32_t senders;
@@ -37,6 +39,7 @@ struct contd__attached {
 	uint32_t armed;        /* the timer runs */
 	uint32_t inside;       /* its handler runs */
 	uint32_t resting;      /* outside regions, where ticks are no use for sources that need one */
+	const struct contd__inspector *inspector; /* asks whether ticks outside regions may drive sources: inspect.h */
 	timer_t timer;
 	struct contd_tls *tls; /* of the thread; readable while tid is not 0 */
 

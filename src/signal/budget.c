@@ -30,7 +30,8 @@ uint64_t contd__budget_interval_sig(uint64_t empty_ticks)
 
 uint64_t contd__quiet_interval_sig(const struct contd__attached *me)
 {
-	uint32_t quiet = contd__sources_steady_sig(WHERE_REGION) ? 0 : me->quiet;
+	uint32_t where = contd__load(&me->inspector) ? WHERE_REGION | WHERE_INSPECTED : WHERE_REGION;
+	uint32_t quiet = contd__sources_steady_sig(where) ? 0 : me->quiet;
 	uint64_t ns = contd__budget_interval_sig(me->empty_ticks), most = contd__load(&contd__limits.tick_max);
 
 	return contd__quiet_interval(quiet, ns, ns > most ? ns : most);

@@ -15,6 +15,7 @@
 #include "signal/bell.h"
 #include "signal/budget.h"
 #include "signal/handler.h"
+#include "signal/inspect.h"
 #include "signal/notify.h"
 #include "signal/timer.h"
 
@@ -178,7 +179,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	uint64_t begin, cost, work = contd__self.work;
 	enum contd__interruption kind;
 	uint32_t ran = 0;
-	bool guarded, told;
+	bool guarded, told, found = false;
 
 	if (!ours(signo, info) || !enter(me)) {
 		stray(signo, info, context);
@@ -222,10 +223,12 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 		CONTD_COUNT(guarded, 1);
 	} else {
 		ran = contd__react_sig(kind == BY_BELL ? LOOK_RUNG : LOOK);
+		if (kind == BY_TIMER)
+			found = contd__inspect_sig(me, context);
 	}
 	cost = contd__ticks() - begin;
 	if (kind == BY_TIMER) {
-		contd__tick_done_sig(me, less(cost, contd__self.work - work), ran != 0, guarded);
+		contd__tick_done_sig(me, less(cost, contd__self.work - work), ran != 0 || found, guarded);
 	} else {
 		if (kind == BY_BELL && !contd__tls.region) {
 			contd__or(&contd__tls.flags, CONTD__TLS_REARM); /* its next region arms the bell again */

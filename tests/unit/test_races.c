@@ -149,6 +149,7 @@ static const struct {
 	{"calibration_tick", "test_who_runs.c"}, {"daemon_ends", "test_daemon_life.c"},
 	{"watchdog_ends", "test_watchdog.c"},    {"live_checked", "test_configure.c"},
 	{"bell_stray", "test_bell.c"},           {"bell_disarms", "test_bell.c"},
+	{"inspected", "test_inspect.c"},
 };
 #define ELSEWHERE (sizeof(elsewhere) / sizeof(elsewhere[0]))
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reached from the signal handler: async-signal-safe code only. */
+#include "base/atomic.h"
+#include "base/testpoint.h"
+#include "dispatch/source.h"
+#include "dispatch/thread.h"
+#include "signal/inspect.h"
+#include "signal/timer.h"
+
+bool contd__inspect_sig(const struct contd__attached *me, const void *context)
+{
+	const struct contd__inspector *inspector = contd__load(&me->inspector); /* its own thread has set it */
+	uint64_t work = contd__self.work;
+	uint8_t before = contd__self.context;
+
+	if (!inspector || !contd__sources_pending_sig(WHERE_INSPECTED) || !inspector->allows(context))
+		return false;
+	/* What a source reports, it reports from a handler. */
+	contd__store(&contd__self.context, CONTEXT_HANDLER);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	CONTD_TESTPOINT("inspected");
+	contd__sources_drive_sig(WHERE_INSPECTED, NULL, false);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__store(&contd__self.context, before);
+	return contd__self.work != work;
+}
+
+bool contd__inspect(const struct contd__inspector *inspector)
+{
+	struct contd__attached *me = contd__me;
+
+	if (!me || !contd__load(&me->tid))
+		return false;
+	/* Sequentially consistent: store this, then look at what is pending. The partner is a thread that makes
+	 * something pending and then looks whether this thread has a use for ticks, in contd__arm_sig(). */
+	contd__store_seq(&me->inspector, inspector);
+	contd__arm_sig();
+	return true;
+}
