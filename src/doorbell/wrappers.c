@@ -20,7 +20,7 @@
 
 #include "base/atomic.h"
 #include "mpi/library.h"
-#include "doorbell/calls.h"
+#include "mpi/signatures.h"
 #include "doorbell/made.h"
 #include "doorbell/owed.h"
 

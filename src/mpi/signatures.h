@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls that the doorbell library stands in front of, in lists by what it does about them. The compiler compares
- * each with mpi.h. `suffix` is nothing or _c: then counts are MPI_Count, displacements MPI_Aint (MPI 4's large counts).
- * wrappers.c knows what a call is about by the names of its parameters.
+ * Calls of MPI with their parameters, in lists by what the doorbell library does about them; it stands in front of all
+ * of them. The progress library (src/progress) uses the same lists. The compiler compares each with mpi.h. `suffix` is
+ * nothing or _c: then counts are MPI_Count, displacements MPI_Aint (MPI 4's large counts). Users know what a call is
+ * about by the names of its parameters.
  *
  *     X(suffix, name, parameters, arguments)
  *       CONTD_RING_SENT        something goes to `dest`, and the call does not wait for it
@@ -18,8 +19,8 @@
  *       CONTD_RING_SYNC        waits until `who` makes progress: a rank of `win`, or EVERYBODY
  *       CONTD_RING_SYNC_SHORT  the same, and does not wait
  */
-#ifndef CONTD_RING_CALLS_H
-#define CONTD_RING_CALLS_H
+#ifndef CONTD_MPI_SIGNATURES_H
+#define CONTD_MPI_SIGNATURES_H
 
 #include <mpi.h>
 
