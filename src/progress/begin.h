@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The beginning and the end of progress by ticks. Ordinary threads; blocking. */
+#ifndef CONTD_PROGRESS_BEGIN_H
+#define CONTD_PROGRESS_BEGIN_H
+
+void contd__progress_before_init(void);
+void contd__progress_begin(void);
+void contd__progress_end(void);
+
+/* Libraries have been loaded or unloaded since they were last read. In a call of MPI, at its end or beginning. */
+void contd__progress_read_again(int at_end);
+
+#endif

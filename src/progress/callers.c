@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * This library stands in front of the functions of the C library that call the program back: code of the program's that
+ * runs below them has the C library in the middle of something. They are marked while they are under way (inside.h).
+ * So are the program's signal handlers, which may have interrupted anything: each runs below a function of this file.
+ *
+ * Some functions hand the C library a callback that it calls at any time later, with a lock held: then there is no
+ * progress any more.
+ */
+#include <argp.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fts.h>
+#include <ftw.h>
+#include <glob.h>
+#include <link.h>
+#include <printf.h>
+#include <pthread.h>
+#include <pty.h>
+#include <search.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include <contd/contd.h>
+
+#include "base/atomic.h"
+#include "mpi/library.h"
+#include "progress/callers.h"
+#include "progress/closure.h"
+#include "progress/inside.h"
+
+#define P contd__progress
+
+/*
+ * The next function of that name. It is looked up before main(), but constructors of other libraries may call before
+ * that. Looking up twice gives the same.
+ */
+#define NEXT(name) \
+	({ \
+		static __typeof__(&name) found; \
+		if (__builtin_expect(!contd__load(&found), 0)) \
+			contd__store(&found, (__typeof__(found))dlsym(RTLD_NEXT, #name)); \
+		contd__load(&found); \
+	})
+
+#define ENTER(mark) contd__enter(&contd__inside.called, CONTD__FRAME, mark)
+#define LEAVE(how, mark) contd__leave(&contd__inside.called, how, mark)
+
+#define CALLS_BACK(type, name, parameters, arguments) \
+	CONTD_API type name parameters; \
+	type name parameters \
+	{ \
+		struct contd__mark before; \
+		enum contd__entered how = ENTER(&before); \
+		type result = NEXT(name) arguments; \
+\
+		LEAVE(how, &before); \
+		return result; \
+	}
+#define CALLS_BACK_VOID(name, parameters, arguments) \
+	CONTD_API void name parameters; \
+	void name parameters \
+	{ \
+		struct contd__mark before; \
+		enum contd__entered how = ENTER(&before); \
+\
+		NEXT(name) arguments; \
+		LEAVE(how, &before); \
+	}
+
+typedef int compare(const void *, const void *);
+typedef int compare_directories(const struct dirent **, const struct dirent **);
+typedef int compare_directories64(const struct dirent64 **, const struct dirent64 **);
+
+CALLS_BACK_VOID(qsort, (void *base, size_t n, size_t size, compare *by), (base, n, size, by))
+CALLS_BACK_VOID(qsort_r, (void *base, size_t n, size_t size, int (*by)(const void *, const void *, void *), void *data),
+		(base, n, size, by, data))
+CALLS_BACK(void *, bsearch, (const void *key, const void *base, size_t n, size_t size, compare *by),
+	   (key, base, n, size, by))
+CALLS_BACK(void *, lfind, (const void *key, const void *base, size_t *n, size_t size, compare *by),
+	   (key, base, n, size, by))
+CALLS_BACK(void *, lsearch, (const void *key, void *base, size_t *n, size_t size, compare *by),
+	   (key, base, n, size, by))
+CALLS_BACK(void *, tsearch, (const void *key, void **root, compare *by), (key, root, by))
+CALLS_BACK(void *, tfind, (const void *key, void *const *root, compare *by), (key, root, by))
+CALLS_BACK(void *, tdelete, (const void *restrict key, void **restrict root, compare *by), (key, root, by))
+CALLS_BACK_VOID(twalk, (const void *root, __action_fn_t action), (root, action))
+CALLS_BACK_VOID(tdestroy, (void *root, __free_fn_t free_node), (root, free_node))
+CALLS_BACK(int, ftw, (const char *path, __ftw_func_t each, int descriptors), (path, each, descriptors))
+CALLS_BACK(int, ftw64, (const char *path, __ftw64_func_t each, int descriptors), (path, each, descriptors))
+CALLS_BACK(int, nftw, (const char *path, __nftw_func_t each, int descriptors, int flags),
+	   (path, each, descriptors, flags))
+CALLS_BACK(int, nftw64, (const char *path, __nftw64_func_t each, int descriptors, int flags),
+	   (path, each, descriptors, flags))
+CALLS_BACK(int, scandir,
+	   (const char *restrict path, struct dirent ***restrict list, int (*choose)(const struct dirent *),
+	    compare_directories *by),
+	   (path, list, choose, by))
+CALLS_BACK(int, scandir64,
+	   (const char *restrict path, struct dirent64 ***restrict list, int (*choose)(const struct dirent64 *),
+	    compare_directories64 *by),
+	   (path, list, choose, by))
+CALLS_BACK(int, scandirat,
+	   (int folder, const char *restrict path, struct dirent ***restrict list, int (*choose)(const struct dirent *),
+	    compare_directories *by),
+	   (folder, path, list, choose, by))
+CALLS_BACK(int, scandirat64,
+	   (int folder, const char *restrict path, struct dirent64 ***restrict list,
+	    int (*choose)(const struct dirent64 *), compare_directories64 *by),
+	   (folder, path, list, choose, by))
+CALLS_BACK(int, glob,
+	   (const char *restrict pattern, int flags, int (*failed)(const char *, int), glob_t *restrict paths),
+	   (pattern, flags, failed, paths))
+CALLS_BACK(int, glob64,
+	   (const char *restrict pattern, int flags, int (*failed)(const char *, int), glob64_t *restrict paths),
+	   (pattern, flags, failed, paths))
+CALLS_BACK(FTS *, fts_open, (char *const *paths, int options, int (*by)(const FTSENT **, const FTSENT **)),
+	   (paths, options, by))
+CALLS_BACK(FTSENT *, fts_read, (FTS * fts), (fts))
+CALLS_BACK(FTSENT *, fts_children, (FTS * fts, int options), (fts, options))
+CALLS_BACK(error_t, argp_parse,
+	   (const struct argp *restrict argp, int argc, char **restrict argv, unsigned flags, int *restrict end,
+	    void *restrict input),
+	   (argp, argc, argv, flags, end, input))
+CALLS_BACK(int, pthread_once, (pthread_once_t * once, void (*routine)(void)), (once, routine))
+CALLS_BACK_VOID(call_once, (once_flag * flag, void (*routine)(void)), (flag, routine))
+/* Handlers of pthread_atfork(3). */
+CALLS_BACK(pid_t, fork, (void), ())
+CALLS_BACK(int, daemon, (int nochdir, int noclose), (nochdir, noclose))
+CALLS_BACK(int, forkpty, (int *master, char *name, const struct termios *settings, const struct winsize *size),
+	   (master, name, settings, size))
+
+/* Streams that the program has locked. */
+CONTD_API void flockfile(FILE *stream)
+{
+	NEXT(flockfile)(stream);
+	if (contd__inside.high)
+		contd__store(&contd__inside.locks, contd__inside.locks + 1);
+}
+
+CONTD_API int ftrylockfile(FILE *stream)
+{
+	int rc = NEXT(ftrylockfile)(stream);
+
+	if (!rc && contd__inside.high)
+		contd__store(&contd__inside.locks, contd__inside.locks + 1);
+	return rc;
+}
+
+CONTD_API void funlockfile(FILE *stream)
+{
+	if (contd__inside.locks)
+		contd__store(&contd__inside.locks, contd__inside.locks - 1);
+	NEXT(funlockfile)(stream);
+}
+
+/* --------------------------------------------------------------------------------------------------- the loader --- */
+
+CONTD_API int dl_iterate_phdr(int (*each)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+	struct contd__mark before;
+	enum contd__entered how = ENTER(&before);
+	int rc;
+
+	contd__add(&P.loading, 1); /* for the handler of another thread; this one finds the mark */
+	rc = NEXT(dl_iterate_phdr)(each, data);
+	contd__sub(&P.loading, 1);
+	LEAVE(how, &before);
+	return rc;
+}
+
+/* Which code calls MPI's? If it loads something, that is MPI's too. */
+static uint32_t loaded_by_mpi;
+
+static void loaded(const void *caller)
+{
+	if (contd__load(&P.places) && contd__inside.high && contd__in_closure((uintptr_t)caller))
+		contd__store(&loaded_by_mpi, 1);
+}
+
+/* On the attached thread, when it is in nothing else that changes the set of libraries. */
+static void read_again(enum contd__entered how)
+{
+	if (contd__load(&P.places) && (how == ENTERED_OUTER || how == ENTERED_INNER))
+		contd__closure_read(contd__xchg(&loaded_by_mpi, 0) || contd__inside.mpi.frame);
+}
+
+bool contd__loaded_by_mpi(void)
+{
+	return contd__xchg(&loaded_by_mpi, 0);
+}
+
+/* The last call of such a function is a jump, also where the rest is not optimized. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define JUMPS __attribute__((optimize("O2"), optimize("omit-frame-pointer"), optimize("no-stack-protector")))
+#else
+#define JUMPS
+#endif
+
+static __attribute__((noinline)) void *open_path(const char *path, int mode, const void *caller)
+{
+	struct contd__mark before;
+	enum contd__entered how = ENTER(&before);
+	void *handle;
+
+	contd__add(&P.loading, 1);
+	handle = NEXT(dlopen)(path, mode);
+	contd__add(&P.loads, 1);
+	contd__sub(&P.loading, 1);
+	loaded(caller);
+	read_again(how);
+	LEAVE(how, &before);
+	return handle;
+}
+
+/*
+ * The loader looks at who calls: where it looks for a library that is given without a path depends on that. So such
+ * calls are passed on by a jump, as if the caller had called the loader's own function. What they load is unknown until
+ * the next call of MPI.
+ */
+CONTD_API JUMPS void *dlopen(const char *path, int mode)
+{
+	__typeof__(&dlopen) next = NEXT(dlopen);
+
+	if (!path || (strchr(path, '/') && !strchr(path, '$')))
+		return open_path(path, mode, __builtin_return_address(0));
+	contd__add(&P.loads, 1);
+	loaded(__builtin_return_address(0));
+	return next(path, mode);
+}
+
+CONTD_API int dlclose(void *handle)
+{
+	struct contd__mark before;
+	enum contd__entered how = ENTER(&before);
+	int rc;
+
+	contd__add(&P.loads, 1);
+	contd__add(&P.loading, 1);
+	rc = NEXT(dlclose)(handle);
+	contd__add(&P.loads, 1);
+	contd__sub(&P.loading, 1);
+	read_again(how);
+	LEAVE(how, &before);
+	return rc;
+}
+
+/* ------------------------------------------------------------------------------------------- callbacks for good --- */
+
+#define FOR_GOOD(type, name, parameters, arguments) \
+	CONTD_API type name parameters; \
+	type name parameters \
+	{ \
+		contd__store(&P.user_code, 1); \
+		return NEXT(name) arguments; \
+	}
+
+FOR_GOOD(FILE *, fopencookie, (void *restrict cookie, const char *restrict mode, cookie_io_functions_t functions),
+	 (cookie, mode, functions))
+FOR_GOOD(int, register_printf_specifier, (int letter, printf_function print, printf_arginfo_size_function sizes),
+	 (letter, print, sizes))
+FOR_GOOD(int, register_printf_type, (printf_va_arg_function take), (take))
+
+/* Open MPI's Fortran makes error handlers without MPI's calls in C, which wrappers.c sees. Whatever they take is an
+ * address. */
+#define FOR_GOOD_FORTRAN(name) \
+	CONTD_API void name(void *function, void *handler, void *error); \
+	void name(void *function, void *handler, void *error) \
+	{ \
+		contd__store(&P.user_code, 1); \
+		NEXT(name)(function, handler, error); \
+	}
+#define FORTRAN_NAMES(of) \
+	FOR_GOOD_FORTRAN(mpi_##of##_create_errhandler) \
+	FOR_GOOD_FORTRAN(mpi_##of##_create_errhandler_) \
+	FOR_GOOD_FORTRAN(mpi_##of##_create_errhandler__) \
+	FOR_GOOD_FORTRAN(mpi_##of##_create_errhandler_f08_) \
+	FOR_GOOD_FORTRAN(pmpi_##of##_create_errhandler) \
+	FOR_GOOD_FORTRAN(pmpi_##of##_create_errhandler_) \
+	FOR_GOOD_FORTRAN(pmpi_##of##_create_errhandler__) \
+	FOR_GOOD_FORTRAN(pmpi_##of##_create_errhandler_f08_)
+FORTRAN_NAMES(comm)
+FORTRAN_NAMES(win)
+FORTRAN_NAMES(file)
+
+/* ---------------------------------------------------------------------------------------------- signal handlers --- */
+
+/* The program's handlers. Kept when the signal gets no handler: the kernel may have one to run still. */
+static sighandler_t handlers[_NSIG];
+static bool contds[_NSIG]; /* contd's signal; also of the program, if it takes it later */
+int contd__tick_signal;
+static struct contd__library contd_library;
+
+static void on_signal(int signo, siginfo_t *info, void *context)
+{
+	struct contd__mark before = contd__inside.handler;
+	uintptr_t frame = CONTD__FRAME;
+
+	/* On an alternate stack outside its own no mark is needed, because ticks pass there; and one that is left by
+	 * siglongjmp(3) would stay. */
+	if (contd__inside.high && contd__on_own_stack(frame))
+		contd__inside.handler = (struct contd__mark){frame, contd__back_at(frame)};
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	/* Whether it takes one argument or three, it is called in the same way. */
+	((void (*)(int, siginfo_t *, void *))(void *)contd__load_acquire(&handlers[signo]))(signo, info, context);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__inside.handler = before;
+}
+
+#define STANDS_IN ((sighandler_t)(uintptr_t)on_signal)
+
+static bool is_handler(sighandler_t handler)
+{
+	return handler != SIG_DFL && handler != SIG_IGN && handler != SIG_ERR && handler != SIG_HOLD;
+}
+
+static bool passes(int signo, const void *caller, bool sets)
+{
+	if (signo <= 0 || signo >= _NSIG)
+		return true;
+	if (contd__library_has(&contd_library, caller)) {
+		if (sets) {
+			contds[signo] = true;
+			contd__tick_signal = signo;
+		}
+		return true;
+	}
+	return contds[signo];
+}
+
+CONTD_API int sigaction(int signo, const struct sigaction *new, struct sigaction *old)
+{
+	struct sigaction mine;
+	sighandler_t before;
+	int rc;
+
+	if (passes(signo, __builtin_return_address(0), new != NULL))
+		return NEXT(sigaction)(signo, new, old);
+	before = contd__load(&handlers[signo]);
+	if (new &&is_handler(new->sa_handler) && new->sa_handler != STANDS_IN) {
+		mine = *new;
+		mine.sa_handler = STANDS_IN;
+		/* Release: with the load in on_signal(), on any thread. */
+		contd__store_release(&handlers[signo], new->sa_handler);
+		new = &mine;
+	}
+	rc = NEXT(sigaction)(signo, new, old);
+	if (rc)
+		contd__store_release(&handlers[signo], before);
+	else if (old && old->sa_handler == STANDS_IN)
+		old->sa_handler = before;
+	return rc;
+}
+
+#define SETS_HANDLER(name) \
+	CONTD_API sighandler_t name(int signo, sighandler_t handler); \
+	sighandler_t name(int signo, sighandler_t handler) \
+	{ \
+		sighandler_t before, result; \
+\
+		if (!is_handler(handler) || passes(signo, __builtin_return_address(0), true)) { \
+			result = NEXT(name)(signo, handler); \
+			return result == STANDS_IN ? contd__load(&handlers[signo]) : result; \
+		} \
+		before = contd__load(&handlers[signo]); \
+		contd__store_release(&handlers[signo], handler); \
+		result = NEXT(name)(signo, STANDS_IN); \
+		if (result == SIG_ERR) \
+			contd__store_release(&handlers[signo], before); \
+		return result == STANDS_IN ? before : result; \
+	}
+sighandler_t bsd_signal(int signo, sighandler_t handler);
+sighandler_t __sysv_signal(int signo, sighandler_t handler);
+SETS_HANDLER(signal)
+SETS_HANDLER(bsd_signal)
+SETS_HANDLER(ssignal)
+SETS_HANDLER(sysv_signal)
+SETS_HANDLER(__sysv_signal)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+SETS_HANDLER(sigset)
+#pragma GCC diagnostic pop
+
+/* -------------------------------------------------------------------------------------------- the program's end --- */
+
+bool contd__main_runs;
+
+static void ending(void)
+{
+	contd__store_seq(&P.ending, 1);
+}
+
+typedef int main_function(int argc, char **argv, char **environment);
+typedef int start_function(main_function *program, int argc, char **argv, void (*init)(void), void (*fini)(void),
+			   void (*loader_fini)(void), void *stack_end);
+CONTD_API start_function __libc_start_main;
+
+static main_function *program_main;
+
+/* When main() returns, the C library runs the handlers of atexit(3), without a call of exit(3) that could be seen. */
+static int around_main(int argc, char **argv, char **environment)
+{
+	int status;
+
+	contd__main_runs = true;
+	status = program_main(argc, argv, environment);
+	ending();
+	return status;
+}
+
+int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void), void (*fini)(void),
+		      void (*loader_fini)(void), void *stack_end)
+{
+	start_function *next = (start_function *)dlsym(RTLD_NEXT, "__libc_start_main");
+
+	program_main = program;
+	return next(around_main, argc, argv, init, fini, loader_fini, stack_end);
+}
+
+#define ENDS(name, type) \
+	CONTD_API void name(type status); \
+	void name(type status) \
+	{ \
+		ending(); \
+		NEXT(name)(status); \
+		__builtin_unreachable(); \
+	}
+ENDS(exit, int)
+ENDS(quick_exit, int)
+ENDS(thrd_exit, int)
+
+/* Of the attached thread. */
+CONTD_API void pthread_exit(void *result)
+{
+	if (contd__inside.high)
+		ending();
+	NEXT(pthread_exit)(result);
+	__builtin_unreachable();
+}
+
+__attribute__((constructor)) static void find_contd(void)
+{
+	contd__library_find(&contd_library, (uintptr_t)dlsym(RTLD_NEXT, "contd_init"));
+	/* Signal handlers may call these. */
+	(void)NEXT(sigaction);
+	(void)NEXT(signal);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Functions of the C library that call the program back, and the ends of the program. callers.c stands in front of
+ * them. */
+#ifndef CONTD_PROGRESS_CALLERS_H
+#define CONTD_PROGRESS_CALLERS_H
+
+#include <stdbool.h>
+
+/* main() has begun. */
+extern bool contd__main_runs __attribute__((visibility("hidden")));
+
+/* The signal of contd's ticks; 0: none yet. */
+extern int contd__tick_signal __attribute__((visibility("hidden")));
+
+/* Has code of MPI's loaded a library since this was last asked? Any thread. */
+bool contd__loaded_by_mpi(void);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reached from the signal handler: async-signal-safe code only. Is the place that a tick has interrupted as good as a
+ * compute region? docs/progress.md has the rule, and why it suffices.
+ */
+#include <stddef.h>
+#include <ucontext.h>
+
+#include "progress/inside.h"
+
+#define ROOM (64u * 1024 + 16384) /* below the interrupted frame: for MPI's progress, and for contd's handler */
+
+__thread struct contd__inside contd__inside;
+struct contd__progress contd__progress;
+
+#define P contd__progress
+
+#if defined(__x86_64__)
+static uintptr_t pc_of(const ucontext_t *context)
+{
+	return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+}
+
+static uintptr_t sp_of(const ucontext_t *context)
+{
+	return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+}
+#elif defined(__aarch64__)
+static uintptr_t pc_of(const ucontext_t *context)
+{
+	return (uintptr_t)context->uc_mcontext.pc;
+}
+
+static uintptr_t sp_of(const ucontext_t *context)
+{
+	return (uintptr_t)context->uc_mcontext.sp;
+}
+#else
+#error "contd-progress is for x86-64 and aarch64"
+#endif
+
+/* NULL: in no object. */
+static const struct contd__code *code_at(const struct contd__places *places, uintptr_t pc)
+{
+	uint32_t from = 0, to = places->count;
+
+	while (from < to) {
+		uint32_t middle = from + (to - from) / 2;
+		const struct contd__code *code = &places->code[middle];
+
+		if (pc < code->begin)
+			to = middle;
+		else if (pc >= code->end)
+			from = middle + 1;
+		else
+			return code;
+	}
+	return NULL;
+}
+
+/* Is it live? A dead one is taken away, so that it cannot come to life when the stack grows down again. */
+static bool live(struct contd__mark *mark, uintptr_t sp)
+{
+	if (contd__mark_is_live(mark, sp))
+		return true;
+	contd__store(&mark->frame, 0);
+	return false;
+}
+
+static enum contd__passed judge(const ucontext_t *context)
+{
+	uintptr_t sp = sp_of(context);
+	const struct contd__places *places = contd__load(&P.places);
+	const struct contd__code *code;
+
+	if (contd__load(&P.ending) || !places)
+		return PASSED_ENDING;
+	if (!contd__on_own_stack(sp) || sp - contd__inside.low < ROOM)
+		return PASSED_STACK;
+	if (live(&contd__inside.handler, sp))
+		return PASSED_CALLED;
+	if (live(&contd__inside.mpi, sp))
+		return PASSED_MPI;
+	if (live(&contd__inside.called, sp) || contd__inside.loose || contd__inside.locks)
+		return PASSED_CALLED;
+	if (contd__load_seq(&P.loads) != places->generation || contd__load_seq(&P.loading))
+		return PASSED_LOADER;
+	code = code_at(places, pc_of(context));
+	if (!code)
+		return PASSED_UNKNOWN;
+	if (code->closure)
+		return PASSED_CLOSURE;
+	if (!P.allow_user_code && (contd__load(&P.user_code) || (contd__load(&P.user_ops) && contd__load(&P.reducing))))
+		return PASSED_USER;
+	return PASSED_NOT;
+}
+
+bool contd__allows(const void *context)
+{
+	enum contd__passed passed = judge(context);
+
+	contd__store(&P.passed[passed], P.passed[passed] + 1);
+	return passed == PASSED_NOT;
+}
+
+uint32_t contd__wants_looks(void)
+{
+	if (contd__load(&P.ending))
+		return 0;
+	return contd__load(&P.requests) + contd__load(&P.started) + contd__load(&P.windows);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the interrupted thread is in the middle of, as far as the functions that this library stands in front of can
+ * tell: a call of MPI, or a function of the C library that calls the program back.
+ *
+ * A function that is entered leaves a mark: where its frame is, and the address that it will return to. The mark is
+ * live as long as the stack reaches below that frame and the return address is still there. So a function that is left
+ * by longjmp(3), or by an exception, does not stay marked: the stack ends above its frame, or another call has used
+ * the place since. A mark that is wrongly taken for live costs progress; one that is wrongly taken for dead cannot be,
+ * because nothing overwrites the return address of a call that is under way.
+ *
+ * Only the outermost function has a mark: while it is live, those below it make no difference. Handlers of the program
+ * have a mark of their own, which is looked at first: an alternate stack may lie inside the thread's own stack, above
+ * frames that are live, and there those would be taken for dead.
+ *
+ *     operation               thread  handler  progress
+ *     contd__enter, _leave      yes     yes    wait-free
+ *     contd__mark_is_live       yes     yes    wait-free
+ *     contd__allows             no      yes    wait-free in the logarithm of the number of objects
+ *     contd__wants_looks        yes     yes    wait-free
+ */
+#ifndef CONTD_PROGRESS_INSIDE_H
+#define CONTD_PROGRESS_INSIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+
+struct contd__mark {
+	uintptr_t frame; /* 0: none */
+	uintptr_t back;  /* what stands at the place of the return address */
+};
+
+/* Of a thread. All zero but for the attached one. */
+struct contd__inside {
+	uintptr_t low, high; /* its stack */
+	struct contd__mark mpi;
+	struct contd__mark called;  /* of a function that calls the program back */
+	struct contd__mark handler; /* of a signal handler of the program */
+	uint32_t loose;             /* such functions, and calls of MPI, that were entered on another stack */
+	uint32_t locks;             /* streams that the program has locked */
+};
+extern __thread struct contd__inside contd__inside __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+enum contd__entered {
+	ENTERED_UNSEEN, /* the thread is not attached */
+	ENTERED_INNER,  /* below another one */
+	ENTERED_OUTER,
+	ENTERED_LOOSE
+};
+
+/* Beside a frame pointer stands the return address, on each of the processors that this library is for. */
+static inline uintptr_t contd__back_at(uintptr_t frame)
+{
+	return *(volatile uintptr_t *)(frame + sizeof(uintptr_t)); /* NOLINT: the frame of a function under way */
+}
+
+static inline bool contd__mark_is_live(const struct contd__mark *mark, uintptr_t stack)
+{
+	return mark->frame && stack < mark->frame && contd__back_at(mark->frame) == mark->back;
+}
+
+static inline bool contd__on_own_stack(uintptr_t address)
+{
+	return address - contd__inside.low < contd__inside.high - contd__inside.low;
+}
+
+/* `frame` is the caller's. *before is for contd__leave(). */
+static inline __attribute__((always_inline)) enum contd__entered contd__enter(struct contd__mark *mark, uintptr_t frame,
+									      struct contd__mark *before)
+{
+	if (!contd__inside.high)
+		return ENTERED_UNSEEN;
+	if (__builtin_expect(!contd__on_own_stack(frame), 0)) {
+		contd__store(&contd__inside.loose, contd__inside.loose + 1);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		return ENTERED_LOOSE;
+	}
+	if (contd__mark_is_live(mark, frame))
+		return ENTERED_INNER;
+	/* A tick in between would find the code of this library interrupted, and pass. */
+	*before = *mark;
+	mark->back = contd__back_at(frame);
+	contd__store(&mark->frame, frame);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return ENTERED_OUTER;
+}
+
+static inline __attribute__((always_inline)) void contd__leave(struct contd__mark *mark, enum contd__entered how,
+							       const struct contd__mark *before)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (how == ENTERED_OUTER)
+		*mark = *before;
+	else if (__builtin_expect(how == ENTERED_LOOSE, 0))
+		contd__store(&contd__inside.loose, contd__inside.loose - 1);
+}
+
+#define CONTD__FRAME ((uintptr_t)__builtin_frame_address(0))
+
+/* What became of ticks while something was outstanding. */
+enum contd__passed {
+	PASSED_NOT,     /* progress was made */
+	PASSED_MPI,     /* inside a call of MPI */
+	PASSED_CLOSURE, /* in code of MPI, of the C library, or of another library that MPI needs */
+	PASSED_UNKNOWN, /* in code of no library that was seen */
+	PASSED_CALLED,  /* below a function that calls the program back, or in a handler of the program's */
+	PASSED_STACK,   /* on another stack, or too little of it is left */
+	PASSED_LOADER,  /* libraries have been loaded or unloaded since the last call of MPI, or are being */
+	PASSED_USER,    /* code of the program's might be called */
+	PASSED_ENDING,  /* the program ends, or MPI has failed */
+	PASSED_COUNT
+};
+
+/* The code of the process, as one sorted array. */
+struct contd__code {
+	uintptr_t begin, end;
+	bool closure;
+};
+struct contd__places {
+	uint64_t generation; /* contd__loads, when this was read */
+	uint32_t count;
+	struct contd__code code[];
+};
+
+/* For the handler. Each word is written by the attached thread, if nothing else is said. */
+struct contd__progress {
+	struct contd__places *places;
+	uint64_t loads;     /* how often libraries were loaded or unloaded; any thread */
+	uint32_t loading;   /* threads that are doing so, or walk through the libraries; any thread */
+	uint32_t ending;    /* no progress any more; any thread */
+	uint32_t user_code; /* code of the program's that progress might call */
+	uint32_t user_ops;  /* the program has operations of its own for reductions */
+	uint32_t reducing;  /* collective operations were begun since nothing was outstanding */
+	uint32_t requests;  /* outstanding */
+	uint32_t started;   /* persistent requests */
+	uint32_t windows;
+	bool allow_user_code;
+	uint64_t passed[PASSED_COUNT];
+};
+extern struct contd__progress contd__progress __attribute__((visibility("hidden")));
+
+bool contd__allows(const void *context);
+
+/* How much is outstanding. */
+uint32_t contd__wants_looks(void);
+
+#endif

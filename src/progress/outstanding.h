@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How many requests are outstanding. Those that are not persistent become MPI_REQUEST_NULL when they are complete, so
+ * counting suffices. Of persistent ones there is a table of handles. On the attached thread only.
+ *
+ *     operation               thread  handler  progress
+ *     all                       yes*    no     wait-free, but for the memory of the table
+ *     * the attached one
+ */
+#ifndef CONTD_PROGRESS_OUTSTANDING_H
+#define CONTD_PROGRESS_OUTSTANDING_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One more, or so many fewer, of contd__progress.requests, .started or .windows. */
+void contd__more(uint32_t *which);
+void contd__fewer(uint32_t *which, int n);
+
+/* Persistent requests. */
+void contd__persistent_made(MPI_Request request);
+void contd__persistent_started(MPI_Request request);
+void contd__persistent_complete(MPI_Request request); /* no matter whether it is one, or was started */
+bool contd__persistent_freed(MPI_Request request);    /* false: it is none */
+extern uint32_t contd__persistents;
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls that wait, and that the kernel does not begin again after a signal's handler: sleep(3) would return early, and
+ * poll(2) fail with EINTR, although the program has no signal handlers (docs/signals.md, "System calls"). A tick that
+ * finds the thread there passes anyway. So ticks are kept out of these calls, by the thread's signal mask; those that
+ * take a mask get a larger one. While nothing is outstanding there are no ticks, and the mask is left alone.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/msg.h>
+#include <sys/select.h>
+#include <sys/sem.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <contd/contd.h>
+
+#include "base/atomic.h"
+#include "progress/callers.h"
+#include "progress/inside.h"
+
+#pragma GCC diagnostic ignored "-Wnonnull-compare" /* sigsuspend()'s mask, which is never NULL */
+
+#define NEXT(name) \
+	({ \
+		static __typeof__(&name) found; \
+		if (__builtin_expect(!contd__load(&found), 0)) \
+			contd__store(&found, (__typeof__(found))dlsym(RTLD_NEXT, #name)); \
+		contd__load(&found); \
+	})
+
+/* MPI's own waiting is no matter of this. */
+static bool ticks_may_come(void)
+{
+	return contd__inside.high && contd__tick_signal && contd__wants_looks() &&
+	       !contd__mark_is_live(&contd__inside.mpi, CONTD__FRAME);
+}
+
+static bool keep_out(sigset_t *before)
+{
+	sigset_t ticks;
+
+	if (!ticks_may_come())
+		return false;
+	sigemptyset(&ticks);
+	sigaddset(&ticks, contd__tick_signal);
+	return !pthread_sigmask(SIG_BLOCK, &ticks, before);
+}
+
+static void let_in(const sigset_t *before)
+{
+	int saved = errno;
+
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+	errno = saved;
+}
+
+#define WAITS(type, name, parameters, arguments) \
+	CONTD_API type name parameters; \
+	type name parameters \
+	{ \
+		sigset_t before; \
+		bool out = keep_out(&before); \
+		type result = NEXT(name) arguments; \
+\
+		if (out) \
+			let_in(&before); \
+		return result; \
+	}
+WAITS(unsigned, sleep, (unsigned seconds), (seconds))
+WAITS(int, usleep, (useconds_t us), (us))
+WAITS(int, nanosleep, (const struct timespec *time, struct timespec *left), (time, left))
+WAITS(int, clock_nanosleep, (clockid_t clock, int flags, const struct timespec *time, struct timespec *left),
+      (clock, flags, time, left))
+WAITS(int, thrd_sleep, (const struct timespec *time, struct timespec *left), (time, left))
+WAITS(int, poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms))
+WAITS(int, select,
+      (int n, fd_set *restrict in, fd_set *restrict out_set, fd_set *restrict except, struct timeval *restrict time),
+      (n, in, out_set, except, time))
+WAITS(int, epoll_wait, (int fd, struct epoll_event *events, int most, int ms), (fd, events, most, ms))
+WAITS(int, pause, (void), ())
+WAITS(int, sigwaitinfo, (const sigset_t *restrict set, siginfo_t *restrict info), (set, info))
+WAITS(int, sigtimedwait, (const sigset_t *restrict set, siginfo_t *restrict info, const struct timespec *restrict time),
+      (set, info, time))
+WAITS(int, sem_timedwait, (sem_t *restrict semaphore, const struct timespec *restrict time), (semaphore, time))
+WAITS(ssize_t, msgrcv, (int id, void *message, size_t size, long type, int flags), (id, message, size, type, flags))
+WAITS(int, msgsnd, (int id, const void *message, size_t size, int flags), (id, message, size, flags))
+WAITS(int, semop, (int id, struct sembuf *operations, size_t n), (id, operations, n))
+WAITS(int, semtimedop, (int id, struct sembuf *operations, size_t n, const struct timespec *time),
+      (id, operations, n, time))
+
+/* Those with a mask of their own, which is in force while they wait. NULL: the thread's. */
+#define WAITS_WITH_MASK(type, name, parameters, arguments) \
+	CONTD_API type name parameters; \
+	type name parameters \
+	{ \
+		sigset_t before, larger; \
+		bool out = keep_out(&before); \
+		type result; \
+\
+		if (out && mask) { \
+			larger = *mask; \
+			sigaddset(&larger, contd__tick_signal); \
+			mask = &larger; \
+		} \
+		result = NEXT(name) arguments; \
+		if (out) \
+			let_in(&before); \
+		return result; \
+	}
+WAITS_WITH_MASK(int, ppoll, (struct pollfd * fds, nfds_t n, const struct timespec *time, const sigset_t *mask),
+		(fds, n, time, mask))
+WAITS_WITH_MASK(int, pselect,
+		(int n, fd_set *restrict in, fd_set *restrict out_set, fd_set *restrict except,
+		 const struct timespec *restrict time, const sigset_t *restrict mask),
+		(n, in, out_set, except, time, mask))
+WAITS_WITH_MASK(int, epoll_pwait, (int fd, struct epoll_event *events, int most, int ms, const sigset_t *mask),
+		(fd, events, most, ms, mask))
+WAITS_WITH_MASK(int, sigsuspend, (const sigset_t *mask), (mask))

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The calls of MPI that this library stands in front of, by their MPI_ and PMPI_ names, as in src/doorbell/wrappers.c.
+ * Each is marked while it is under way (inside.h), and counts what it begins or completes. A call that is made below
+ * another one, by MPI or by a function that MPI calls back, goes on to the next library as it is.
+ */
+#include <dlfcn.h>
+#include <stddef.h>
+
+#include <contd/contd.h>
+
+#include "base/atomic.h"
+#include "progress/begin.h"
+#include "progress/calls.h"
+#include "progress/inside.h"
+#include "progress/outstanding.h"
+
+#define P contd__progress
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* MPI_Attr_put */
+
+/* ----------------------------------------------------------------------------------------------- what is behind --- */
+
+#define NEXT(S, name) next_##name##S
+
+#define DECLARE(S, name, parameters, arguments) static __typeof__(&MPI_##name##S) NEXT(S, name);
+#define DECLARE_Y(S, name, nonblocking, parameters, arguments) DECLARE(S, name, parameters, arguments)
+#define DECLARE_BOTH(S, name, nonblocking, parameters, arguments) \
+	DECLARE(S, name, parameters, arguments) DECLARE(S, nonblocking, parameters, arguments)
+#if CONTD_RING_MPI4
+#define DECLARE_Z(S, name, nonblocking, parameters, arguments) \
+	DECLARE_BOTH(S, name, nonblocking, parameters, arguments) DECLARE(_init##S, name, parameters, arguments)
+#else
+#define DECLARE_Z DECLARE_BOTH
+#endif
+#define DECLARE_W(name, parameters, arguments, who) DECLARE(, name, parameters, arguments)
+
+/* Each list again, with a macro for each shape. */
+#if CONTD_RING_LARGE_COUNTS
+#define LARGE(list, ...) list(__VA_ARGS__, _c, MPI_Count)
+#define LARGE_WINDOWS(X) CONTD_PROGRESS_WINDOW_COUNTED(X, _c, MPI_Aint)
+#else
+#define LARGE(list, ...)
+#define LARGE_WINDOWS(X)
+#endif
+#define EXTRA_CALLS(X) \
+	CONTD_PROGRESS_BACK_PLAIN(X) \
+	CONTD_PROGRESS_BACK_COUNTED(X, , int) \
+	LARGE(CONTD_PROGRESS_BACK_COUNTED, X) \
+	CONTD_PROGRESS_BEGINS_COUNTED(X, , int) \
+	LARGE(CONTD_PROGRESS_BEGINS_COUNTED, X) \
+	CONTD_PROGRESS_WINDOW_COUNTED(X, , int) \
+	LARGE_WINDOWS(X) \
+	CONTD_PROGRESS_WINDOW_PLAIN(X) \
+	CONTD_PROGRESS_USER(X) \
+	X(, Win_free, (MPI_Win * win), (win)) \
+	X(, Op_create, (MPI_User_function * function, int commute, MPI_Op *op), (function, commute, op)) \
+	X4(X)
+#if CONTD_RING_LARGE_COUNTS
+#define X4(X) \
+	X(_c, Op_create, (MPI_User_function_c * function, int commute, MPI_Op *op), (function, commute, op)) \
+	X(_c, Register_datarep, \
+	  (const char *name, MPI_Datarep_conversion_function_c *from, MPI_Datarep_conversion_function_c *to, \
+	   MPI_Datarep_extent_function *extent, void *state), \
+	  (name, from, to, extent, state)) \
+	X(, T_event_register_callback, \
+	  (MPI_T_event_registration event, MPI_T_cb_safety safety, MPI_Info info, void *data, \
+	   MPI_T_event_cb_function function), \
+	  (event, safety, info, data, function)) \
+	X(, Session_create_errhandler, (MPI_Session_errhandler_function * function, MPI_Errhandler * handler), \
+	  (function, handler)) \
+	X(, Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm * newcomm, MPI_Request * request), \
+	  (comm, info, newcomm, request)) \
+	X(, Precv_init, \
+	  (void *buf, int partitions, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm, \
+	   MPI_Info info, MPI_Request *request), \
+	  (buf, partitions, count, type, source, tag, comm, info, request))
+#else
+#define X4(X)
+#endif
+
+CONTD_RING_CALLS(DECLARE, DECLARE_Y, DECLARE_Z, DECLARE_W)
+EXTRA_CALLS(DECLARE)
+
+#define RESOLVE(S, name, parameters, arguments) \
+	NEXT(S, name) = (__typeof__(NEXT(S, name)))dlsym(RTLD_NEXT, "PMPI_" #name #S);
+#define RESOLVE_Y(S, name, nonblocking, parameters, arguments) RESOLVE(S, name, parameters, arguments)
+#define RESOLVE_BOTH(S, name, nonblocking, parameters, arguments) \
+	RESOLVE(S, name, parameters, arguments) RESOLVE(S, nonblocking, parameters, arguments)
+#if CONTD_RING_MPI4
+#define RESOLVE_Z(S, name, nonblocking, parameters, arguments) \
+	RESOLVE_BOTH(S, name, nonblocking, parameters, arguments) RESOLVE(_init##S, name, parameters, arguments)
+#else
+#define RESOLVE_Z RESOLVE_BOTH
+#endif
+#define RESOLVE_W(name, parameters, arguments, who) RESOLVE(, name, parameters, arguments)
+
+__attribute__((constructor)) static void resolve(void){CONTD_RING_CALLS(RESOLVE, RESOLVE_Y, RESOLVE_Z, RESOLVE_W)
+							       EXTRA_CALLS(RESOLVE)}
+
+/* --------------------------------------------------------------------------------------------- going in and out --- */
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void read_again(int at_end)
+{
+	if (__builtin_expect(P.places && contd__load(&P.loads) != P.places->generation, 0))
+		contd__progress_read_again(at_end);
+}
+
+INLINE enum contd__entered go_in(uintptr_t frame, struct contd__mark *mark)
+{
+	enum contd__entered how = contd__enter(&contd__inside.mpi, frame, mark);
+
+	if (how == ENTERED_OUTER)
+		read_again(0);
+	return how;
+}
+
+INLINE void go_out(enum contd__entered how, const struct contd__mark *mark)
+{
+	if (how == ENTERED_OUTER)
+		read_again(1);
+	contd__leave(&contd__inside.mpi, how, mark);
+}
+
+INLINE bool counts(enum contd__entered how)
+{
+	return how == ENTERED_OUTER || how == ENTERED_LOOSE;
+}
+
+#define UNPACK(...) __VA_ARGS__
+
+#define CALL(S, name, parameters, arguments, afterwards) \
+	static int on_##name##S parameters \
+	{ \
+		struct contd__mark mark; \
+		enum contd__entered how = go_in(CONTD__FRAME, &mark); \
+		int rc; \
+\
+		if (!counts(how)) \
+			return NEXT(S, name) arguments; \
+		rc = NEXT(S, name) arguments; \
+		if (rc == MPI_SUCCESS) { \
+			afterwards; \
+		} \
+		go_out(how, &mark); \
+		return rc; \
+	}
+#define CALL_PLAIN(S, name, parameters, arguments) CALL(S, name, parameters, arguments, (void)0)
+#define CALL_BEGINS(S, name, parameters, arguments) CALL(S, name, parameters, arguments, begun(*request))
+#define CALL_MADE(S, name, parameters, arguments) CALL(S, name, parameters, arguments, contd__persistent_made(*request))
+#define CALL_WINDOW(S, name, parameters, arguments) CALL(S, name, parameters, arguments, contd__more(&P.windows))
+#define CALL_USER(S, name, parameters, arguments) CALL(S, name, parameters, arguments, contd__store(&P.user_code, 1))
+
+INLINE void begun(MPI_Request request)
+{
+	if (request != MPI_REQUEST_NULL)
+		contd__more(&P.requests);
+}
+
+/* A collective operation, which may reduce by a function of the program's. */
+INLINE void begun_by_all(MPI_Request request)
+{
+	contd__store(&P.reducing, 1);
+	begun(request);
+}
+
+/* ------------------------------------------------------------------------------------------ the calls, by lists --- */
+
+/* In these lists are calls with a request, calls without, and calls that make a persistent one. */
+#define SHAPE_Bsend CALL_PLAIN
+#define SHAPE_Isend CALL_BEGINS
+#define SHAPE_Ibsend CALL_BEGINS
+#define SHAPE_Issend CALL_BEGINS
+#define SHAPE_Irsend CALL_BEGINS
+#define SHAPE_Sendrecv CALL_PLAIN
+#define SHAPE_Sendrecv_replace CALL_PLAIN
+#define SHAPE_Recv CALL_PLAIN
+#define SHAPE_Irecv CALL_BEGINS
+#define SHAPE_Recv_init CALL_MADE
+#define SHAPE_Mrecv CALL_PLAIN
+#define SHAPE_Imrecv CALL_BEGINS
+#define CALL_SHAPED(S, name, parameters, arguments) SHAPE_##name(S, name, parameters, arguments)
+
+#define CALL_Y(S, name, nonblocking, parameters, arguments) CALL_PLAIN(S, name, parameters, arguments)
+#define CALL_BOTH(S, name, nonblocking, parameters, arguments) \
+	CALL_PLAIN(S, name, parameters, arguments) \
+	CALL(S, nonblocking, (UNPACK parameters, MPI_Request * request), (UNPACK arguments, request), \
+	     begun_by_all(*request))
+/* A persistent collective: that it reduces is taken for granted until the end. */
+#if CONTD_RING_MPI4
+#define CALL_Z(S, name, nonblocking, parameters, arguments) \
+	CALL_BOTH(S, name, nonblocking, parameters, arguments) \
+	CALL(_init##S, name, (UNPACK parameters, MPI_Info info, MPI_Request * request), \
+	     (UNPACK arguments, info, request), contd__persistent_made(*request); \
+	     collective_made = true)
+#else
+#define CALL_Z CALL_BOTH
+#endif
+#define CALL_W(name, parameters, arguments, who) CALL_PLAIN(, name, parameters, arguments)
+
+static bool collective_made;
+
+#define COUNTED(S, N, V) \
+	CONTD_RING_SENT(CALL_SHAPED, S, N) \
+	CONTD_RING_BLOCKING(CALL_Y, S, N) \
+	CONTD_RING_COLLECTIVE_COUNTED(CALL_Z, S, N, V) \
+	CONTD_RING_MADE(CALL_MADE, S, N) \
+	CONTD_RING_RMA(CALL_PLAIN, S, N) \
+	CONTD_RING_RMA_REQUEST(CALL_BEGINS, S, N) \
+	CONTD_RING_OTHER_COUNTED(CALL_SHAPED, S, N) \
+	CONTD_RING_SENDRECV(CALL_BEGINS, S, N) \
+	CONTD_PROGRESS_BACK_COUNTED(CALL_PLAIN, S, N) \
+	CONTD_PROGRESS_BEGINS_COUNTED(CALL_BEGINS, S, N)
+COUNTED(, int, int)
+CONTD_PROGRESS_WINDOW_COUNTED(CALL_WINDOW, , int)
+#if CONTD_RING_LARGE_COUNTS
+COUNTED(_c, MPI_Count, MPI_Aint)
+LARGE_WINDOWS(CALL_WINDOW)
+#endif
+CONTD_RING_COLLECTIVE_PLAIN(CALL_Z)
+CONTD_RING_RMA_ONE(CALL_PLAIN)
+CONTD_RING_SYNC(CALL_W)
+CONTD_RING_SYNC_SHORT(CALL_W)
+CONTD_PROGRESS_BACK_PLAIN(CALL_PLAIN)
+CONTD_PROGRESS_WINDOW_PLAIN(CALL_WINDOW)
+
+#define SHAPE_Comm_create_errhandler CALL_USER
+#define SHAPE_Win_create_errhandler CALL_USER
+#define SHAPE_File_create_errhandler CALL_USER
+#define SHAPE_Register_datarep CALL_USER
+/* MPI calls its functions in calls that complete or cancel the request, which are marked; never in others' progress. */
+#define SHAPE_Grequest_start CALL_BEGINS
+CONTD_PROGRESS_USER(CALL_SHAPED)
+CALL(, Win_free, (MPI_Win * win), (win), contd__fewer(&P.windows, 1))
+CALL(, Op_create, (MPI_User_function * function, int commute, MPI_Op *op), (function, commute, op),
+     contd__store(&P.user_ops, 1))
+#if CONTD_RING_LARGE_COUNTS
+CALL(_c, Op_create, (MPI_User_function_c * function, int commute, MPI_Op *op), (function, commute, op),
+     contd__store(&P.user_ops, 1))
+CALL_USER(_c, Register_datarep,
+	  (const char *name, MPI_Datarep_conversion_function_c *from, MPI_Datarep_conversion_function_c *to,
+	   MPI_Datarep_extent_function *extent, void *state),
+	  (name, from, to, extent, state))
+CALL_USER(, T_event_register_callback,
+	  (MPI_T_event_registration event, MPI_T_cb_safety safety, MPI_Info info, void *data,
+	   MPI_T_event_cb_function function),
+	  (event, safety, info, data, function))
+CALL_USER(, Session_create_errhandler, (MPI_Session_errhandler_function * function, MPI_Errhandler *handler),
+	  (function, handler))
+CALL_BEGINS(, Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request),
+	    (comm, info, newcomm, request))
+CALL_MADE(, Precv_init,
+	  (void *buf, int partitions, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+	   MPI_Info info, MPI_Request *request),
+	  (buf, partitions, count, type, source, tag, comm, info, request))
+#endif
+CALL_PLAIN(, Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status),
+	   (source, tag, comm, flag, status))
+CALL_PLAIN(, Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status),
+	   (source, tag, comm, flag, message, status))
+CALL_PLAIN(, Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status), (source, tag, comm, status))
+CALL_PLAIN(, Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),
+	   (source, tag, comm, message, status))
+CALL_BEGINS(, Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request), (comm, newcomm, request))
+#define SHAPE_Psend_init CALL_MADE
+#define SHAPE_Pready CALL_PLAIN
+#define SHAPE_Pready_range CALL_PLAIN
+#define SHAPE_Pready_list CALL_PLAIN
+CONTD_RING_PARTITIONED(CALL_SHAPED)
+
+/* --------------------------------------------------------------------------------------------------- completion --- */
+
+static int not_null(int count, const MPI_Request requests[])
+{
+	int n = 0;
+
+	for (int i = 0; requests && i < count; i++)
+		n += requests[i] != MPI_REQUEST_NULL;
+	return n;
+}
+
+/* One that is not MPI_REQUEST_NULL any more was complete; one that still is not, persistent. */
+static void completed(int before, int count, const MPI_Request requests[])
+{
+	contd__fewer(&P.requests, before - not_null(count, requests));
+}
+
+static void all_persistent(int count, const MPI_Request requests[])
+{
+	for (int i = 0; contd__persistents && i < count; i++)
+		contd__persistent_complete(requests[i]);
+}
+
+static void some_persistent(int count, const int indices[], const MPI_Request requests[])
+{
+	for (int i = 0; contd__persistents && i < count; i++)
+		if (indices[i] >= 0)
+			contd__persistent_complete(requests[indices[i]]);
+}
+
+/* `n` requests, which are `these`. When they are complete, `then`. */
+#define COMPLETES(name, parameters, arguments, n, these, is_complete, then) \
+	static int on_##name parameters \
+	{ \
+		struct contd__mark mark; \
+		enum contd__entered how = go_in(CONTD__FRAME, &mark); \
+		int rc, before; \
+\
+		if (!counts(how)) \
+			return NEXT(, name) arguments; \
+		before = not_null(n, these); \
+		rc = NEXT(, name) arguments; \
+		completed(before, n, these); \
+		if (rc == MPI_SUCCESS && (is_complete)) \
+			then; \
+		go_out(how, &mark); \
+		return rc; \
+	}
+
+COMPLETES(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status), 1, request, *flag,
+	  contd__persistent_complete(*request))
+COMPLETES(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),
+	  (count, requests, index, flag, status), count, requests, *flag, some_persistent(1, index, requests))
+COMPLETES(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]),
+	  (count, requests, flag, statuses), count, requests, *flag, all_persistent(count, requests))
+COMPLETES(Testsome, (int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]),
+	  (incount, requests, outcount, indices, statuses), incount, requests, *outcount > 0,
+	  some_persistent(*outcount, indices, requests))
+COMPLETES(Wait, (MPI_Request * request, MPI_Status *status), (request, status), 1, request, true,
+	  contd__persistent_complete(*request))
+COMPLETES(Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status),
+	  (count, requests, index, status), count, requests, true, some_persistent(1, index, requests))
+COMPLETES(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses), count,
+	  requests, true, all_persistent(count, requests))
+COMPLETES(Waitsome, (int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]),
+	  (incount, requests, outcount, indices, statuses), incount, requests, *outcount > 0,
+	  some_persistent(*outcount, indices, requests))
+
+static void started(int count, const MPI_Request requests[])
+{
+	if (collective_made)
+		contd__store(&P.reducing, 1);
+	for (int i = 0; i < count; i++)
+		contd__persistent_started(requests[i]);
+}
+CALL(, Start, (MPI_Request * request), (request), started(1, request))
+CALL(, Startall, (int count, MPI_Request requests[]), (count, requests), started(count, requests))
+
+/* An operation that goes on without its request is not counted: nothing would say when it is complete. */
+static int on_Request_free(MPI_Request *request)
+{
+	struct contd__mark mark;
+	enum contd__entered how = go_in(CONTD__FRAME, &mark);
+	MPI_Request before;
+	int rc;
+
+	if (!counts(how))
+		return NEXT(, Request_free)(request);
+	before = request ? *request : MPI_REQUEST_NULL;
+	rc = NEXT(, Request_free)(request);
+	if (rc == MPI_SUCCESS && before != MPI_REQUEST_NULL && !contd__persistent_freed(before))
+		contd__fewer(&P.requests, 1);
+	go_out(how, &mark);
+	return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------ begin and end --- */
+
+static int on_Init(int *argc, char ***argv)
+{
+	int rc;
+
+	contd__progress_before_init();
+	rc = NEXT(, Init)(argc, argv);
+	if (rc == MPI_SUCCESS)
+		contd__progress_begin();
+	return rc;
+}
+
+static int on_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+	int rc;
+
+	contd__progress_before_init();
+	rc = NEXT(, Init_thread)(argc, argv, required, provided);
+	if (rc == MPI_SUCCESS)
+		contd__progress_begin();
+	return rc;
+}
+
+static int on_Finalize(void)
+{
+	contd__progress_end();
+	return NEXT(, Finalize)();
+}
+
+/* ---------------------------------------------------------------------------------------------------- the names --- */
+
+#define NAMES(S, name, parameters, arguments) \
+	CONTD_API int MPI_##name##S parameters; \
+	CONTD_API int PMPI_##name##S parameters; \
+	int MPI_##name##S parameters \
+	{ \
+		return PMPI_##name##S arguments; \
+	} \
+	int PMPI_##name##S parameters \
+	{ \
+		return on_##name##S arguments; \
+	}
+#define NAMES_Y(S, name, nonblocking, parameters, arguments) NAMES(S, name, parameters, arguments)
+#define NAMES_BOTH(S, name, nonblocking, parameters, arguments) \
+	NAMES(S, name, parameters, arguments) \
+	NAMES(S, nonblocking, (UNPACK parameters, MPI_Request * request), (UNPACK arguments, request))
+#if CONTD_RING_MPI4
+#define NAMES_Z(S, name, nonblocking, parameters, arguments) \
+	NAMES_BOTH(S, name, nonblocking, parameters, arguments) \
+	NAMES(_init##S, name, (UNPACK parameters, MPI_Info info, MPI_Request * request), \
+	      (UNPACK arguments, info, request))
+#else
+#define NAMES_Z NAMES_BOTH
+#endif
+#define NAMES_W(name, parameters, arguments, who) NAMES(, name, parameters, arguments)
+CONTD_RING_CALLS(NAMES, NAMES_Y, NAMES_Z, NAMES_W)
+EXTRA_CALLS(NAMES)
