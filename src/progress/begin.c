@@ -127,8 +127,20 @@ void contd__progress_read_again(int at_end)
 
 /* -------------------------------------------------------------------------------------------------------- begin --- */
 
+static bool reports(void)
+{
+	const char *text = getenv("CONTD_PROGRESS_REPORT");
+
+	return text && !strcmp(text, "1");
+}
+
+/* Once in a job, if the ranks are known already; with a report, each rank. */
 static void say(const char *why)
 {
+	int rank = 0;
+
+	if (mpi.Comm_rank && !reports() && !mpi.Comm_rank(MPI_COMM_WORLD, &rank) && rank)
+		return;
 	fprintf(stderr, "contd-progress: no progress by ticks: %s\n", why);
 }
 
@@ -310,14 +322,12 @@ static void report(void)
 
 void contd__progress_end(void)
 {
-	const char *text = getenv("CONTD_PROGRESS_REPORT");
-
 	if (!runs)
 		return;
 	runs = false;
 	contd__store_seq(&P.ending, 1);
 	contd__inspect(NULL);
-	if (text && !strcmp(text, "1"))
+	if (reports())
 		report();
 	contd_thread_detach();
 	contd__inside.high = contd__inside.low = 0;
