@@ -262,9 +262,19 @@ CONTD_API int dlclose(void *handle)
 
 FOR_GOOD(FILE *, fopencookie, (void *restrict cookie, const char *restrict mode, cookie_io_functions_t functions),
 	 (cookie, mode, functions))
-FOR_GOOD(int, register_printf_specifier, (int letter, printf_function print, printf_arginfo_size_function sizes),
-	 (letter, print, sizes))
-FOR_GOOD(int, register_printf_type, (printf_va_arg_function take), (take))
+/* Each Fortran program of gcc has libquadmath, which makes conversions when it is loaded. Its code counts as the
+ * closure's (closure.c), and needs no more. */
+#define CONVERSION(name, parameters, arguments) \
+	CONTD_API int name parameters; \
+	int name parameters \
+	{ \
+		if (contd__main_runs) \
+			contd__store(&P.user_code, 1); \
+		return NEXT(name) arguments; \
+	}
+CONVERSION(register_printf_specifier, (int letter, printf_function print, printf_arginfo_size_function sizes),
+	   (letter, print, sizes))
+CONVERSION(register_printf_type, (printf_va_arg_function take), (take))
 
 /* Open MPI's Fortran makes error handlers without MPI's calls in C, which wrappers.c sees. Whatever they take is an
  * address. */

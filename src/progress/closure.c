@@ -372,7 +372,8 @@ const char *contd__closure_after(uintptr_t address)
 		}
 	for (struct object *o = objects; o; o = o->next)
 		if (!o->closure && (begins(o->name, "ld-linux") || begins(o->name, "ld64.so") ||
-				    begins(o->file, "linux-vdso") || begins(o->file, "libcontd")))
+				    begins(o->file, "linux-vdso") || begins(o->file, "libcontd") ||
+				    begins(o->name, "libquadmath.so"))) /* printf() may call it: callers.c */
 			close_over(o);
 	/* What it has loaded from the C library's folder until now was judged by its name alone. */
 	for (struct object *o = objects; o; o = o->next)
