@@ -85,6 +85,7 @@ static void progress(bool last)
 	bool yields, found;
 
 	(void)last;
+	contd__floating_use();
 	pthread_sigmask(SIG_BLOCK, &but_faults, &signals);
 	yields = set_yield && set_yield(false);
 	do {
@@ -171,6 +172,7 @@ static bool find_stack(void)
 		return false;
 	pthread_attr_getstack(&attr, &base, &size);
 	pthread_attr_destroy(&attr);
+	contd__floating_keep();
 	contd__inside.low = (uintptr_t)base;
 	contd__inside.high = (uintptr_t)base + size;
 	if (contd__on_own_stack(CONTD__FRAME))

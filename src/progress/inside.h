@@ -40,6 +40,8 @@ struct contd__inside {
 	struct contd__mark handler; /* of a signal handler of the program */
 	uint32_t loose;             /* such functions, and calls of MPI, that were entered on another stack */
 	uint32_t locks;             /* streams that the program has locked */
+	uint32_t floating;          /* x86-64: how the program computed when it last called MPI, MXCSR */
+	uint16_t floating_x87;      /* and the control word of long double */
 };
 extern __thread struct contd__inside contd__inside __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -58,12 +60,35 @@ static inline uintptr_t contd__back_at(uintptr_t frame)
 
 static inline bool contd__mark_is_live(const struct contd__mark *mark, uintptr_t stack)
 {
-	return mark->frame && stack < mark->frame && contd__back_at(mark->frame) == mark->back;
+	return mark->frame && stack <= mark->frame && contd__back_at(mark->frame) == mark->back;
 }
 
 static inline bool contd__on_own_stack(uintptr_t address)
 {
 	return address - contd__inside.low < contd__inside.high - contd__inside.low;
+}
+
+/*
+ * Linux begins each signal handler with the default way of computing (rounding, denormals, traps). In a tick MPI's
+ * reductions have that of the program's last call of MPI.
+ */
+static inline void contd__floating_keep(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("stmxcsr %0" : "=m"(contd__inside.floating));
+	__asm__ volatile("fnstcw %0" : "=m"(contd__inside.floating_x87));
+#endif
+}
+
+/* In a handler: its end restores what the thread has. */
+static inline void contd__floating_use(void)
+{
+#if defined(__x86_64__)
+	uint32_t floating = contd__inside.floating & ~0x3fu; /* no exception is pending */
+
+	__asm__ volatile("ldmxcsr %0" : : "m"(floating));
+	__asm__ volatile("fldcw %0" : : "m"(contd__inside.floating_x87));
+#endif
 }
 
 /* `frame` is the caller's. *before is for contd__leave(). */

@@ -112,8 +112,10 @@ INLINE enum contd__entered go_in(uintptr_t frame, struct contd__mark *mark)
 {
 	enum contd__entered how = contd__enter(&contd__inside.mpi, frame, mark);
 
-	if (how == ENTERED_OUTER)
+	if (how == ENTERED_OUTER) {
+		contd__floating_keep();
 		read_again(0);
+	}
 	return how;
 }
 
@@ -368,10 +370,18 @@ static int on_Request_free(MPI_Request *request)
 
 /* ------------------------------------------------------------------------------------------------ begin and end --- */
 
+/* In the constructor of another library this library's may not have run yet. */
+INLINE void resolve_now(void)
+{
+	if (__builtin_expect(!NEXT(, Init), 0))
+		resolve();
+}
+
 static int on_Init(int *argc, char ***argv)
 {
 	int rc;
 
+	resolve_now();
 	contd__progress_before_init();
 	rc = NEXT(, Init)(argc, argv);
 	if (rc == MPI_SUCCESS)
@@ -383,6 +393,7 @@ static int on_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
 	int rc;
 
+	resolve_now();
 	contd__progress_before_init();
 	rc = NEXT(, Init_thread)(argc, argv, required, provided);
 	if (rc == MPI_SUCCESS)

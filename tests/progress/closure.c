@@ -706,6 +706,24 @@ static void processes(void)
 	}
 }
 
+/* MPI adds up in a tick as in the call before it: the same way of rounding, and with denormals or without. */
+static void computes_as_before(void)
+{
+#ifdef __x86_64__
+	const uint32_t before = __builtin_ia32_stmxcsr(), ways[] = {before | 0x8040, before | 0x6000, before};
+
+	for (int i = 0; i < 3; i++) {
+		int flag;
+
+		__builtin_ia32_ldmxcsr(ways[i]);
+		MPI_Iprobe(0, 1, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+		floating = 0;
+		progress_again();
+		CHECK((floating & ~0x3fu) == (ways[i] & ~0x3fu));
+	}
+#endif
+}
+
 /* Code of a library that the program has loaded is the program's. */
 static void computes_in_plugin(void)
 {
@@ -767,6 +785,7 @@ static const struct {
 	{"printing", printing_storm, PASSED_NOT, 1},
 	{"processes", processes, PASSED_NOT, 1},
 	{"plugin", computes_in_plugin, PASSED_NOT, 1},
+	{"floating", computes_as_before, PASSED_NOT, 1},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
