@@ -689,8 +689,7 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 			a->statuses[m->special[i].at].MPI_ERROR = m->special[i].class;
 	}
 	if (failed) {
-		m->raised.beside = NULL; /* what has failed is reported, and active yet */
-		m->raised.beside_count = rc == MPI_SUCCESS ? 0 : m->count;
+		m->raised.beside_count = rc == MPI_SUCCESS ? 0 : m->count; /* all that have failed are reported */
 		array_raise(m, failed->cr, failed->class, !untold);
 	} else {
 		array_raise_others(m, rc, NULL, m->count);

@@ -124,7 +124,7 @@ static inline __attribute__((always_inline)) void contd__leave(struct contd__mar
 
 #define CONTD__FRAME ((uintptr_t)__builtin_frame_address(0))
 
-/* What became of ticks while something was outstanding. */
+/* The outcomes of ticks while something was outstanding. */
 enum contd__passed {
 	PASSED_NOT,     /* progress was made */
 	PASSED_MPI,     /* inside a call of MPI */
@@ -144,7 +144,7 @@ struct contd__code {
 	bool closure;
 };
 struct contd__places {
-	uint64_t generation; /* contd__loads, when this was read */
+	uint64_t generation; /* `loads` of struct contd__progress, when this was read */
 	uint32_t count;
 	struct contd__code code[];
 };
@@ -156,7 +156,7 @@ struct contd__progress {
 	uint32_t loading;   /* threads that are doing so, or walk through the libraries; any thread */
 	uint32_t ending;    /* no progress any more; any thread */
 	uint32_t user_code; /* code of the program's that progress might call */
-	uint32_t user_ops;  /* the program has operations of its own for reductions */
+	uint32_t user_ops;  /* the program has made operations for reductions */
 	uint32_t reducing;  /* collective operations were begun since nothing was outstanding */
 	uint32_t requests;  /* outstanding */
 	uint32_t started;   /* persistent requests */
