@@ -40,11 +40,14 @@
 
 #include "chaos.h"
 #include "base/atomic.h"
+#include "base/clock.h"
+#include "dispatch/classes.h"
 #include "dispatch/event.h"
 #include "dispatch/group.h"
 #include "dispatch/page.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
+#include "dispatch/wake.h"
 #include "signal/attached.h"
 
 #define CONTS 1024u
@@ -2032,14 +2035,13 @@ static void expect(struct self *me, const struct alone *a)
 			const struct grec *g = &groups[c->group];
 
 			chaos_wrong("%s has not run %u ready continuations: the first is %u (%s, group %u, flags %#x, "
-				    "max_poll %d, "
-				    "executor %d, ready for %.3f s)",
+				    "max_poll %d, executor %d, marked %#llx and %#llx, ready for %.3f s)",
 				    a->who, n, first,
 				    c->kind == ON_WORD    ? "a word"
 				    : c->kind == ON_GROUP ? "a group"
 							  : "events",
-				    c->group, g->flags, g->max_poll, (int)c->ex,
-				    (double)(chaos_ns() - c->ready_ns) / 1e9);
+				    c->group, g->flags, g->max_poll, (int)c->ex, (unsigned long long)g->g->table.first,
+				    (unsigned long long)g->g->table.top, (double)(chaos_ns() - c->ready_ns) / 1e9);
 		}
 		if (a->step)
 			a->step(me, a);
@@ -2649,6 +2651,25 @@ void chaos_report(void)
 {
 	fprintf(stderr, "epoch %llu, agent %u, daemons %u, worker 1 %s for good\n", (unsigned long long)total_epochs,
 		agent_now, daemons, steady ? "attached" : "not attached");
+	fprintf(stderr, "ready classes %#x, daemon mode %u, notified at most every %llu ticks, timers %d\n",
+		contd__load(&contd__ready), contd__load(&contd__wake.daemon_mode),
+		(unsigned long long)contd__load(&contd__signals.notice_ticks), contd__signals.timers);
+	for (uint32_t i = 0; i < contd__load_acquire(&contd__signals.count); i++) {
+		const struct contd__attached *a = contd__signals.record[i];
+		uint64_t now = contd__ticks();
+
+		if (!contd__load(&a->tid))
+			continue;
+		fprintf(stderr,
+			"record of thread %d: signalled %u (%.3f s ago), timer %s, interval %.3f ms, pays in %.3f s, "
+			"its last handler ended %.3f s ago, calibrating %u, flags %#x, guard %u\n",
+			(int)a->tid, contd__load(&a->signalled),
+			(double)(now - contd__load(&a->signalled_at)) / contd__clock.ticks_per_ns / 1e9,
+			contd__load(&a->armed) ? "armed" : "off", (double)contd__load(&a->interval_ns) / 1e6,
+			(double)(int64_t)(contd__load(&a->purse.enough_at) - now) / contd__clock.ticks_per_ns / 1e9,
+			(double)(now - a->left_at) / contd__clock.ticks_per_ns / 1e9, a->calibrating,
+			contd__load(&a->tls->flags), a->tls->guard);
+	}
 }
 
 int main(int argc, char **argv)

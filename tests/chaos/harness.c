@@ -165,6 +165,21 @@ static void say(const char *format, ...)
 	(void)!write(2, text, (size_t)n);
 }
 
+/* Which signals the thread blocks, and which wait for it. */
+static void print_signals(int tid)
+{
+	char path[64], line[256];
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	status = fopen(path, "r");
+	while (status && fgets(line, sizeof(line), status))
+		if (!strncmp(line, "Sig", 3) || !strncmp(line, "State", 5))
+			say("  %s", line);
+	if (status)
+		fclose(status);
+}
+
 static void print_diaries(void)
 {
 	uint64_t now = chaos_ns();
@@ -178,6 +193,7 @@ static void print_diaries(void)
 			n = 48;
 		say("thread %u (%d)%s, %u operations, at %s:\n", t->number, t->tid, t->daemon ? ", contd's daemon" : "",
 		    t->steps, t->doing);
+		print_signals(t->tid);
 		for (uint32_t k = end - n; k != end; k++) {
 			const struct chaos_entry *e = &t->diary[k % CHAOS_DIARY];
 
