@@ -1947,6 +1947,7 @@ static void *worker(void *data)
 	for (;;) {
 		enum order order = contd__load_acquire(&me->order);
 
+		chaos_signals_unblocked();
 		if (order == O_END)
 			return NULL;
 		if (contd__load_acquire(&epoch_of_threads) == epoch) {
@@ -1956,8 +1957,10 @@ static void *worker(void *data)
 		epoch++;
 		if (steady && me == &selves[1] && !me->attached)
 			op_attach(me, 0);
-		for (uint32_t i = 0; i < chaos.operations; i++)
+		for (uint32_t i = 0; i < chaos.operations; i++) {
 			operate(me);
+			chaos_signals_unblocked();
+		}
 		me->chaos->doing = "completes its share";
 		if (on(C_COMPLETE))
 			complete_share(me, false);

@@ -137,6 +137,20 @@ void chaos_nap(uint64_t ns)
 	nanosleep(&ts, NULL);
 }
 
+void chaos_signals_unblocked(void)
+{
+#ifdef __SANITIZE_THREAD__
+	sigset_t now;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	if (!sigismember(&now, SIGHUP)) /* one that neither contd nor this program blocks by itself */
+		return;
+	chaos_note("blocked by tsan", 0, 0);
+	sigemptyset(&now);
+	pthread_sigmask(SIG_SETMASK, &now, NULL);
+#endif
+}
+
 /* ---------------------------------------------------------------------------------------------- diaries, report --- */
 
 void chaos_note(const char *what, uint64_t a, uint64_t b)
