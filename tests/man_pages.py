@@ -35,7 +35,7 @@ def read_by_groff(folder):
     if not shutil.which("groff"):
         print("groff is not here: the package groff-base has it")
         return 77
-    pages = [page.relative_to(folder) for page in sorted(folder.glob("man?/*.[37]"))]
+    pages = [page.relative_to(folder) for page in sorted(folder.glob("man?/*.[137]"))]
     result = subprocess.run(["groff", "-man", "-ww", "-z", *pages], cwd=folder, capture_output=True, text=True)
     print(f"{len(pages)} pages\n{result.stderr}")
     return 1 if result.returncode or result.stderr or not pages else 0
@@ -90,6 +90,8 @@ def main():
     overviews = sorted((args.pages / "man7").glob("*.7"))
     if not overviews:
         wrong.append("no page in man7")
+    if not (args.pages / "man1/contd.1").exists():
+        wrong.append("no page contd(1)")
     for line in wrong:
         print(line)
     print(f"{len(pages)} pages in man3, {len(overviews)} in man7, {len(wrong)} wrong")

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command/command.h"
+
+static const struct subcommand {
+	const char *name, *says;
+	int (*run)(int argc, char **argv);
+} subcommands[] = {
+	{"run", "run a program with contd's libraries preloaded, and with settings", command_run},
+};
+#define SUBCOMMANDS (sizeof(subcommands) / sizeof(subcommands[0]))
+
+void command_say(const char *format, ...)
+{
+	char host[256] = "?", *text;
+	va_list args;
+
+	gethostname(host, sizeof(host) - 1);
+	va_start(args, format);
+	if (vasprintf(&text, format, args) >= 0) {
+		fprintf(stderr, "contd: [%s:%d] %s\n", host, (int)getpid(), text);
+		free(text);
+	}
+	va_end(args);
+}
+
+const char *const *command_folders(void)
+{
+	/* Installed; in the build folder; where they were to be installed. */
+	static char beside[2][PATH_MAX + 64];
+	static const char *folders[] = {beside[0], beside[1], CONTD_LIBRARY_FOLDER, NULL};
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return folders + 2;
+	self[n] = 0;
+	*strrchr(self, '/') = 0;
+	snprintf(beside[0], sizeof(beside[0]), "%s/" CONTD_LIBRARY_FOLDER_FROM_COMMAND, self);
+	snprintf(beside[1], sizeof(beside[1]), "%s/..", self);
+	return folders;
+}
+
+static void usage(FILE *to)
+{
+	fputs("usage: contd SUBCOMMAND [OPTION]... [ARGUMENT]...\n\n", to);
+	for (size_t i = 0; i < SUBCOMMANDS; i++)
+		fprintf(to, "  %-10s %s\n", subcommands[i].name, subcommands[i].says);
+	fputs("\n  --help     this text; contd SUBCOMMAND --help tells of one of them\n"
+	      "  --version  the version of contd\n",
+	      to);
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+		usage(stdout);
+		return fflush(stdout) ? STATUS_FAILED : 0;
+	}
+	if (!strcmp(name, "--version")) {
+		puts("contd " CONTD_VERSION_TEXT);
+		return fflush(stdout) ? STATUS_FAILED : 0;
+	}
+	for (size_t i = 0; i < SUBCOMMANDS; i++)
+		if (!strcmp(name, subcommands[i].name))
+			return subcommands[i].run(argc - 1, argv + 1);
+	if (*name)
+		command_say("%s: there is no such subcommand", name);
+	usage(stderr);
+	return STATUS_USAGE;
+}
