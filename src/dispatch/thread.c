@@ -19,6 +19,7 @@ static void thread_exit(void *self)
 	(void)self;
 	if (contd__load(&contd__live.forked))
 		return;
+	contd__reader_still();
 	if (end)
 		end();
 	contd__threads_leave();

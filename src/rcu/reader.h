@@ -75,6 +75,8 @@ static inline void contd__read_unlock_sig(void)
 }
 
 void contd__reader_register(void);
+/* The thread ends. The program may have unregistered it by now: then it is registered again, for contd's own end. */
+void contd__reader_still(void);
 void contd__reader_unregister(void);
 CONTD_INTERNAL_API void contd__grace_period(void);
 
