@@ -209,9 +209,9 @@ CONTD_API int contd_configure(const struct contd_config *cfg) CONTD_NOEXCEPT;
 CONTD_API int contd_fini(void) CONTD_NOEXCEPT;
 
 /*
- * The meaning and the remedy of the last error that a call of this thread returned, for people to read. Never NULL;
- * "" if there has been none. contd's handler keeps the interrupted thread's text. The text is contd's; it
- * stays valid until this thread's next call. Context: any thread.
+ * The meaning and the remedy of the last error that a call of this thread returned, for people to read. It begins with
+ * the name of the call: "contd_group_wait: group must not be NULL". Never NULL; "" if there has been none. contd's
+ * handler keeps the interrupted thread's text. The text is contd's, and stays valid. Context: any thread.
  */
 CONTD_API const char *contd_error_text(void) CONTD_NOEXCEPT;
 
@@ -570,6 +570,9 @@ CONTD_API void contd__region_rearm(void) CONTD_NOEXCEPT;
 CONTD_API void contd__guard_pickup(void) CONTD_NOEXCEPT;
 CONTD_API void contd__checkpoint(void) CONTD_NOEXCEPT;
 CONTD_API void contd__unbalanced(uint32_t what) CONTD_NOEXCEPT;
+CONTD_API void contd__say_text(const char *text) CONTD_NOEXCEPT; /* a line on stderr; not in handlers */
+/* What contd_error_text() says after `call`: text, or NULL: what it said, with another name. Both stay. Returns err. */
+CONTD_API int contd__fails(const char *call, int err, const char *text) CONTD_NOEXCEPT;
 #define CONTD__END_OF_REGION 1u
 #define CONTD__END_OF_GUARD 2u
 

@@ -227,7 +227,9 @@ static inline int contd_fabric_continue(struct contd_fabric_op *op, contd_callba
 {
 	struct contd_event *event = &op->event;
 
-	return contd_event_continue(1, &event, cb, data, group, NULL);
+	int rc = contd_event_continue(1, &event, cb, data, group, NULL);
+
+	return rc ? contd__fails("contd_fabric_continue", rc, NULL) : 0;
 }
 
 /* ----------------------------------------------------------------------------------------- many from one buffer --- */

@@ -32,6 +32,8 @@
  * codes: MPI_ERROR in a status, and what MPI_Grequest_complete returns.) That is MPI_ERRORS_ARE_FATAL by default: set
  * MPI_ERRORS_RETURN to get the errors. After an error nothing has been attached and no handle has changed. Before
  * MPI_Init and after MPI_Finalize the result is MPI_ERR_OTHER with a line on stderr, and no error handler is called.
+ * contd_error_text() names the call, what is wrong and what to do, in the error handler too. If the handler is one of
+ * MPI's that end the program, a line on stderr has the text before.
  *
  * MPI sessions (MPI 4): continuations work between MPI_Init and MPI_Finalize, and without MPI_Init from the program's
  * first session to its last. With sessions alone errors go to the error handler of the program's oldest session, and

@@ -541,11 +541,10 @@ inline void serve_sleeper() noexcept
 	if (daemon_may_call_mpi())
 		need_daemon();
 	else if (!said.exchange(true))
-		std::fputs("contd: a thread sleeps in sync_wait() until an MPI operation completes, and below "
-			   "MPI_THREAD_MULTIPLE no "
-			   "other thread of contd's may look for it: call contd::sync_wait() instead, which does, or "
-			   "MPI_Init_thread() with MPI_THREAD_MULTIPLE, or contd_poll() on the thread that calls MPI\n",
-			   stderr);
+		contd__say_text("a thread sleeps in sync_wait() until an MPI operation completes, and below "
+				"MPI_THREAD_MULTIPLE no other thread of contd's may look for it: call "
+				"contd::sync_wait() instead, which does, or MPI_Init_thread() with "
+				"MPI_THREAD_MULTIPLE, or contd_poll() on the thread that calls MPI");
 }
 
 /* An environment on its way, which may be a reference. */

@@ -25,7 +25,8 @@ int contd_cancel(struct contd_handle handle)
 	if (rc)
 		return rc;
 	if (!s)
-		return contd__fail(-EINVAL, "contd_cancel: the handle names nothing");
+		return contd__fail(-EINVAL,
+				   "contd_cancel: handle names nothing; give what the call that registered has stored");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_cancel: not in a signal handler");
 	contd__thread_ensure();
@@ -35,7 +36,8 @@ int contd_cancel(struct contd_handle handle)
 	rc = contd__slot_withdraw_sig(s, (uint32_t)handle.generation);
 	if (rc < 0) {
 		contd__leave_sig(reader);
-		return contd__fail(rc, "contd_cancel: it runs, ran, or was cancelled before");
+		return contd__fail(rc, "contd_cancel: handle's continuation runs, ran, or was cancelled before: "
+				       "nothing is left to do");
 	}
 	CONTD_COUNT(cancelled, 1);
 	CONTD_TESTPOINT("cancel_withdrawn");

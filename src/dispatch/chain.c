@@ -39,9 +39,12 @@ int contd__group_await(struct contd_group *awaited, struct contd__slot *s)
 
 	pthread_mutex_lock(&chain_lock);
 	if (closes_cycle_locked(awaited, s->group))
-		rc = contd__fail(-ELOOP, "the group would wait for itself");
+		rc = contd__fail(-ELOOP, "contd_group_continue: awaited would wait for itself, through group; register "
+					 "with another group");
 	else if (!contd__cas(&awaited->waiter, &none, me))
-		rc = contd__fail(-EBUSY, "the group has a continuation already: one at a time");
+		rc = contd__fail(
+			-EBUSY,
+			"contd_group_continue: awaited has a continuation already; a group may have one at a time");
 	pthread_mutex_unlock(&chain_lock);
 	CONTD_TESTPOINT("chain_waiting");
 	/* If it is complete by now, no other thread may come to fire the continuation: take it back. */
@@ -68,12 +71,14 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 	if (rc)
 		return rc;
 	if (!awaited || !cb || !group)
-		return contd__fail(-EINVAL, "contd_group_continue: groups and callback must not be NULL");
+		return contd__fail(-EINVAL, !awaited ? CONTD_NULL("contd_group_continue", "awaited")
+					    : !cb    ? CONTD_NULL("contd_group_continue", "cb")
+						     : CONTD_NULL("contd_group_continue", "group"));
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_group_continue: not in a signal handler");
 	s = contd__slot_get(group, &rc);
 	if (!s)
-		return rc;
+		return contd__fail_in(__func__, rc);
 	s->invoke = contd__invoke_user_sig;
 	s->cb.user = cb;
 	s->data = data;

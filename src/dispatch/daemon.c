@@ -468,11 +468,12 @@ int contd__daemon_check(const struct contd_config *c)
 	int policy, level;
 
 	if (c->daemon_cpus && read_cpus(c->daemon_cpus, &cpus))
-		return contd__fail(-EINVAL, "daemon_cpus must be a list of processors, as in 0,2-3");
+		return contd__fail(-EINVAL, "cfg->daemon_cpus must be a list of processors, as in 0,2-3");
 	if (c->daemon_sched && read_sched(c->daemon_sched, &policy, &level))
 		return contd__fail(
-			-EINVAL, "daemon_sched must be other, batch, idle, fifo or rr, with :priority behind it where "
-				 "wanted (1 to 99 for fifo and rr, a nice value for other and batch)");
+			-EINVAL,
+			"cfg->daemon_sched must be other, batch, idle, fifo or rr, with :priority behind it where "
+			"wanted (1 to 99 for fifo and rr, a nice value for other and batch)");
 	return 0;
 }
 
@@ -517,8 +518,9 @@ static int apply_locked(void)
 		read_cpus(c->daemon_cpus, &cpus);
 		rc = pthread_setaffinity_np(S.thread, sizeof(cpus), cpus.set);
 		if (rc)
-			return contd__fail(-rc, "daemon_cpus: none of these processors is there for this process: "
-						"sched_setaffinity(2)");
+			return contd__fail(
+				-rc, "daemon_cpus names no processor that this process may use (sched_setaffinity(2)); "
+				     "name some of those that 'taskset -p' shows");
 	}
 	pthread_setname_np(S.thread, c->daemon_name);
 	if (c->daemon_sched && (rc = apply_sched_locked(c->daemon_sched)) != 0) {
@@ -567,7 +569,8 @@ void (*contd__daemon_changed)(void);
  */
 void contd__daemon_hand_over(void)
 {
-	const char *text = contd__error_text; /* the caller's error; continuations that run here may set another */
+	/* The caller's error; continuations that run here may set another. */
+	const char *text = contd__error_text, *call = contd__error_call;
 	void (*tell)(void);
 
 	if (!contd__load_seq(&contd__wake.daemon_mode)) {
@@ -577,6 +580,7 @@ void contd__daemon_hand_over(void)
 			contd__kick_sig(KICK_REGION);
 	}
 	contd__error_text = text;
+	contd__error_call = call;
 }
 
 /* How the daemon waits: by the settings' agent, or by ticks if that agent has no daemon. */
@@ -660,14 +664,14 @@ int contd_daemon_start(const struct contd_daemon_attr *given)
 				    CONTD_SIZED_TEXTS("contd_daemon_start", "attr", "struct contd_daemon_attr"))) != 0)
 		return rc;
 	if (attr.tick_ns && (attr.tick_ns < 1000 || attr.tick_ns > 10000000000))
-		return contd__fail(-EINVAL, "contd_daemon_start: tick_ns must be 0, or from 1000 to 10000000000");
+		return contd__fail(-EINVAL, "contd_daemon_start: attr->tick_ns must be 0, or from 1000 to 10000000000");
 	if (contd__in_handler() || contd__self.context == CONTEXT_DAEMON)
 		return contd__fail(-EDEADLK,
 				   "contd_daemon_start: not on the daemon thread, nor in a handler outside regions");
 	CONTD_TESTPOINT("live_checked");
 	/* contd_configure() must not change the settings under it. */
 	if ((rc = contd__live_lock()) != 0)
-		return rc;
+		return contd__fail_in(__func__, rc);
 	if ((rc = contd__check_live()) != 0) { /* another thread's contd_fini() may have had the lock */
 		contd__live_unlock();
 		return rc;
@@ -677,12 +681,14 @@ int contd_daemon_start(const struct contd_daemon_attr *given)
 		contd__store(&S.tick_ns, attr.tick_ns);
 		rc = start_locked();
 	} else if (given && attr.tick_ns != S.tick_ns) {
-		rc = contd__fail(-EBUSY, "contd_daemon_start: it runs already with another tick_ns");
+		rc = contd__fail(-EBUSY,
+				 "contd_daemon_start: it runs already with another attr->tick_ns; attr may be NULL");
 	}
 	if (!rc)
 		S.users++;
 	pthread_mutex_unlock(&S.lock);
 	contd__live_unlock();
+	contd__fail_in(__func__, rc);
 	if (rc)
 		contd__daemon_hand_over();
 	return rc;
@@ -700,7 +706,8 @@ int contd_daemon_stop(void)
 	contd__carried_release_sig(); /* the daemon may be in a callback that waits for those */
 	pthread_mutex_lock(&S.lock);
 	if (S.users == 0) {
-		rc = contd__fail(-EPERM, "contd_daemon_stop: it is not running by contd_daemon_start()");
+		rc = contd__fail(-EPERM, "contd_daemon_stop: it is not running by contd_daemon_start(); call it once "
+					 "for each of those calls");
 	} else if (--S.users == 0 && !S.by_settings) {
 		end_locked();
 	} else if (S.users == 0 && contd__load(&S.tick_ns)) {

@@ -99,7 +99,9 @@ static int back_out(struct contd__slot *s, uint32_t generation, uint32_t never)
 	CONTD_COUNT(registered, -1);
 	contd__slot_withdraw_sig(s, generation);
 	contd__slot_event_done_sig(s, generation, never + contd__events_detach_sig(s, generation) + 1);
-	return contd__fail(-EBUSY, "an event has a continuation already: one continuation an event at a time");
+	return contd__fail(-EBUSY,
+			   "contd_event_continue: one of events has a continuation already; an event may have one at a "
+			   "time");
 }
 
 /*
@@ -151,15 +153,17 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 	if (rc)
 		return rc;
 	if (!cb || !group || (n && !events))
-		return contd__fail(-EINVAL, "contd_event_continue: callback, group and events must not be NULL");
+		return contd__fail(-EINVAL, !cb      ? CONTD_NULL("contd_event_continue", "cb")
+					    : !group ? CONTD_NULL("contd_event_continue", "group")
+						     : CONTD_NULL("contd_event_continue", "events"));
 	if (n > SLOT_REMAINING_MAX - 2) /* this call's hold and a canceller's */
-		return contd__fail(-EINVAL, "contd_event_continue: at most 2^23 - 3 events for one continuation");
+		return contd__fail(-EINVAL, "contd_event_continue: n must be at most 2^23 - 3");
 	for (size_t i = 0; i < n; i++)
 		if (!events[i])
-			return contd__fail(-EINVAL, "contd_event_continue: an event is NULL");
+			return contd__fail(-EINVAL, "contd_event_continue: events has an entry that is NULL");
 	s = contd__slot_get(group, &rc);
 	if (!s)
-		return rc;
+		return contd__fail_in(__func__, rc);
 	s->invoke = contd__invoke_user_sig;
 	s->cb.user = cb;
 	s->data = data;

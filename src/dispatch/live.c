@@ -8,13 +8,15 @@
 
 struct contd__live contd__live;
 
-int contd__check_live(void)
+int contd__check_live_in(const char *call)
 {
+	int err = 0;
+
 	if (__builtin_expect(contd__load(&contd__live.forked), 0))
-		return contd__fail(
+		err = contd__fail(
 			-ECHILD,
 			"this is the child of a fork: contd works in the process that started it, or after exec");
-	if (__builtin_expect(contd__load(&contd__live.users) == 0, 0))
-		return contd__fail(-EPERM, "contd is not running: call contd_init() first");
-	return 0;
+	else if (__builtin_expect(contd__load(&contd__live.users) == 0, 0))
+		err = contd__fail(-EPERM, "contd is not running: call contd_init() first");
+	return contd__fail_in(call, err);
 }

@@ -16,8 +16,12 @@ struct contd__live {
 };
 CONTD_INTERNAL_API extern struct contd__live contd__live;
 
-/* 0, or the error (with its text) that each call returns which needs contd to run. */
-CONTD_INTERNAL_API int contd__check_live(void);
+/*
+ * 0, or the error (with its text) that each call returns which needs contd to run. The text names the call; without it,
+ * the function that asks: a public one.
+ */
+CONTD_INTERNAL_API int contd__check_live_in(const char *call);
+#define contd__check_live() contd__check_live_in(__func__)
 
 static inline bool contd__is_live(void)
 {

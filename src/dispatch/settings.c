@@ -23,14 +23,15 @@ struct setting {
 	double min, max;
 	const char *const *names; /* TYPE_NAMED: of 1, 2, … */
 	bool fixed;               /* only contd_init() takes it */
-	const char *wrong;        /* text of the variable or info key is malformed */
-	const char *range;        /* the value is out of range */
+	/* The text of a value that is wrong, by what the user has set: the variable, the info key, the field. */
+	const char *wrong_variable, *wrong_key, *wrong_field;
 };
 
 #define SETTING(field, NAME, key, type, min, max, names, fixed, must) \
 	{ \
 		"contd_" key, "CONTD_" NAME, type, offsetof(struct contd_config, field), min, max, names, fixed, \
-			"CONTD_" NAME " (contd_" key ") must be " must, #field " must be " must \
+			"the variable CONTD_" NAME " must be " must, "info: the key contd_" key " must be " must, \
+			"cfg->" #field " must be " must \
 	}
 
 static const struct setting settings[] = {
@@ -55,7 +56,9 @@ static const struct setting settings[] = {
 	SETTING(daemon_cpus, "DAEMON_CPUS", "daemon_cpus", TYPE_TEXT, 1, CONTD_SETTING_TEXT - 1, NULL, false,
 		"a list of processors, as in 0,2-3"),
 	SETTING(daemon_sched, "DAEMON_SCHED", "daemon_sched", TYPE_TEXT, 1, CONTD_SETTING_TEXT - 1, NULL, false,
-		"other, batch, idle, fifo or rr, with :priority behind it where wanted: sched(7)"),
+		"other, batch, idle, fifo or rr, with :priority behind it where wanted (1 to 99 for fifo and rr, a "
+		"nice "
+		"value for other and batch)"),
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 _Static_assert(SETTINGS <= CONTD_SETTING_KEYS, "readers of keys have room for so many");
@@ -109,7 +112,17 @@ static bool read_real(const char *text, double *valuep)
 	return digits && !*text;
 }
 
-static int read_text(const struct setting *s, const char *text, struct contd_config *c)
+/* Lists of processors, and the like, have their own rules. */
+static bool has_wrong_words(const struct setting *s, const char *text)
+{
+	struct contd_config alone = {.size = sizeof(alone)};
+
+	*(const char **)field_of(s, &alone) = text;
+	return contd__daemon_check(&alone) != 0;
+}
+
+/* `wrong` is the text of the error. */
+static int read_text(const struct setting *s, const char *text, struct contd_config *c, const char *wrong)
 {
 	uint64_t v = 0;
 	double real = 0;
@@ -118,7 +131,7 @@ static int read_text(const struct setting *s, const char *text, struct contd_con
 	switch (s->type) {
 	case TYPE_REAL:
 		if (!read_real(text, &real) || real < s->min || real > s->max)
-			return contd__fail(-EINVAL, s->wrong);
+			return contd__fail(-EINVAL, wrong);
 		*(double *)field_of(s, c) = real;
 		return 0;
 	case TYPE_NAMED:
@@ -126,12 +139,12 @@ static int read_text(const struct setting *s, const char *text, struct contd_con
 			if (strcmp(text, s->names[i]) == 0)
 				named = i + 1;
 		if (!named)
-			return contd__fail(-EINVAL, s->wrong);
+			return contd__fail(-EINVAL, wrong);
 		*(int *)field_of(s, c) = named;
 		return 0;
 	case TYPE_TEXT:
-		if (strlen(text) < (size_t)s->min || strlen(text) > (size_t)s->max)
-			return contd__fail(-EINVAL, s->wrong);
+		if (strlen(text) < (size_t)s->min || strlen(text) > (size_t)s->max || has_wrong_words(s, text))
+			return contd__fail(-EINVAL, wrong);
 		*(const char **)field_of(s, c) = text;
 		return 0;
 	case TYPE_INT:
@@ -140,7 +153,7 @@ static int read_text(const struct setting *s, const char *text, struct contd_con
 		break;
 	}
 	if (!read_number(text, &v) || (double)v < s->min || (double)v > s->max)
-		return contd__fail(-EINVAL, s->wrong);
+		return contd__fail(-EINVAL, wrong);
 	if (s->type == TYPE_INT)
 		*(int *)field_of(s, c) = (int)v;
 	else if (s->type == TYPE_U32)
@@ -162,8 +175,8 @@ int contd__setting_read(const char *key, const char *text, struct contd_config *
 {
 	for (size_t n = 0; n < SETTINGS; n++)
 		if (!settings[n].fixed && strcmp(settings[n].name, key) == 0)
-			return read_text(&settings[n], text, config);
-	return contd__fail(-EINVAL, "no such setting");
+			return read_text(&settings[n], text, config, settings[n].wrong_key);
+	return contd__fail(-EINVAL, "info: there is no such key");
 }
 
 /* ------------------------------------------------------------------------------------------------------- fields --- */
@@ -245,17 +258,20 @@ int contd__settings_make(const struct contd_config *given, const struct contd_co
 	for (size_t i = 0; i < SETTINGS; i++) {
 		const char *text = getenv(settings[i].variable);
 
-		rc = text ? read_text(&settings[i], text, &c) : 0;
+		rc = text ? read_text(&settings[i], text, &c, settings[i].wrong_variable) : 0;
 		if (rc)
 			return rc;
 	}
 	for (size_t i = 0; i < SETTINGS; i++)
 		if (is_given(&settings[i], &c) && !in_range(&settings[i], &c))
-			return contd__fail(-EINVAL, settings[i].range);
+			return contd__fail(-EINVAL, settings[i].wrong_field);
 	if (c.signal_number < SIGRTMIN || c.signal_number > SIGRTMAX)
-		return contd__fail(-EINVAL, "signal_number must be a number from SIGRTMIN to SIGRTMAX");
+		return contd__fail(-EINVAL,
+				   "cfg->signal_number (CONTD_SIGNAL) must be a number from SIGRTMIN to SIGRTMAX");
 	if (c.tick_max_ns < c.tick_min_ns)
-		return contd__fail(-EINVAL, "tick_max_ns must be from tick_min_ns to 10000000000 nanoseconds");
+		return contd__fail(-EINVAL, "tick_max_ns (CONTD_TICK_MAX_NS, contd_tick_max_ns) must be from "
+					    "tick_min_ns (CONTD_TICK_MIN_NS, "
+					    "contd_tick_min_ns) to 10000000000 nanoseconds");
 	/* Check it now, not when a daemon starts: it may never start. */
 	if (contd__daemon_check(&c))
 		return -EINVAL;

@@ -16,7 +16,8 @@ int contd__source_register(struct contd__source *source)
 	pthread_mutex_lock(&lock);
 	n = contd__sources.count;
 	if (n == SOURCES_MAX) {
-		rc = contd__fail(-EAGAIN, "too many sources");
+		rc = contd__fail(-EAGAIN, "contd has too many sources: the kinds of things that it drives are limited "
+					  "to those of its libraries");
 	} else {
 		contd__sources.source[n] = source;
 		/* Release: pairs with the acquires of the threads that walk the sources (source_drive.c). */

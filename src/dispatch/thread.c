@@ -45,7 +45,7 @@ int contd__threads_start(void)
 	return err ? contd__fail(
 			     -err,
 			     "contd_init: cannot make a key for thread-specific data (pthread_key_create): the program "
-			     "has taken all of them")
+			     "has taken all of them; delete some")
 		   : 0;
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reached from the signal handler: async-signal-safe code only. */
 #include <errno.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/say.h"
 #include "dispatch/outlet.h"
 #include "dispatch/thread.h"
 
@@ -20,18 +19,16 @@ __thread struct contd_tls contd__tls __attribute__((tls_model("initial-exec"))) 
 
 void contd__unbalanced(uint32_t what)
 {
-	static const char no_region[] = "contd: " NO_REGION "\n", no_guard[] = "contd: " NO_GUARD "\n";
 	static uint32_t told;
-	int saved = errno; /* contd_guard_end() is allowed in handlers */
 
-	contd__error_text = what == CONTD__END_OF_REGION ? NO_REGION : NO_GUARD;
+	contd__fail(-EPERM, what == CONTD__END_OF_REGION ? NO_REGION : NO_GUARD);
 	if (contd__or(&told, what) & what)
 		return;
+	/* contd_guard_end() is allowed in handlers. */
 	if (what == CONTD__END_OF_REGION)
-		syscall(SYS_write, STDERR_FILENO, no_region, sizeof(no_region) - 1);
+		contd__say_sig(NO_REGION, sizeof(NO_REGION) - 1);
 	else
-		syscall(SYS_write, STDERR_FILENO, no_guard, sizeof(no_guard) - 1);
-	errno = saved;
+		contd__say_sig(NO_GUARD, sizeof(NO_GUARD) - 1);
 }
 
 void contd__wake_all_untold_sig(void)

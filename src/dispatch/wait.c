@@ -147,7 +147,8 @@ int contd_group_test(struct contd_group *group, int *completep)
 	if (rc)
 		return rc;
 	if (!group || !completep)
-		return contd__fail(-EINVAL, "contd_group_test: group and completep must not be NULL");
+		return contd__fail(-EINVAL, !group ? CONTD_NULL("contd_group_test", "group")
+						   : CONTD_NULL("contd_group_test", "completep"));
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_group_test: not in a signal handler");
 	contd__group_pin_sig(group); /* a callback may give the handle back */
@@ -260,11 +261,14 @@ static int wait_for(struct contd_group *group, int64_t timeout_ns)
 		uint32_t ran = contd__drive(group, UINT32_MAX, false, true);
 
 		if (contd__load(&contd__live.forked))
-			return contd__check_live(); /* a callback has forked, and this is the child */
+			return contd__check_live_in(
+				"contd_group_wait"); /* a callback has forked, and this is the child */
 		if (contd__group_outstanding_sig(group) == 0)
 			break;
 		if (timeout_ns >= 0 && (left = until - contd__now_ns()) <= 0)
-			return contd__fail(-ETIMEDOUT, "contd_group_wait: continuations are still outstanding");
+			return contd__fail(
+				-ETIMEDOUT,
+				"contd_group_wait: continuations are still outstanding after timeout_ns; wait again");
 		if (ran)
 			contd__idle_over(&idling);
 		else
@@ -280,7 +284,8 @@ int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
 	if (rc)
 		return rc;
 	if (!group || timeout_ns < -1)
-		return contd__fail(-EINVAL, "contd_group_wait: group must not be NULL, timeout_ns at least -1");
+		return contd__fail(-EINVAL, !group ? CONTD_NULL("contd_group_wait", "group")
+						   : "contd_group_wait: timeout_ns must be at least -1");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_group_wait: not in a signal handler");
 	if (contd__inside_sig(group))

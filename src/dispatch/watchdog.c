@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -17,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own_thread.h"
+#include "base/say.h"
 #include "base/testpoint.h"
 #include "dispatch/late.h"
 #include "dispatch/limits.h"
@@ -43,10 +43,10 @@ static __thread bool here __attribute__((tls_model("initial-exec"))); /* this is
 static void to_stderr(const struct contd_late *late, void *data)
 {
 	(void)data;
-	fprintf(stderr, "contd: watchdog: %s %s (%p) %s %.3f ms (%s), over the bound of %.3f ms\n", late->what,
-		late->symbol ? late->symbol : "without a name", late->site,
-		late->running ? "has been running for" : "took", (double)late->ns / 1e6, late->where,
-		(double)contd__load(&watchdog.bound_ns) / 1e6);
+	contd__say("watchdog: %s %s (%p) %s %.3f ms (%s), over the bound of %.3f ms", late->what,
+		   late->symbol ? late->symbol : "without a name", late->site,
+		   late->running ? "has been running for" : "took", (double)late->ns / 1e6, late->where,
+		   (double)contd__load(&watchdog.bound_ns) / 1e6);
 }
 
 static void report(const void *site, unsigned what, unsigned where, uint64_t ticks, bool running)

@@ -56,16 +56,19 @@ int contd_word_continue(const struct contd_word *word, contd_callback *cb, void 
 	if (rc)
 		return rc;
 	if (!word || !cb || !group || !word->address)
-		return contd__fail(-EINVAL, "contd_word_continue: word, address, callback and group must not be NULL");
+		return contd__fail(-EINVAL, !word    ? CONTD_NULL("contd_word_continue", "word")
+					    : !cb    ? CONTD_NULL("contd_word_continue", "cb")
+					    : !group ? CONTD_NULL("contd_word_continue", "group")
+						     : CONTD_NULL("contd_word_continue", "word->address"));
 	if ((uintptr_t)word->address % sizeof(uint64_t))
-		return contd__fail(-EINVAL, "contd_word_continue: the address must be aligned to 8 bytes");
+		return contd__fail(-EINVAL, "contd_word_continue: word->address must be aligned to 8 bytes");
 	if (word->op < CONTD_WORD_EQ || word->op > CONTD_WORD_GE)
-		return contd__fail(-EINVAL, "contd_word_continue: op must be one of enum contd_word_op");
+		return contd__fail(-EINVAL, "contd_word_continue: word->op must be one of enum contd_word_op");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_word_continue: not in a signal handler");
 	s = contd__slot_get(group, &rc);
 	if (!s)
-		return rc;
+		return contd__fail_in(__func__, rc);
 	pthread_mutex_lock(&watch_lock);
 	b = take_entry_locked(&bit);
 	pthread_mutex_unlock(&watch_lock);

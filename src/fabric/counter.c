@@ -87,20 +87,21 @@ int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_
 {
 	struct contd_fabric_attr a = {.size = sizeof(a)};
 	struct contd_fabric_counter *c;
-	int rc = contd__fabric_here();
+	int rc = contd__fabric_here(__func__);
 
 	if (rc)
 		return rc;
 	if (!cntr || !attr || !counterp)
-		return contd__fail(-EINVAL,
-				   "contd_fabric_counter_adopt: the counter, attr and counterp must not be NULL");
+		return contd__fail(-EINVAL, !cntr   ? CONTD_NULL("contd_fabric_counter_adopt", "cntr")
+					    : !attr ? CONTD_NULL("contd_fabric_counter_adopt", "attr")
+						    : CONTD_NULL("contd_fabric_counter_adopt", "counterp"));
 	rc = contd__sized_take(&a, sizeof(a), attr,
 			       CONTD_SIZED_TEXTS("contd_fabric_counter_adopt", "attr", "struct contd_fabric_attr"));
 	if (rc)
 		return rc;
 	c = contd__zalloc(sizeof(*c));
 	if (!c)
-		return contd__fail(-ENOMEM, "contd_fabric: out of memory");
+		return contd__fail(-ENOMEM, "contd_fabric_counter_adopt: out of memory");
 	c->object.look = look;
 	c->cntr = cntr;
 	pthread_mutex_init(&c->lock, NULL);
@@ -110,7 +111,7 @@ int contd_fabric_counter_adopt(struct fid_cntr *cntr, const struct contd_fabric_
 		free(c);
 	else
 		*counterp = c;
-	return rc;
+	return contd__fail_in(__func__, rc);
 }
 
 int contd_fabric_counter_destroy(struct contd_fabric_counter *counter)
@@ -120,7 +121,7 @@ int contd_fabric_counter_destroy(struct contd_fabric_counter *counter)
 
 	if (!counter)
 		return contd__fail(-EINVAL, "contd_fabric_counter_destroy: counter must not be NULL");
-	rc = contd__fabric_object_close(&counter->object);
+	rc = contd__fabric_object_close(&counter->object, __func__);
 	if (rc)
 		return rc;
 	while ((op = take(counter, UINT64_MAX, 0)) != NULL)
@@ -152,7 +153,8 @@ int contd_fabric_counter_begin(struct contd_fabric_counter *counter, uint64_t th
 	if (rc)
 		return rc;
 	if (!counter || !op)
-		return contd__fail(-EINVAL, "contd_fabric_counter_begin: counter and op must not be NULL");
+		return contd__fail(-EINVAL, !counter ? CONTD_NULL("contd_fabric_counter_begin", "counter")
+						     : CONTD_NULL("contd_fabric_counter_begin", "op"));
 	if (contd__in_handler()) /* it takes a lock */
 		return contd__fail(-EPERM, "contd_fabric_counter_begin: not in a signal handler");
 	if (contd__fabric_outlived(&counter->object))
@@ -195,7 +197,7 @@ int contd__fabric_counter_withdraw(struct contd_fabric_op *op, int status)
 	there = unlink_locked(c, op);
 	pthread_mutex_unlock(&c->lock);
 	if (!there)
-		return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
+		return contd__fail(-EALREADY, "contd_fabric_withdraw: op is complete already: nothing is left to do");
 	complete(c, op, status, 0, "withdrawn");
 	return 0;
 }

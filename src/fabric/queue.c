@@ -491,37 +491,30 @@ static void free_queue(struct contd_fabric_queue *q)
 	free(q);
 }
 
-int contd_fabric_queue_adopt(struct fid_cq *cq, const struct contd_fabric_attr *given,
-			     struct contd_fabric_queue **queuep)
+static int adopt(struct fid_cq *cq, const struct contd_fabric_attr *given, struct contd_fabric_queue **queuep)
 {
 	struct contd_fabric_attr attr = {.size = sizeof(attr)};
 	struct contd_fabric_queue *q;
 	uint32_t operations;
-	int rc = contd__fabric_here();
+	int rc;
 
-	if (rc)
-		return rc;
-	if (!cq || !given || !queuep)
-		return contd__fail(-EINVAL, "contd_fabric_queue_adopt: the queue, attr and queuep must not be NULL");
 	rc = contd__sized_take(&attr, sizeof(attr), given,
 			       CONTD_SIZED_TEXTS("contd_fabric_queue_adopt", "attr", "struct contd_fabric_attr"));
 	if (rc)
 		return rc;
 	if (!format_bytes(attr.format))
-		return contd__fail(-EINVAL,
-				   "contd_fabric: set attr->format to that of the queue, context, msg, data or tagged");
+		return contd__fail(-EINVAL, "attr->format must be that of the queue: context, msg, data or tagged");
 	if (attr.operations > 1u << 20)
-		return contd__fail(-EINVAL, "contd_fabric: attr->operations must be at most 2^20");
+		return contd__fail(-EINVAL, "attr->operations must be at most 2^20");
 	if (attr.flags & ~(uint32_t)(CONTD_FABRIC_SOURCE | CONTD_FABRIC_ALWAYS))
-		return contd__fail(-EINVAL, "contd_fabric: unknown flags");
+		return contd__fail(-EINVAL, "attr->flags has bits that are no enum contd_fabric_flags");
 	q = contd__zalloc(sizeof(*q));
 	if (!q)
-		return contd__fail(-ENOMEM, "contd_fabric: out of memory");
+		return contd__fail(-ENOMEM, "out of memory");
 	operations = attr.operations ? attr.operations : 4096;
 	if (!contd__begun_make(&q->begun, operations)) {
 		free(q);
-		return contd__fail(-ENOMEM,
-				   "contd_fabric: out of memory for the operations; attr->operations is how many");
+		return contd__fail(-ENOMEM, "out of memory for the operations; attr->operations is how many");
 	}
 	q->object.look = look;
 	q->cq = cq;
@@ -539,6 +532,20 @@ int contd_fabric_queue_adopt(struct fid_cq *cq, const struct contd_fabric_attr *
 	return rc;
 }
 
+int contd_fabric_queue_adopt(struct fid_cq *cq, const struct contd_fabric_attr *attr,
+			     struct contd_fabric_queue **queuep)
+{
+	int rc = contd__fabric_here(__func__);
+
+	if (rc)
+		return rc;
+	if (!cq || !attr || !queuep)
+		return contd__fail(-EINVAL, !cq     ? CONTD_NULL("contd_fabric_queue_adopt", "cq")
+					    : !attr ? CONTD_NULL("contd_fabric_queue_adopt", "attr")
+						    : CONTD_NULL("contd_fabric_queue_adopt", "queuep"));
+	return contd__fail_in(__func__, adopt(cq, attr, queuep));
+}
+
 int contd_fabric_queue_create(struct fid_domain *domain, const struct fi_cq_attr *cq,
 			      const struct contd_fabric_attr *attr, struct contd_fabric_queue **queuep)
 {
@@ -547,12 +554,13 @@ int contd_fabric_queue_create(struct fid_domain *domain, const struct fi_cq_attr
 	struct contd_fabric_attr a = {.size = sizeof(a), .threading = FI_THREAD_SAFE};
 	bool any = wanted.wait_obj == FI_WAIT_UNSPEC;
 	struct fid_cq *made;
-	int rc = contd__fabric_here();
+	int rc = contd__fabric_here(__func__);
 
 	if (rc)
 		return rc;
 	if (!domain || !queuep)
-		return contd__fail(-EINVAL, "contd_fabric_queue_create: domain and queuep must not be NULL");
+		return contd__fail(-EINVAL, !domain ? CONTD_NULL("contd_fabric_queue_create", "domain")
+						    : CONTD_NULL("contd_fabric_queue_create", "queuep"));
 	if (attr && (rc = contd__sized_take(
 			     &a, sizeof(a), attr,
 			     CONTD_SIZED_TEXTS("contd_fabric_queue_create", "attr", "struct contd_fabric_attr"))) != 0)
@@ -571,7 +579,7 @@ int contd_fabric_queue_create(struct fid_domain *domain, const struct fi_cq_attr
 			contd__fail(rc, "contd_fabric_queue_create: fi_cq_open refuses (FI_LOG_LEVEL=warn tells more)");
 		} else {
 			a.wait = wanted.wait_obj == FI_WAIT_FD ? FI_WAIT_FD : FI_WAIT_NONE;
-			rc = contd_fabric_queue_adopt(made, &a, queuep);
+			rc = adopt(made, &a, queuep);
 			if (rc)
 				fi_close(&made->fid);
 		}
@@ -582,7 +590,7 @@ int contd_fabric_queue_create(struct fid_domain *domain, const struct fi_cq_attr
 	}
 	if (!rc)
 		(*queuep)->own = true;
-	return rc;
+	return contd__fail_in(__func__, rc);
 }
 
 enum fi_wait_obj contd_fabric_queue_wait_object(const struct contd_fabric_queue *queue)
@@ -603,7 +611,7 @@ int contd_fabric_queue_stop(struct contd_fabric_queue *queue)
 		return contd__fail(-EINVAL, "contd_fabric_queue_stop: queue must not be NULL");
 	if (contd__load(&queue->stopped))
 		return 0;
-	rc = contd__fabric_object_close(&queue->object);
+	rc = contd__fabric_object_close(&queue->object, __func__);
 	if (rc)
 		return rc;
 	contd__store_seq(&queue->stopped, 1);
@@ -619,7 +627,7 @@ int contd_fabric_queue_destroy(struct contd_fabric_queue *queue)
 		return contd__fail(-EINVAL, "contd_fabric_queue_destroy: queue must not be NULL");
 	rc = contd_fabric_queue_stop(queue);
 	if (rc)
-		return rc;
+		return contd__fail_in(__func__, rc);
 	contd__fabric_object_closed(&queue->object);
 	if (queue->own && (rc = fi_close(&queue->cq->fid)) != 0)
 		rc = contd__fail(rc,
@@ -657,14 +665,15 @@ static int refuse_stopped(void)
 {
 	return contd__fail(
 		-EPERM,
-		"contd_fabric_begin: contd_fabric_queue_stop() was called for the queue, or contd_fini() after it was "
+		"contd_fabric_begin: contd_fabric_queue_stop() was called for queue, or contd_fini() after it was "
 		"opened: close it and open another one");
 }
 
 static int refuse_full(void)
 {
-	return contd__fail(-ENOSPC,
-			   "contd_fabric_begin: too many operations under way; attr->operations says how many");
+	return contd__fail(
+		-ENOSPC,
+		"contd_fabric_begin: too many operations are under way in queue; make it with more attr->operations");
 }
 
 /* Before the operation is changed. */
@@ -707,12 +716,13 @@ int contd_fabric_begin(struct contd_fabric_queue *queue, struct contd_fabric_op 
 	if (rc)
 		return rc;
 	if (!queue || !op)
-		return contd__fail(-EINVAL, "contd_fabric_begin: queue and op must not be NULL");
+		return contd__fail(-EINVAL, !queue ? CONTD_NULL("contd_fabric_begin", "queue")
+						   : CONTD_NULL("contd_fabric_begin", "op"));
 	if ((rc = may_begin(queue)) != 0)
-		return rc;
+		return contd__fail_in(__func__, rc);
 	prepare(queue, op);
 	prepare_event(op);
-	return begin(queue, (uintptr_t)op);
+	return contd__fail_in(__func__, begin(queue, (uintptr_t)op));
 }
 
 int contd_fabric_begin_continue(struct contd_fabric_queue *queue, struct contd_fabric_op *op, contd_callback *cb,
@@ -723,19 +733,21 @@ int contd_fabric_begin_continue(struct contd_fabric_queue *queue, struct contd_f
 	if (!contd__is_live())
 		return contd__check_live();
 	if (!queue || !op || !cb || !group)
-		return contd__fail(-EINVAL,
-				   "contd_fabric_begin_continue: queue, op, callback and group must not be NULL");
+		return contd__fail(-EINVAL, !queue ? CONTD_NULL("contd_fabric_begin_continue", "queue")
+					    : !op  ? CONTD_NULL("contd_fabric_begin_continue", "op")
+					    : !cb  ? CONTD_NULL("contd_fabric_begin_continue", "cb")
+						   : CONTD_NULL("contd_fabric_begin_continue", "group"));
 	if ((rc = may_begin(queue)) != 0)
-		return rc;
+		return contd__fail_in(__func__, rc);
 	prepare(queue, op);
 	op->carried.status = 0;
 	rc = contd__carried_begin(&op->carried, cb, data, group);
 	if (rc)
-		return rc;
+		return contd__fail_in(__func__, rc);
 	rc = begin(queue, (uintptr_t)op);
 	if (__builtin_expect(rc, 0))
 		contd__carried_forget(&op->carried);
-	return rc;
+	return contd__fail_in(__func__, rc);
 }
 
 int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
@@ -747,16 +759,18 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 	if (rc)
 		return rc;
 	if (!op || status > 0)
-		return contd__fail(-EINVAL, "contd_fabric_withdraw: op must not be NULL, status 0 or negative");
+		return contd__fail(-EINVAL, !op ? CONTD_NULL("contd_fabric_withdraw", "op")
+						: "contd_fabric_withdraw: status must be 0 or negative");
 	if (!op->queue && !op->counter)
-		return contd__fail(-EINVAL, "contd_fabric_withdraw: the operation was never begun");
+		return contd__fail(-EINVAL,
+				   "contd_fabric_withdraw: op was never begun; call contd_fabric_begin() first");
 	/* Check this before touching the queue or counter, which may have gone. The event of a multi-receive buffer
 	 * says nothing. */
 	if (op->counter || !contd__load(&op->threshold) ? contd_event_is_complete(&op->event)
 							: contd__load(&op->threshold) == OVER) {
 		if (!op->counter && contd__load(&op->threshold))
 			await_put((struct contd_fabric_many *)op);
-		return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
+		return contd__fail(-EALREADY, "contd_fabric_withdraw: op is complete already: nothing is left to do");
 	}
 	if (op->counter)
 		return contd__fabric_counter_withdraw(op, status);
@@ -778,7 +792,7 @@ int contd_fabric_withdraw(struct contd_fabric_op *op, int status)
 		end_many(q, m, status, "withdrawn");
 		return 0;
 	}
-	return contd__fail(-EALREADY, "contd_fabric_withdraw: it is complete");
+	return contd__fail(-EALREADY, "contd_fabric_withdraw: op is complete already: nothing is left to do");
 }
 
 /* ---------------------------------------------------------------------------------------- multi-receive buffers --- */
@@ -791,10 +805,12 @@ int contd_fabric_many_begin(struct contd_fabric_queue *queue, struct contd_fabri
 	if (rc)
 		return rc;
 	if (!queue || !many || !entry || !room)
-		return contd__fail(-EINVAL,
-				   "contd_fabric_many_begin: queue, many and entry must not be NULL, room not 0");
+		return contd__fail(-EINVAL, !queue   ? CONTD_NULL("contd_fabric_many_begin", "queue")
+					    : !many  ? CONTD_NULL("contd_fabric_many_begin", "many")
+					    : !entry ? CONTD_NULL("contd_fabric_many_begin", "entry")
+						     : "contd_fabric_many_begin: room must not be 0");
 	if ((rc = may_begin(queue)) != 0)
-		return rc;
+		return contd__fail_in(__func__, rc);
 	prepare(queue, &many->op);
 	prepare_event(&many->op);
 	many->op.threshold = UNDER_WAY;
@@ -802,7 +818,7 @@ int contd_fabric_many_begin(struct contd_fabric_queue *queue, struct contd_fabri
 	many->room = room;
 	many->put = many->got = 0;
 	contd__store(&many->armed, 0);
-	return begin(queue, (uintptr_t)many | MANY);
+	return contd__fail_in(__func__, begin(queue, (uintptr_t)many | MANY));
 }
 
 int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *cb, void *data,
@@ -821,7 +837,7 @@ int contd_fabric_many_continue(struct contd_fabric_many *many, contd_callback *c
 		contd_event_init(&many->op.event);
 	rc = contd_fabric_continue(&many->op, cb, data, group);
 	if (rc)
-		return rc;
+		return contd__fail_in(__func__, rc);
 	/* Say that it waits, then look. Partner: put(). */
 	contd__or(&many->armed, WAITS);
 	if ((contd__load_seq(&many->put) != contd__load(&many->got) || contd__load_seq(&many->armed) & ENDED) &&
@@ -848,7 +864,8 @@ int contd_fabric_many_take(struct contd_fabric_many *many, struct contd_fabric_e
 	uint32_t at;
 
 	if (!many || !entry)
-		return contd__fail(-EINVAL, "contd_fabric_many_take: many and entry must not be NULL");
+		return contd__fail(-EINVAL, !many ? CONTD_NULL("contd_fabric_many_take", "many")
+						  : CONTD_NULL("contd_fabric_many_take", "entry"));
 	at = contd__load(&many->got);
 	/* Acquire: pairs with the store in put(). */
 	if (contd__load_acquire(&many->put) == at && !(contd__load_seq(&many->armed) & ENDED))

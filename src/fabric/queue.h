@@ -39,7 +39,7 @@ struct contd__fabric_object {
 };
 
 /* Before memory or libfabric is asked for anything: 0, -EPERM (contd is not initialized, or in a handler), -ECHILD. */
-int contd__fabric_here(void);
+int contd__fabric_here(const char *call);
 
 /* Check, fill and register, with so many operations under way. 0 or -errno; then nothing is left of it. */
 int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, const struct contd_fabric_attr *attr,
@@ -54,7 +54,7 @@ static inline bool contd__fabric_outlived(const struct contd__fabric_object *o)
 
 /* No thread looks at it any more when this returns. 0, -EPERM (in a handler), -ECHILD, -EDEADLK (in its own look),
  * -EAGAIN. */
-int contd__fabric_object_close(struct contd__fabric_object *o);
+int contd__fabric_object_close(struct contd__fabric_object *o, const char *call);
 
 /* After that, when the operations under way have ended: its place becomes free. */
 void contd__fabric_object_closed(struct contd__fabric_object *o);

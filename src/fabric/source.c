@@ -168,20 +168,20 @@ static int register_locked(int which)
 	return contd__source_is_registered(&sources[which]) ? 0 : contd__source_register(&sources[which]);
 }
 
-int contd__fabric_here(void)
+int contd__fabric_here(const char *call)
 {
-	int rc = contd__check_live();
+	int rc = contd__check_live_in(call);
 
-	if (rc)
-		return rc;
-	return contd__in_handler() ? contd__fail(-EPERM, "contd_fabric: not in a signal handler") : 0;
+	if (!rc && contd__in_handler())
+		rc = contd__fail(-EPERM, "not in a signal handler");
+	return contd__fail_in(call, rc);
 }
 
 static int check(const struct contd_fabric_attr *attr)
 {
 	if (attr->wait == FI_WAIT_FD && !attr->fabric)
-		return contd__fail(-EINVAL,
-				   "contd_fabric: with FI_WAIT_FD set attr->fabric, which fi_trywait(3) needs");
+		return contd__fail(-EINVAL, "attr->fabric must be set if the queue or counter has a descriptor "
+					    "(FI_WAIT_FD): fi_trywait(3) needs it");
 	return 0;
 }
 
@@ -196,7 +196,7 @@ static int place_locked(struct contd__fabric_object *o, uint32_t pending)
 	while (i < set->count && set->object[i])
 		i++;
 	if (i == OBJECTS_MAX)
-		return contd__fail(-EAGAIN, "contd_fabric: 256 queues and counters are there already");
+		return contd__fail(-EAGAIN, "256 queues and counters are there already; close some");
 	o->place = i;
 	o->pending = &set->pending[i];
 	contd__store(o->pending, pending);
@@ -225,9 +225,9 @@ int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, c
 	if (attr->wait == FI_WAIT_FD) {
 		rc = fi_control(fid, FI_GETWAIT, &o->fd);
 		if (rc)
-			return contd__fail(
-				rc, "contd_fabric: cannot get a descriptor (FI_GETWAIT, fi_cq(3)): was it opened with "
-				    "FI_WAIT_FD?");
+			return contd__fail(rc, "cannot get a descriptor (FI_GETWAIT, fi_cq(3)), which attr->wait asks "
+					       "for: open it with "
+					       "FI_WAIT_FD, or set attr->wait to FI_WAIT_NONE");
 	}
 	pthread_mutex_lock(&lock);
 	rc = place_locked(o, pending);
@@ -237,17 +237,18 @@ int contd__fabric_object_open(struct contd__fabric_object *o, struct fid *fid, c
 	return rc;
 }
 
-int contd__fabric_object_close(struct contd__fabric_object *o)
+int contd__fabric_object_close(struct contd__fabric_object *o, const char *call)
 {
 	struct set *set = &sets[o->source];
 
 	/* Threads that look in the parent are not here to end their looks. */
 	if (contd__load(&contd__live.forked))
-		return contd__check_live();
+		return contd__check_live_in(call);
 	if (contd__in_handler())
-		return contd__fail(-EPERM, "contd_fabric: not in a signal handler");
+		return contd__fail_in(call, contd__fail(-EPERM, "not in a signal handler"));
 	if (contd__load(&o->looker) == &contd__self)
-		return contd__fail(-EDEADLK, "contd_fabric: not in a callback that runs while this queue is read");
+		return contd__fail_in(
+			call, contd__fail(-EDEADLK, "not in a callback that runs while this queue or counter is read"));
 	contd__thread_ensure();
 	contd__store_seq(&set->object[o->place], closing);
 	contd__grace_period();

@@ -56,9 +56,9 @@ bool contd__f_mpi_runs(void)
 	return contd__binding_mpi_is_open();
 }
 
-int contd__f_error(int class)
+int contd__f_refuse(const char *call, int class, const char *text)
 {
-	return contd__binding_error(class);
+	return contd__binding_refuse(call, class, text);
 }
 
 /* ---------------------------------------------------------------------------------------------------- attaching --- */
@@ -78,6 +78,8 @@ static void collect(void)
 
 /* The arguments of a call that attaches. */
 struct given {
+	const char *call; /* the name of it without binding */
+	bool one;         /* request: else an array */
 	int count;
 	MPI_Fint *requests;
 	void (*cb)(void);
@@ -107,7 +109,9 @@ static void write_handles(void *data)
 static int attach_c(const struct given *g, MPI_Request requests[], struct contd__f_record *r, MPI_Status *statuses)
 {
 	MPI_Request cont_request = PMPI_Request_f2c(g->cont_request);
-	const struct contd__binding binding = {.draft = contd__f_run,
+	const struct contd__binding binding = {.call = g->call,
+					       .one = g->one,
+					       .draft = contd__f_run,
 					       .revised = contd__f_run_revised,
 					       .taken = write_handles,
 					       .discard = contd__f_discard,
@@ -118,6 +122,27 @@ static int attach_c(const struct given *g, MPI_Request requests[], struct contd_
 			  : contd__binding_continueall_draft(g->count, requests, &binding, statuses, cont_request);
 }
 
+/* Without MPI, and with a negative count, nothing is converted: the C interface says what is wrong. */
+static int refused_in_c(const struct given *g)
+{
+	const struct contd__binding binding = {.call = g->call, .one = g->one, .draft = contd__f_run};
+
+	return contd__binding_continueall_draft(g->count, NULL, &binding, NULL, MPI_REQUEST_NULL);
+}
+
+/* Something that is not there: the text, or NULL. */
+static const char *missing(const struct given *g)
+{
+	if (!g->cb)
+		return "cb must be a procedure";
+	if (g->count && !g->requests)
+		return g->one ? "op_request must be a request" : "array_of_op_requests must be an array of requests";
+	if (g->count && !g->statuses)
+		return g->one ? "status must be a status, or MPI_STATUS_IGNORE"
+			      : "array_of_statuses must be an array of statuses, or MPI_STATUSES_IGNORE";
+	return NULL;
+}
+
 /* An MPI error class; on failure nothing has changed. */
 static int attach(const struct given *g)
 {
@@ -126,19 +151,21 @@ static int attach(const struct given *g)
 	struct contd__f_handles handles = {.count = g->count, .fortran = g->requests};
 	bool ignore = contd__f_is_ignored(g->statuses);
 	struct contd__f_record *r;
+	const char *text;
 	int rc;
 
 	if (!contd__f_mpi_runs() || g->count < 0)
-		return PMPI_Continueall(g->count, NULL, contd__f_run, NULL, NULL, MPI_REQUEST_NULL);
-	if (!g->cb || (g->count && (!g->requests || !g->statuses)))
-		return contd__f_error(MPI_ERR_ARG);
+		return refused_in_c(g);
+	text = missing(g);
+	if (text)
+		return contd__f_refuse(g->call, MPI_ERR_ARG, text);
 	collect();
 	r = malloc(sizeof(*r) + (ignore ? 0 : (size_t)g->count * sizeof(r->statuses[0])));
 	if (r && g->count > FEW)
 		requests = malloc((size_t)g->count * (sizeof(requests[0]) + sizeof(before[0])));
 	if (!r || !requests) {
 		free(r);
-		return contd__f_error(MPI_ERR_NO_MEM);
+		return contd__f_refuse(g->call, MPI_ERR_NO_MEM, "out of memory");
 	}
 	if (requests != few)
 		before = (MPI_Fint *)(void *)(requests + g->count);
@@ -180,7 +207,9 @@ F_CALL(_continue_init, const MPI_Fint *info, MPI_Fint *cont_req, MPI_Fint *ierro
 
 F_CALL(_continue, CONTINUE)
 {
-	const struct given g = {.count = 1,
+	const struct given g = {.call = "MPI_Continue",
+				.one = true,
+				.count = 1,
 				.requests = op_request,
 				.cb = (void (*)(void))cb,
 				.data = *cb_data,
@@ -194,7 +223,8 @@ F_SCALAR(_continue, CONTINUE);
 F_CALL(_continueall, const MPI_Fint *count, MPI_Fint array_of_op_requests[], contd__f_draft *cb,
        const MPI_Aint *cb_data, MPI_Fint array_of_statuses[], const MPI_Fint *cont_request, MPI_Fint *ierror)
 {
-	const struct given g = {.count = *count,
+	const struct given g = {.call = "MPI_Continueall",
+				.count = *count,
 				.requests = array_of_op_requests,
 				.cb = (void (*)(void))cb,
 				.data = *cb_data,
@@ -224,7 +254,9 @@ F_CALL(x_continue_init, const MPI_Fint *flags, const MPI_Fint *max_poll, const M
 
 F_CALL(x_continue, X_CONTINUE)
 {
-	const struct given g = {.count = 1,
+	const struct given g = {.call = "MPIX_Continue",
+				.one = true,
+				.count = 1,
 				.requests = op_request,
 				.cb = (void (*)(void))cb,
 				.data = *cb_data,
@@ -241,7 +273,8 @@ F_CALL(x_continueall, const MPI_Fint *count, MPI_Fint array_of_op_requests[], co
        const MPI_Aint *cb_data, const MPI_Fint *flags, MPI_Fint array_of_statuses[], const MPI_Fint *cont_request,
        MPI_Fint *ierror)
 {
-	const struct given g = {.count = *count,
+	const struct given g = {.call = "MPIX_Continueall",
+				.count = *count,
 				.requests = array_of_op_requests,
 				.cb = (void (*)(void))cb,
 				.data = *cb_data,

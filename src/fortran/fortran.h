@@ -85,8 +85,8 @@ bool contd__f_is_ignored(const void *statuses);
  */
 bool contd__f_mpi_runs(void);
 
-/* Told as the C interface tells errors; returns the class. */
-int contd__f_error(int class);
+/* A call fails: told as the C interface tells errors, with the text; returns the class. */
+int contd__f_refuse(const char *call, int class, const char *text);
 
 static inline void contd__f_report(MPI_Fint *ierror, int rc)
 {

@@ -16,7 +16,8 @@ struct query {
 
 /* `room` for statuses, one or as many as requests. MPI_SUCCESS or an error class, told. Without MPI, and with a
  * negative count, nothing is converted: the C interface says what is wrong. */
-static int query_begin(struct query *q, int count, const MPI_Fint requests[], MPI_Fint statuses[], int room)
+static int query_begin(struct query *q, const char *call, int count, const MPI_Fint requests[], MPI_Fint statuses[],
+		       int room)
 {
 	bool ignore = contd__f_is_ignored(statuses);
 
@@ -28,14 +29,16 @@ static int query_begin(struct query *q, int count, const MPI_Fint requests[], MP
 	if (!contd__f_mpi_runs() || count < 0)
 		return MPI_SUCCESS;
 	if ((count && !requests) || !statuses)
-		return contd__f_error(MPI_ERR_ARG);
+		return contd__f_refuse(call, MPI_ERR_ARG,
+				       statuses ? "requests must be an array of requests"
+						: "statuses must be statuses, or ignored");
 	if (count > FEW) {
 		q->requests = malloc((size_t)count * sizeof(q->requests[0]));
 		q->statuses = malloc((size_t)room * sizeof(q->statuses[0]));
 		if (!q->requests || !q->statuses) {
 			free(q->requests);
 			free(q->statuses);
-			return contd__f_error(MPI_ERR_NO_MEM);
+			return contd__f_refuse(call, MPI_ERR_NO_MEM, "out of memory");
 		}
 		q->wanted = ignore ? MPI_STATUSES_IGNORE : q->statuses;
 	}
@@ -64,7 +67,7 @@ static void query_end(struct query *q, int given)
 QUERY(all, const MPI_Fint *count, const MPI_Fint requests[], MPI_Fint *flag, MPI_Fint statuses[], MPI_Fint *ierror)
 {
 	struct query q;
-	int all = 0, rc = query_begin(&q, *count, requests, statuses, *count);
+	int all = 0, rc = query_begin(&q, "MPI_Request_get_status_all", *count, requests, statuses, *count);
 
 	if (!rc) {
 		rc = PMPIX_Request_get_status_all(*count, q.requests, &all, q.wanted);
@@ -79,7 +82,7 @@ QUERY(any, const MPI_Fint *count, const MPI_Fint requests[], MPI_Fint *index, MP
       MPI_Fint *ierror)
 {
 	struct query q;
-	int any = 0, which = 0, rc = query_begin(&q, *count, requests, status, 1);
+	int any = 0, which = 0, rc = query_begin(&q, "MPI_Request_get_status_any", *count, requests, status, 1);
 
 	if (!rc) {
 		rc = PMPIX_Request_get_status_any(*count, q.requests, &which, &any,
@@ -97,7 +100,7 @@ QUERY(some, const MPI_Fint *incount, const MPI_Fint requests[], MPI_Fint *outcou
       MPI_Fint statuses[], MPI_Fint *ierror)
 {
 	struct query q;
-	int some = 0, rc = query_begin(&q, *incount, requests, statuses, *incount);
+	int some = 0, rc = query_begin(&q, "MPI_Request_get_status_some", *incount, requests, statuses, *incount);
 
 	if (!rc) {
 		rc = PMPIX_Request_get_status_some(*incount, q.requests, &some, indices, q.wanted);

@@ -34,7 +34,7 @@
 
 const char *contd_error_text(void)
 {
-	return contd__error_text ? contd__error_text : "";
+	return contd__error_said();
 }
 
 uint32_t contd_version(void)
@@ -166,16 +166,15 @@ int contd_configure(const struct contd_config *cfg)
 	CONTD_TESTPOINT("live_checked");
 	rc = contd__live_lock();
 	if (rc)
-		return rc;
+		return contd__fail_in(__func__, rc);
 	before = contd__config;
 	rc = contd__check_live(); /* another thread's contd_fini() may have had the lock */
 	if (!rc)
 		rc = contd__settings_make(cfg, &before, &c);
 	if (!rc &&
 	    (c.signal_number != before.signal_number || c.signal_taken != before.signal_taken || c.bell != before.bell))
-		rc = contd__fail(
-			-EBUSY,
-			"contd_configure: signal_number, signal_taken and bell can't be changed while contd runs");
+		rc = contd__fail(-EBUSY, "contd_configure: cfg->signal_number, signal_taken and bell can't be changed "
+					 "while contd runs; give them to the first contd_init()");
 	if (!rc) {
 		bool watched = contd__watchdog_runs();
 
@@ -190,6 +189,7 @@ int contd_configure(const struct contd_config *cfg)
 		contd__interrupt.ops->configured();
 		contd__pending_sig(); /* threads that sleep because the daemon looks for them may have to look now */
 	}
+	contd__fail_in(__func__, rc);
 	contd__live_unlock();
 	contd__daemon_hand_over();
 	return rc;
@@ -205,15 +205,17 @@ int contd_init(const struct contd_config *cfg)
 		return contd__fail(-EPERM, "contd_init: not in a signal handler");
 	rc = contd__live_lock();
 	if (rc)
-		return rc;
+		return contd__fail_in(__func__, rc);
 	if (contd__live.users && cfg)
-		rc = contd__fail(-EALREADY, "contd_init: running already; only the first call may bring settings");
+		rc = contd__fail(
+			-EALREADY,
+			"contd_init: cfg must be NULL, because contd runs already; contd_configure() changes settings");
 	else if (contd__live.users)
 		contd__add(&contd__live.users, 1);
 	else
 		rc = start_locked(cfg);
 	contd__live_unlock();
-	return rc;
+	return contd__fail_in(__func__, rc);
 }
 
 int contd_fini(void)
@@ -224,7 +226,7 @@ int contd_fini(void)
 	if (rc)
 		return rc;
 	if (contd__self.frame || contd__self.lent.at_work)
-		return contd__fail(-EDEADLK, "contd_fini: inside a continuation, or in the work of an executor");
+		return contd__fail(-EDEADLK, "contd_fini: not in a continuation, nor in the work of an executor");
 	if (contd__on_watchdog())
 		return contd__fail(-EDEADLK,
 				   "contd_fini: not on the watchdog, because it waits for the watchdog to end");

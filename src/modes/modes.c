@@ -29,6 +29,7 @@
 #include "mpi/mpich_forgets.h"
 #include "task/executor.h"
 
+#define CALL "contd_mpi_op_run"
 #define LENT_NAP_NS 1000000 /* after which it looks for other work */
 #define STATUSES_FEW 16     /* that the stack has room for */
 
@@ -177,7 +178,9 @@ static int attach(struct contd_mpi_op *op, struct contd__cr *cr)
 	const struct contd_mode_attr *how = op->how;
 	bool ignore = op->statuses == MPI_STATUSES_IGNORE, mpix = how->mode == CONTD_MODE_MPIX,
 	     draft = op->count == 1 && !mpix;
-	struct contd__mpi_attach a = {.count = op->count,
+	struct contd__mpi_attach a = {.call = CALL,
+				      .names = NAMES_OP,
+				      .count = op->count,
 				      .requests = op->requests,
 				      .cb = draft ? (void (*)(void))completed_draft : (void (*)(void))completed_revised,
 				      .data = op,
@@ -191,7 +194,7 @@ static int attach(struct contd_mpi_op *op, struct contd__cr *cr)
 				      .failed_data = op};
 	struct contd_group *group = cr ? cr->group : contd__mpi_loose(where(how));
 
-	return group ? contd__attach(&a, cr, group) : MPI_ERR_NO_MEM;
+	return group ? contd__attach(&a, cr, group) : MPI_ERR_NO_MEM; /* its text is set */
 }
 
 /* A code of MPICH's. */
@@ -325,7 +328,7 @@ static int wait_here(struct contd_mpi_op *op)
 	int rc, class;
 
 	if (!all_handles(op))
-		return contd__mpi_error(MPI_ERR_REQUEST);
+		return contd__mpi_refuse(CALL, MPI_ERR_REQUEST, "op->requests: " CONTD_ZERO_HANDLE);
 	if (singly(op)) {
 		singly_begin(op);
 		rest_is_over(op, true);
@@ -723,8 +726,7 @@ static int transfer(struct contd_mpi_op *op)
 		contd__store(&contd__executors.issues, issue_there);
 	contd_task_init(&op->work, op->how->requests, op->how->priority, issue_there, op);
 	if ((rc = hand_over(op, 0)) != 0) {
-		contd__fail(rc, "contd_mpi_op_run: the submit() of the executor for requests refuses it");
-		return contd__mpi_error(MPI_ERR_OTHER);
+		return contd__mpi_refuse(CALL, MPI_ERR_OTHER, "the submit() of how->requests refuses it");
 	}
 	return waits ? wait_for(op) : MPI_SUCCESS;
 }
@@ -769,7 +771,7 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 	if (rc != MPI_SUCCESS)
 		return over(op, rc, waits);
 	if (waits && !all_handles(op))
-		return over(op, contd__mpi_error(MPI_ERR_REQUEST), waits);
+		return over(op, contd__mpi_refuse(CALL, MPI_ERR_REQUEST, "op->requests: " CONTD_ZERO_HANDLE), waits);
 	if (waits && singly(op) && (how->mode == CONTD_MODE_YIELD_WHILE || tests_here(how)))
 		singly_begin(op);
 	if (how->mode == CONTD_MODE_YIELD_WHILE) {
@@ -794,40 +796,67 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 }
 
 /* Nothing is given that the mode has no use for. */
-static bool used(const struct contd_mode_attr *how)
+static const char *unused(const struct contd_mode_attr *how)
 {
 	if (returns_at_completion(how) && names_cr(how))
-		contd__fail(-EINVAL, "contd_mpi_op_run: cont_req is for modes that do not return at completion");
-	else if (how->flags && how->mode != CONTD_MODE_MPIX)
-		contd__fail(-EINVAL, "contd_mpi_op_run: flags are for CONTD_MODE_MPIX");
-	else
-		return true;
-	return false;
+		return "how->cont_req is for modes that do not return at completion";
+	return how->flags && how->mode != CONTD_MODE_MPIX ? "how->flags are for CONTD_MODE_MPIX" : NULL;
 }
 
-static bool valid(const struct contd_mpi_op *op, const struct contd_mode_attr *how)
+static const char *wrong_how(const struct contd_mode_attr *how)
 {
-	return op && how && (how->size == sizeof(*how) || contd__sized_covers(how, sizeof(*how))) &&
-	       how->mode >= CONTD_MODE_YIELD_WHILE && how->mode <= CONTD_MODE_MPIX &&
-	       how->priority >= CONTD_PRIORITY_LOW && how->priority <= CONTD_PRIORITY_HIGH &&
-	       !how->suspend == !how->resume && op->count >= 0 &&
-	       (op->count == 0 || (op->requests && (op->statuses || op->statuses == MPI_STATUSES_IGNORE))) &&
-	       (how->completions || how->mode != CONTD_MODE_NEW_TASK) && (op->issue || !how->requests) &&
-	       (op->done || returns_at_completion(how)) && used(how);
+	if (how->size != sizeof(*how) && !contd__sized_covers(how, sizeof(*how)))
+		return "how->size must be sizeof(struct contd_mode_attr), and fields that this contd does not know "
+		       "zero";
+	if (how->mode < CONTD_MODE_YIELD_WHILE || how->mode > CONTD_MODE_MPIX)
+		return "how->mode must be one of enum contd_mode";
+	if (how->priority < CONTD_PRIORITY_LOW || how->priority > CONTD_PRIORITY_HIGH)
+		return "how->priority must be one of enum contd_priority";
+	if (!how->suspend != !how->resume)
+		return "how->suspend and how->resume go together: set both or none";
+	if (!how->completions && how->mode == CONTD_MODE_NEW_TASK)
+		return "how->completions must not be NULL with CONTD_MODE_NEW_TASK";
+	return unused(how);
+}
+
+static const char *wrong_op(const struct contd_mpi_op *op, const struct contd_mode_attr *how)
+{
+	if (op->count < 0)
+		return "op->count must not be negative";
+	if (op->count && !op->requests)
+		return "op->requests must not be NULL unless op->count is 0";
+	if (op->count && !op->statuses && op->statuses != MPI_STATUSES_IGNORE)
+		return "op->statuses must not be NULL unless op->count is 0; MPI_STATUSES_IGNORE says that none are "
+		       "wanted";
+	if (!op->issue && how->requests)
+		return "op->issue must not be NULL if how->requests is set";
+	return op->done || returns_at_completion(how)
+		       ? NULL
+		       : "op->done must not be NULL in modes that do not return at completion";
+}
+
+/* NULL, or the text of what is wrong. */
+static const char *wrong(const struct contd_mpi_op *op, const struct contd_mode_attr *how)
+{
+	const char *text = !op ? "op must not be NULL" : !how ? "how must not be NULL" : wrong_how(how);
+
+	return text ? text : wrong_op(op, how);
 }
 
 int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how)
 {
 	struct contd__cr *cr;
+	const char *text;
 	int rc;
 
-	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(&rc))
+	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(CALL, &rc))
 		return rc;
-	if (__builtin_expect(!valid(op, how), 0))
-		return contd__mpi_error(MPI_ERR_ARG);
+	text = wrong(op, how);
+	if (__builtin_expect(text != NULL, 0))
+		return contd__mpi_refuse(CALL, MPI_ERR_ARG, text);
 	cr = named_cr(how);
 	if (__builtin_expect(!cr && names_cr(how), 0))
-		return contd__mpi_error(MPI_ERR_REQUEST);
+		return contd__mpi_refuse(CALL, MPI_ERR_REQUEST, "how->cont_req is no continuation request");
 	op->how = how;
 	op->state = UNDER_WAY;
 	op->status = MPI_SUCCESS;

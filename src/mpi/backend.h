@@ -31,14 +31,30 @@
 #include <contd/mpi.h>
 
 #include "base/atomic.h"
+#include "base/error.h"
+#include "base/say.h"
 #include "dispatch/group.h"
 #include "dispatch/settings.h"
 #include "dispatch/source.h"
 #include "mpi/cr.h"
+#include "mpi/model.h"
 #include "mpi/set.h"
+
+/* What the call that attaches names its requests and statuses: MPI_Continue, MPI_Continueall, contd_mpi_event(),
+ * contd_mpi_op_run(). */
+enum contd__names { NAMES_ONE, NAMES_ALL, NAMES_EVENT, NAMES_OP };
+#define CONTD_ZERO_HANDLE "a handle is zero and names no request; give MPI_REQUEST_NULL, or a request that MPI has made"
+#define CONTD_OWN_CR "cont_req itself would be waited for; register the continuation with another continuation request"
+#define CONTD_TAKEN "an operation has a continuation already; it may have one at a time"
+#define CONTD_TWICE "an operation is named twice; name each once"
+#define CONTD_OF_REQUESTS(a, what) \
+	(((const char *const[]){"*op_request: " what, "array_of_op_requests: " what, "*request: " what, \
+				"op->requests: " what})[(a)->names])
 
 /* One continuation to attach. */
 struct contd__mpi_attach {
+	const char *call; /* the program's, for texts of errors */
+	enum contd__names names;
 	int count;
 	MPI_Request *requests;
 	void (*cb)(void); /* of the interface that `revised` says */
@@ -220,13 +236,13 @@ extern uint32_t contd__cr_limited; /* one with a finite max_poll has been made *
 extern uint32_t contd__cr_shared;  /* the program has asked for the group of one */
 
 /* life.c: the backend, started; NULL and *errp where it can't be. */
-const struct contd__mpi_backend *contd__mpi_start(int *errp);
+const struct contd__mpi_backend *contd__mpi_start(const char *call, int *errp);
 
 /*
  * The same for callers that only ask about requests. If contd cannot work because calls of MPI do not come to it, the
  * portable backend answers, and contd stays closed: only peek and peek_next may be called then.
  */
-const struct contd__mpi_backend *contd__mpi_start_asking(int *errp);
+const struct contd__mpi_backend *contd__mpi_start_asking(const char *call, int *errp);
 
 /* MPI_Finalize begins, or, if contd has a session, the process ends; once is enough. */
 void contd__mpi_end(void);
@@ -253,6 +269,20 @@ struct contd_group *contd__mpi_loose(enum contd__loose which);
 /* As contd__model_error (MPI 4.1, 9.3: errors without an object). */
 int contd__mpi_error(int class);
 
+/*
+ * A call of the program's fails, and what is wrong has been set (contd__fail()): adds the name of the call, and tells
+ * the error. If that ends the program, a line on stderr says the text first. Returns the class.
+ */
+int contd__mpi_refused(const char *call, int class);
+
+/* The same, up to the error handler: the caller has MPI call it. */
+void contd__mpi_refusing(const char *call, int class, const char *text);
+
+/* The same with the text of what is wrong. */
+int contd__mpi_refuse(const char *call, int class, const char *text);
+#define CONTD_NO_MEMORY "out of memory"
+#define CONTD_CANCELS_CR "*request is a continuation request, and no operation; cancel the operations"
+
 /* MPI error class for a core error; of an error code. */
 int contd__mpi_class(int err);
 int contd__mpi_error_class(int code);
@@ -264,13 +294,13 @@ void contd__mpi_leave(void);
 /* May the calling thread enter MPI although the program has not called MPI? */
 bool contd__mpi_thread_may(void);
 
-/* continue.c: are the arguments usable? MPI error class. */
+/* continue.c: are the arguments usable? MPI error class, and the text. */
 int contd__attach_check(const struct contd__mpi_attach *a);
 
 /* The group of the continuation that contd__attach() runs on this thread without a slot, or NULL. */
 extern __thread struct contd_group *contd__attach_runs __attribute__((tls_model("initial-exec")));
 
-/* MPI error class; on failure nothing has changed. cr may be NULL: then the group is the loose one. */
+/* MPI error class, and the text; on failure nothing has changed. cr may be NULL: then the group is the loose one. */
 int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group);
 
 /* settings.c: what an info object says, on top of what s holds. */
@@ -282,7 +312,7 @@ struct contd__settings {
 	char value[MPI_MAX_INFO_VAL + 1];
 	char text[CONTD_SETTING_KEYS][CONTD_SETTING_TEXT]; /* what `config` refers to, by key */
 };
-int contd__settings_read(MPI_Info info, struct contd__settings *s);
+int contd__settings_read(MPI_Info info, struct contd__settings *s); /* MPI error class, and the text */
 
 /*
  * A thread that uses a CR with mpi_continue_async_signal_safe may be interrupted from then on: the one that made it may

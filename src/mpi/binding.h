@@ -6,6 +6,8 @@
 #ifndef CONTD_MPI_BINDING_H
 #define CONTD_MPI_BINDING_H
 
+#include <stdbool.h>
+
 #include <contd/mpi.h>
 
 #include "base/api.h"
@@ -16,6 +18,8 @@
  * it must also learn that it does not run.
  */
 struct contd__binding {
+	const char *call; /* the program's, for texts of errors: MPI_Continue or MPI_Continueall, or those with MPIX_ */
+	bool one;         /* the former */
 	MPI_Continue_cb_function *draft; /* the callback, of one of the interfaces */
 	MPIX_Continue_cb_function *revised;
 	/* Called inside the call that attaches, when the requests are as they stay, before all others. */
@@ -28,8 +32,9 @@ struct contd__binding {
 /* Can MPI be called: between MPI_Init and MPI_Finalize, or with a session of the program's? */
 CONTD_INTERNAL_API bool contd__binding_mpi_is_open(void);
 
-/* To the error handler of errors without an object; returns the class. */
-CONTD_INTERNAL_API int contd__binding_error(int class);
+/* A call fails: its name and what is wrong become the text, and the error handler of errors without an object is
+ * called. Returns the class. */
+CONTD_INTERNAL_API int contd__binding_refuse(const char *call, int class, const char *text);
 
 /* As MPI_Continueall. If it fails nothing is called. */
 CONTD_INTERNAL_API int contd__binding_continueall_draft(int count, MPI_Request requests[],

@@ -216,8 +216,20 @@ static void status_empty(MPI_Status *status)
 	status->MPI_ERROR = error;
 }
 
+/* A CR is complete, and has failed; `told`: the error handler of an operation has been called. */
+static void set_failed(const char *call, int class, bool told)
+{
+	contd__fail(
+		class,
+		told ? "an operation of the continuation request has failed; MPIX_Continue_get_failed() tells of which "
+		       "continuation"
+		     : "a callback of the continuation request has returned an error; MPIX_Continue_get_failed() tells "
+		       "of which continuation");
+	contd__fail_in(call, class);
+}
+
 /* The CR is complete, and this call reports it, or there is nothing to report: what the caller gets. */
-static int cr_result(struct contd__cr *cr, bool told, MPI_Status *status)
+static int cr_result(const char *call, struct contd__cr *cr, bool told, MPI_Status *status)
 {
 	int class = told ? contd__load_seq(&cr->error) : MPI_SUCCESS;
 
@@ -226,7 +238,10 @@ static int cr_result(struct contd__cr *cr, bool told, MPI_Status *status)
 		if (class)
 			status->MPI_ERROR = class;
 	}
-	return class ? contd__mpi->cr_raise(cr, class, contd__load(&cr->error_told)) : MPI_SUCCESS;
+	if (!class)
+		return MPI_SUCCESS;
+	set_failed(call, class, contd__load(&cr->error_told));
+	return contd__mpi->cr_raise(cr, class, contd__load(&cr->error_told));
 }
 
 static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
@@ -256,7 +271,7 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 	if (!contd__cr_complete(cr) || !contd__cr_report(cr, &told))
 		return MPI_SUCCESS;
 	*completed = true;
-	return cr_result(cr, told, status);
+	return cr_result("MPI_Test", cr, told, status);
 }
 
 __thread bool contd__inside_progress __attribute__((tls_model("initial-exec")));
@@ -276,14 +291,20 @@ static bool waits_for_itself(const struct contd__cr *cr)
 	       (looks_here() && !contd__cr_complete(cr));
 }
 
+#define OWN \
+	"the call would wait for itself: it is made by a continuation of this request, or in a look for it; let that " \
+	"return first"
+
 static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 {
 	struct contd__testing waiting;
 	struct contd__call call;
 	bool told;
 
-	if (waits_for_itself(cr))
+	if (waits_for_itself(cr)) {
+		contd__mpi_refusing("MPI_Wait", MPI_ERR_REQUEST, OWN);
 		return contd__mpi->cr_raise(cr, MPI_ERR_REQUEST, false);
+	}
 	contd__low_latency_here(cr->group);
 	if (contd__put_off_any())
 		contd__put_off_drain();
@@ -308,7 +329,7 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 		contd__self.testing = waiting.outer;
 		leave(&call);
 	} while (!contd__cr_report(cr, &told));
-	return cr_result(cr, told, status);
+	return cr_result("MPI_Wait", cr, told, status);
 }
 
 static int test(MPI_Request *request, int *completed, MPI_Status *status)
@@ -353,7 +374,7 @@ static int wait_one(MPI_Request *request, MPI_Status *status)
 	if (special) {
 		if (looks_here() && contd__mpi->hooked(*request)) {
 			leave(&call);
-			return contd__mpi_error(MPI_ERR_REQUEST);
+			return contd__mpi_refuse("MPI_Wait", MPI_ERR_REQUEST, OWN);
 		}
 		while (contd__mpi->hooked(*request)) {
 			contd__mpi->progress(PROGRESS_WAITING);
@@ -376,6 +397,7 @@ struct array_call {
 	int *indices;
 	int *completed;
 	MPI_Status *statuses;
+	const char *call; /* its name, for texts of errors */
 };
 
 typedef int array_fn(const struct array_call *a);
@@ -591,8 +613,8 @@ static bool all_take(struct mixed *m)
 	return true;
 }
 
-/* cr is NULL: none of theirs. */
-static int array_raise(struct mixed *m, struct contd__cr *cr, int class, bool told)
+/* cr is NULL: none of theirs. The text is set. */
+static int array_raise_set(struct mixed *m, struct contd__cr *cr, int class, bool told)
 {
 	if (!cr || !contd__mpi->raising)
 		return contd__mpi->cr_raise(cr, class, told);
@@ -600,6 +622,12 @@ static int array_raise(struct mixed *m, struct contd__cr *cr, int class, bool to
 	m->raised.class = class;
 	m->raised.told = told;
 	return class;
+}
+
+static int array_raise(struct mixed *m, const char *call, struct contd__cr *cr, int class, bool told)
+{
+	set_failed(call, class, told);
+	return array_raise_set(m, cr, class, told);
 }
 
 /* No CR has failed, but other requests have. */
@@ -690,7 +718,7 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 	}
 	if (failed) {
 		m->raised.beside_count = rc == MPI_SUCCESS ? 0 : m->count; /* all that have failed are reported */
-		array_raise(m, failed->cr, failed->class, !untold);
+		array_raise(m, a->call, failed->cr, failed->class, !untold);
 	} else {
 		array_raise_others(m, rc, NULL, m->count);
 	}
@@ -717,7 +745,7 @@ static bool any_special(struct mixed *m, const struct array_call *a, size_t star
 		class = special_report(s, a->statuses == MPI_STATUS_IGNORE ? NULL : a->statuses, &untold);
 		*a->completed = true;
 		*a->index = (int)s->at;
-		*rcp = class ? array_raise(m, s->cr, class, !untold) : MPI_SUCCESS;
+		*rcp = class ? array_raise(m, a->call, s->cr, class, !untold) : MPI_SUCCESS;
 		return true;
 	}
 	return false;
@@ -803,7 +831,7 @@ static int mixed_some(struct mixed *m, const struct array_call *a)
 	if (failed) {
 		m->raised.beside = a->indices;
 		m->raised.beside_count = rc == MPI_SUCCESS ? 0 : before;
-		array_raise(m, failed->cr, failed->class, !untold);
+		array_raise(m, a->call, failed->cr, failed->class, !untold);
 	} else {
 		array_raise_others(m, rc, a->indices, before);
 	}
@@ -830,7 +858,7 @@ static int test_array(array_fn *fn, mixed_fn *mixed, const struct array_call *a)
 	if (rc) {
 		leave(&call);
 		*a->completed = false;
-		return contd__mpi_error(rc);
+		return contd__mpi_refuse(a->call, rc, CONTD_NO_MEMORY);
 	}
 	m.specials_first = false;
 	mixed_run(&m);
@@ -912,7 +940,8 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 	own = own_cr(&m);
 	if (own && (mixed == mixed_all || !looks_here() || !others_may(&m))) {
 		rc = own_refuse(a, mixed, own->at);
-		array_raise(&m, own->cr, MPI_ERR_REQUEST, false);
+		contd__mpi_refusing(a->call, MPI_ERR_REQUEST, OWN);
+		array_raise_set(&m, own->cr, MPI_ERR_REQUEST, false);
 		mixed_end(&m);
 		array_raised(&m, a);
 		return rc;
@@ -932,14 +961,14 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 
 static int test_any(size_t count, MPI_Request *requests, int *index, int *completed, MPI_Status *status)
 {
-	const struct array_call a = {count, requests, index, NULL, completed, status};
+	const struct array_call a = {count, requests, index, NULL, completed, status, "MPI_Testany"};
 
 	return test_array(original_test_any, mixed_any, &a);
 }
 
 static int test_all(size_t count, MPI_Request *requests, int *completed, MPI_Status *statuses)
 {
-	const struct array_call a = {count, requests, NULL, NULL, completed, statuses};
+	const struct array_call a = {count, requests, NULL, NULL, completed, statuses, "MPI_Testall"};
 
 	return test_array(original_test_all, mixed_all, &a);
 }
@@ -947,7 +976,7 @@ static int test_all(size_t count, MPI_Request *requests, int *completed, MPI_Sta
 static int test_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
 {
 	int some;
-	const struct array_call a = {count, requests, outcount, indices, &some, statuses};
+	const struct array_call a = {count, requests, outcount, indices, &some, statuses, "MPI_Testsome"};
 
 	*outcount = 0;
 	return test_array(original_test_some, mixed_some, &a);
@@ -955,21 +984,21 @@ static int test_some(size_t count, MPI_Request *requests, int *outcount, int *in
 
 static int wait_any(size_t count, MPI_Request *requests, int *index, MPI_Status *status)
 {
-	struct array_call a = {count, requests, index, NULL, NULL, status};
+	struct array_call a = {count, requests, index, NULL, NULL, status, "MPI_Waitany"};
 
 	return wait_array(original_wait_any, mixed_any, &a);
 }
 
 static int wait_all(size_t count, MPI_Request *requests, MPI_Status *statuses)
 {
-	struct array_call a = {count, requests, NULL, NULL, NULL, statuses};
+	struct array_call a = {count, requests, NULL, NULL, NULL, statuses, "MPI_Waitall"};
 
 	return wait_array(original_wait_all, mixed_all, &a);
 }
 
 static int wait_some(size_t count, MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses)
 {
-	struct array_call a = {count, requests, outcount, indices, NULL, statuses};
+	struct array_call a = {count, requests, outcount, indices, NULL, statuses, "MPI_Waitsome"};
 
 	return wait_array(original_wait_some, mixed_some, &a);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Attaching a continuation, the same for both backends and both interfaces. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/atomic.h"
+#include "base/error.h"
 #include "base/testpoint.h"
 #include "dispatch/chain.h"
 #include "dispatch/complete.h"
@@ -16,12 +18,26 @@
 #include "mpi/set.h"
 #include "rcu/table.h"
 
+static const char *const null_requests[] = {
+	"op_request must not be NULL", "array_of_op_requests must not be NULL unless count is 0",
+	"request must not be NULL", "op->requests must not be NULL unless op->count is 0"};
+static const char *const null_statuses[] = {
+	"status must not be NULL; MPI_STATUS_IGNORE says that none is wanted",
+	"array_of_statuses must not be NULL unless count is 0; MPI_STATUSES_IGNORE says that none are wanted",
+	"status must not be NULL; MPI_STATUS_IGNORE says that none is wanted",
+	"op->statuses must not be NULL unless op->count is 0; MPI_STATUSES_IGNORE says that none are wanted"};
+
 int contd__attach_check(const struct contd__mpi_attach *a)
 {
 	if (a->count < 0 || (uint32_t)a->count > SLOT_REMAINING_MAX - 8) /* holds of our own */
-		return MPI_ERR_COUNT;
-	if (!a->cb || (a->count && !a->requests) || (a->count && !a->statuses && !a->ignore))
-		return MPI_ERR_ARG;
+		return contd__fail(MPI_ERR_COUNT, a->names == NAMES_OP ? "op->count must be from 0 to 8388599"
+								       : "count must be from 0 to 8388599");
+	if (!a->cb)
+		return contd__fail(MPI_ERR_ARG, "cb must not be NULL");
+	if (a->count && !a->requests)
+		return contd__fail(MPI_ERR_ARG, null_requests[a->names]);
+	if (a->count && !a->statuses && !a->ignore)
+		return contd__fail(MPI_ERR_ARG, null_statuses[a->names]);
 	return MPI_SUCCESS;
 }
 
@@ -181,7 +197,7 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 		set = contd__set_new((uint32_t)look.pending, (uint32_t)look.crs, a->revised);
 		if (!set) {
 			contd__slot_free_sig(&group->table, s);
-			return failed(&look, MPI_ERR_NO_MEM);
+			return failed(&look, contd__fail(MPI_ERR_NO_MEM, CONTD_NO_MEMORY));
 		}
 	}
 	s->invoke = a->revised ? contd__invoke_revised : contd__invoke_draft;
@@ -198,6 +214,11 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 		contd__slot_event_done_sig(s, generation, events + 1 - fired);
 		CONTD_COUNT(registered, -1);
 		free(set);
+		contd__fail(rc, rc == -ELOOP
+					? CONTD_OF_REQUESTS(a, "a continuation request would wait for itself; register "
+							       "the continuation with another one")
+					: CONTD_OF_REQUESTS(a, "a continuation request has a continuation already; it "
+							       "may have one at a time"));
 		return failed(&look, contd__mpi_class(rc));
 	}
 	if (set) {

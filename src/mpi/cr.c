@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/atomic.h"
+#include "base/error.h"
 #include "base/testpoint.h"
 #include "dispatch/complete.h"
 #include "dispatch/group.h"
@@ -99,6 +100,8 @@ static void say_active(struct contd__cr *cr, bool active)
 		contd__mpi->cr_active(cr, active);
 }
 
+#define ACTIVE "the continuation request is active; test or wait until it is complete, and start it then"
+
 /* Two threads start the CR, and this one is second. It may have told the backend a wrong state. */
 static int started_twice(struct contd__cr *cr)
 {
@@ -107,15 +110,19 @@ static int started_twice(struct contd__cr *cr)
 	do
 		say_active(cr, active = !contd__cr_inactive(cr));
 	while (active == contd__cr_inactive(cr));
-	return MPI_ERR_REQUEST;
+	return contd__fail(MPI_ERR_REQUEST, ACTIVE);
 }
 
 int contd__cr_start(struct contd__cr *cr)
 {
 	uint32_t held = contd__load_seq(&cr->state);
 
-	if (!cr->revised || held & (CR_ACTIVE | CR_TAKEN))
-		return MPI_ERR_REQUEST;
+	if (!cr->revised)
+		return contd__fail(MPI_ERR_REQUEST,
+				   "a continuation request of MPI_Continue_init is not started; only those of "
+				   "MPIX_Continue_init are");
+	if (held & (CR_ACTIVE | CR_TAKEN))
+		return contd__fail(MPI_ERR_REQUEST, ACTIVE);
 	say_active(cr, true);
 	CONTD_TESTPOINT("cr_start_said");
 	do {

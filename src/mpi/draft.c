@@ -10,12 +10,16 @@ CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req)
 	struct contd__settings s = {.attr = CONTD_GROUP_ATTR_INIT};
 	int rc;
 
-	if (!contd__mpi_start(&rc))
+	static const char call[] = "MPI_Continue_init";
+
+	if (!contd__mpi_start(call, &rc))
 		return rc;
-	rc = cont_req ? contd__settings_read(info, &s) : MPI_ERR_ARG;
+	if (!cont_req)
+		return contd__mpi_refuse(call, MPI_ERR_ARG, "cont_req must not be NULL");
+	rc = contd__settings_read(info, &s);
 	if (!rc)
 		rc = contd__cr_make(&s, false, cont_req);
-	return rc ? contd__mpi_error(rc) : MPI_SUCCESS;
+	return rc ? contd__mpi_refused(call, rc) : MPI_SUCCESS;
 }
 
 int MPI_Continue_init(MPI_Info info, MPI_Request *cont_req) CONTD_WEAK_FOR(PMPI_Continue_init);
@@ -25,22 +29,25 @@ static int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
 	struct contd__cr *cr;
 	int rc;
 
-	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(&rc))
+	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(a->call, &rc))
 		return rc;
 	rc = contd__attach_check(a);
 	if (__builtin_expect(rc, 0))
-		return contd__mpi_error(rc);
+		return contd__mpi_refused(a->call, rc);
 	cr = contd__mpi->cr_of(cont_req);
 	if (!cr)
-		return contd__mpi_error(MPI_ERR_REQUEST);
+		return contd__mpi_refuse(a->call, MPI_ERR_REQUEST,
+					 "cont_req is no continuation request; make it with MPI_Continue_init");
 	rc = contd__attach(a, cr, cr->group);
-	return __builtin_expect(rc, 0) ? contd__mpi_error(rc) : MPI_SUCCESS;
+	return __builtin_expect(rc, 0) ? contd__mpi_refused(a->call, rc) : MPI_SUCCESS;
 }
 
 CONTD_API int PMPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb_data, MPI_Status *status,
 			    MPI_Request cont_req)
 {
-	const struct contd__mpi_attach a = {.count = 1,
+	const struct contd__mpi_attach a = {.call = "MPI_Continue",
+					    .names = NAMES_ONE,
+					    .count = 1,
 					    .requests = op_request,
 					    .cb = (void (*)(void))cb,
 					    .data = cb_data,
@@ -56,7 +63,9 @@ int MPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb
 CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb,
 			       void *cb_data, MPI_Status *array_of_statuses, MPI_Request cont_req)
 {
-	const struct contd__mpi_attach a = {.count = count,
+	const struct contd__mpi_attach a = {.call = "MPI_Continueall",
+					    .names = NAMES_ALL,
+					    .count = count,
 					    .requests = array_of_op_requests,
 					    .cb = (void (*)(void))cb,
 					    .data = cb_data,
@@ -72,7 +81,9 @@ int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_
 int contd__binding_continueall_draft(int count, MPI_Request requests[], const struct contd__binding *binding,
 				     MPI_Status *statuses, MPI_Request cont_req)
 {
-	const struct contd__mpi_attach a = {.count = count,
+	const struct contd__mpi_attach a = {.call = binding->call,
+					    .names = binding->one ? NAMES_ONE : NAMES_ALL,
+					    .count = count,
 					    .requests = requests,
 					    .cb = (void (*)(void))binding->draft,
 					    .data = binding->closure,

@@ -63,7 +63,8 @@ static bool wants_others(int size)
 	if (wanted && strcmp(wanted, "alone") == 0)
 		return false;
 	if (wanted && *wanted)
-		fprintf(stderr, "contd: CONTD_FINALIZE=%s: must be together or alone\n", wanted);
+		contd__mpi_say("CONTD_FINALIZE=%s: must be together or alone; contd finds out which is possible",
+			       wanted);
 	return contd__mpi_everywhere(size);
 }
 
@@ -216,12 +217,11 @@ static void nap(void)
 static void hint(bool running)
 {
 	if (running)
-		fprintf(stderr, "contd: %s: waits for the end of a callback that another thread runs\n",
-			contd__model.end);
+		contd__mpi_say("%s: waits for the end of a callback that another thread runs", contd__model.end);
 	else
-		fprintf(stderr,
-			"contd: MPI_Finalize: %u continuations are outstanding, and wait for the other processes to "
-			"call MPI_Finalize. If some never do, set CONTD_FINALIZE=alone\n",
+		contd__mpi_say(
+			"MPI_Finalize: %u continuations are outstanding, and wait for the other processes to call "
+			"MPI_Finalize. If some never do, set CONTD_FINALIZE=alone",
 			contd__crs_outstanding());
 }
 
@@ -317,6 +317,7 @@ struct lost {
 };
 
 #define LINES 12u
+#define WHOLE_NAME 512 /* of a callback: longer ones are cut, and end with dots */
 
 struct report {
 	struct lost lost[LINES];
@@ -401,6 +402,7 @@ static void name(char *text, size_t size, void (*cb)(void))
 	uintptr_t address = (uintptr_t)cb;
 	const char *file;
 	Dl_info info;
+	int n;
 
 	if (!cb) {
 		snprintf(text, size, "of contd_mpi_op_run()");
@@ -413,29 +415,31 @@ static void name(char *text, size_t size, void (*cb)(void))
 	file = strrchr(info.dli_fname, '/');
 	file = file ? file + 1 : info.dli_fname;
 	if (info.dli_sname && (uintptr_t)info.dli_saddr == address)
-		snprintf(text, size, "%s (%s)", info.dli_sname, file);
+		n = snprintf(text, size, "%s (%s)", info.dli_sname, file);
 	else
-		snprintf(text, size, "%s+0x%lx", file, (unsigned long)(address - (uintptr_t)info.dli_fbase));
+		n = snprintf(text, size, "%s+0x%lx", file, (unsigned long)(address - (uintptr_t)info.dli_fbase));
+	if (n >= (int)size)
+		memcpy(text + size - 4, "...", 4);
 }
 
 /* In one piece: other processes write to the same place. */
-static void tell(const struct report *r, int rank)
+static void tell(const struct report *r)
 {
-	char text[4096], callback[160];
-	size_t n;
+	char text[(LINES + 1) * (WHOLE_NAME + 160)], callback[WHOLE_NAME];
+	size_t n = 0;
 
-	n = (size_t)snprintf(text, sizeof(text), "contd: %s: rank %d: %u continuation%s never ran:\n", contd__model.end,
-			     rank, r->total, r->total == 1 ? "" : "s");
+	text[0] = '\0';
 	for (unsigned i = 0; i < r->used; i++) {
 		const struct lost *l = &r->lost[i];
 
 		name(callback, sizeof(callback), l->cb);
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "  %u with the callback %s: %s%s%s\n", l->count,
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "\n  %u with the callback %s: %s%s%s", l->count,
 				      callback, l->what ? l->what : "", l->what ? " " : "", l->why);
 	}
 	if (r->beyond)
-		snprintf(text + n, sizeof(text) - n, "  and %u more\n", r->beyond);
-	fputs(text, stderr);
+		snprintf(text + n, sizeof(text) - n, "\n  and %u more", r->beyond);
+	contd__mpi_say("%s: %u continuation%s never ran:%s", contd__model.end, r->total, r->total == 1 ? "" : "s",
+		       text);
 }
 
 /* ------------------------------------------------------------------------------------------ what never will run --- */
@@ -494,7 +498,7 @@ static void slot_end(struct contd__cr *cr, struct contd__slot *s, struct report 
  * (contd__mpi_over). The others are cancelled, because contd may go on without MPI if the program has called
  * contd_init.
  */
-void contd__mpi_cancel_rest(int rank)
+void contd__mpi_cancel_rest(void)
 {
 	uint64_t until = now() + SECOND;
 	struct report report = {0};
@@ -529,5 +533,5 @@ void contd__mpi_cancel_rest(int rank)
 		add(&report, &(struct lost){.why = "an executor has not run its task",
 					    .count = contd__load_seq(&contd__tasks_queued)});
 	if (report.total)
-		tell(&report, rank);
+		tell(&report);
 }

@@ -18,6 +18,6 @@ extern uint32_t contd__tasks_queued, contd__tasks_running;
 extern __thread uint32_t contd__tasks_here __attribute__((tls_model("initial-exec")));
 
 /* contd__mpi_open is 0, and the backend has stopped. Continuations that have not run are reported, and never run. */
-void contd__mpi_cancel_rest(int rank);
+void contd__mpi_cancel_rest(void);
 
 #endif

@@ -196,7 +196,7 @@ int contd__on_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest
 	e = g ? entry_get() : NULL;
 	if (!e) {
 		free(g);
-		return contd__mpi_error(MPI_ERR_NO_MEM);
+		return contd__mpi_refuse("MPI_Grequest_start", MPI_ERR_NO_MEM, CONTD_NO_MEMORY);
 	}
 	g->query = query_fn;
 	g->free = free_fn;
@@ -216,16 +216,21 @@ int contd__on_Grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest
 	return MPI_SUCCESS;
 }
 
+#define NOT_OURS \
+	"request is a continuation request, or one of a template (MPIX_Mark_request_complete()); give one of " \
+	"MPI_Grequest_start"
+#define COMPLETE "request was completed before; complete it once"
+
 /*
  * For a request that is not known. The program must not complete CRs and requests of templates, which contd has started
  * itself, by this call. MPI cannot tell them apart.
  */
-static int complete_other(MPI_Request request)
+static int complete_other(MPI_Request request, const char *call)
 {
 	bool own = contd__load_acquire(&contd__mpi_open) && request != MPI_REQUEST_NULL &&
 		   (contd__instance_is(request) || contd__mpi->cr_of(request));
 
-	return own ? contd__mpi_error(MPI_ERR_REQUEST) : NEXT.Grequest_complete(request);
+	return own ? contd__mpi_refuse(call, MPI_ERR_REQUEST, NOT_OURS) : NEXT.Grequest_complete(request);
 }
 
 /* The caller is the one who completes it. */
@@ -243,8 +248,9 @@ int contd__on_Grequest_complete(MPI_Request request)
 	struct contd__general *g = contd__general_find(request);
 
 	if (!g)
-		return complete_other(request);
-	return contd__xchg(&g->completed, 1) ? contd__mpi_error(MPI_ERR_REQUEST) : complete(g);
+		return complete_other(request, "MPI_Grequest_complete");
+	return contd__xchg(&g->completed, 1) ? contd__mpi_refuse("MPI_Grequest_complete", MPI_ERR_REQUEST, COMPLETE)
+					     : complete(g);
 }
 
 void contd__general_drain(void)
@@ -267,11 +273,15 @@ void contd__general_drain(void)
  */
 __attribute__((noinline)) static int complete_here(struct contd__general *g, MPI_Request request)
 {
+	static const char call[] = "contd_mpi_grequest_complete";
+
 	if (request == MPI_REQUEST_NULL)
-		return contd__mpi_error(MPI_ERR_REQUEST);
+		return contd__mpi_refuse(call, MPI_ERR_REQUEST,
+					 "request must not be MPI_REQUEST_NULL; copy the handle before a "
+					 "continuation is attached");
 	if (!g)
-		return complete_other(request);
-	return contd__xchg(&g->completed, 1) ? contd__mpi_error(MPI_ERR_REQUEST) : complete(g);
+		return complete_other(request, call);
+	return contd__xchg(&g->completed, 1) ? contd__mpi_refuse(call, MPI_ERR_REQUEST, COMPLETE) : complete(g);
 }
 
 /* Everything else is there since the request was started; so this needs no memory, waits for nothing, and cannot
@@ -282,15 +292,25 @@ int contd_mpi_grequest_complete(MPI_Request request)
 	struct contd__general *g;
 
 	if (contd__load(&contd__live.forked))
-		return MPI_ERR_OTHER;
+		return contd__fail(MPI_ERR_OTHER,
+				   "contd_mpi_grequest_complete: this is the child of a fork: call it in the process "
+				   "that called MPI_Init");
 	g = contd__general_find(request);
 	/* Before contd's first start nothing but the program itself can have called it. */
 	if (!contd__in_handler() && (!open || contd__mpi_thread_may()))
 		return complete_here(g, request);
 	if (!open)
-		return MPI_ERR_OTHER;
-	if (!g || contd__xchg(&g->completed, 1))
-		return MPI_ERR_REQUEST;
+		return contd__fail(
+			MPI_ERR_OTHER,
+			"contd_mpi_grequest_complete: MPI must not be called here, and contd has not begun, or "
+			"MPI_Finalize was called");
+	if (!g)
+		return contd__fail(
+			MPI_ERR_REQUEST,
+			"contd_mpi_grequest_complete: request is none of MPI_Grequest_start, or is not known "
+			"to contd, and MPI must not be called here");
+	if (contd__xchg(&g->completed, 1))
+		return contd__fail(MPI_ERR_REQUEST, "contd_mpi_grequest_complete: " COMPLETE);
 	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &contd__general_deferred}, &g->deferred);
 	CONTD_TESTPOINT("general_deferred");
 	contd__pending_sig();

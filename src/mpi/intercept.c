@@ -482,7 +482,7 @@ static int on_Cancel(MPI_Request *request)
 	if (h && contd__load(&h->told))
 		return MPI_SUCCESS; /* it is complete, which MPI has forgotten */
 	/* A CR is no operation. */
-	return h && h->cr ? contd__mpi_error(MPI_ERR_REQUEST) : NEXT.Cancel(request);
+	return h && h->cr ? contd__mpi_refuse("MPI_Cancel", MPI_ERR_REQUEST, CONTD_CANCELS_CR) : NEXT.Cancel(request);
 }
 
 /* MPI_SUCCESS, and it is known as persistent; or the error class. */
@@ -495,7 +495,7 @@ static int start_note(const MPI_Request *request)
 	h = handle_of(request);
 	h = h ? h : contd__handle_add(*request, NULL);
 	if (!h)
-		return contd__mpi_error(MPI_ERR_NO_MEM);
+		return contd__mpi_refuse("MPI_Start", MPI_ERR_NO_MEM, CONTD_NO_MEMORY);
 	contd__store(&h->unstarted, 0);
 	return MPI_SUCCESS;
 }
@@ -594,10 +594,12 @@ static int on_Start(MPI_Request *request)
 
 	if (h && h->cr) {
 		rc = contd__cr_start(h->cr);
-		return rc ? contd__mpi_error(rc) : MPI_SUCCESS;
+		return rc ? contd__mpi_refused("MPI_Start", rc) : MPI_SUCCESS;
 	}
 	if (h && contd__load_acquire(&h->hooked))
-		return contd__mpi_error(MPI_ERR_REQUEST); /* active */
+		return contd__mpi_refuse(
+			"MPI_Start", MPI_ERR_REQUEST,
+			"*request is active, and its continuation is outstanding; start it when that has run");
 	contd__forgets_take(h, MPI_STATUS_IGNORE);
 	rc = start_note(request);
 	if (rc)
@@ -631,11 +633,13 @@ static int on_Startall(int count, MPI_Request requests[])
 /* MPI would go under the call of its own that is under way. */
 static int refuse_end(const char *call)
 {
-	fprintf(stderr,
-		"contd: %s: called by a continuation that runs inside another MPI call, such as MPI_Send; call it when "
-		"that has returned\n",
-		call);
-	return contd__mpi_error(MPI_ERR_OTHER);
+	static const char text[] =
+		"called by a continuation that runs inside another MPI call, such as MPI_Send; call it "
+		"when that has returned";
+
+	if (!contd__model_is_fatal()) /* which is said anyway */
+		contd__mpi_say("%s: %s", call, text);
+	return contd__mpi_refuse(call, MPI_ERR_OTHER, text);
 }
 
 /*

@@ -2,13 +2,14 @@
 /* The first call chooses a backend; then: which threads may enter MPI, and the orderly end. */
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/atomic.h"
+#include "base/error.h"
 #include "base/rest.h"
+#include "base/say.h"
 #include "dispatch/group.h"
 #include "dispatch/live.h"
 #include "dispatch/settings.h"
@@ -48,6 +49,37 @@ static __thread uint32_t asked_in __attribute__((tls_model("initial-exec"))); /*
 int contd__mpi_error(int class)
 {
 	return contd__model_error(class);
+}
+
+void contd__mpi_refusing(const char *call, int class, const char *text)
+{
+	contd__fail(class, text);
+	contd__fail_in(call, class);
+	if (contd__model_is_fatal())
+		contd__mpi_say("%s", contd__error_said());
+}
+
+/* To the error handler. It may call contd: the text is set again. */
+static int tell(const char *call, int class)
+{
+	const char *text = contd__error_text;
+
+	contd__fail_in(call, class);
+	contd__mpi_error(class);
+	contd__fail(class, text);
+	return contd__fail_in(call, class);
+}
+
+int contd__mpi_refused(const char *call, int class)
+{
+	contd__mpi_refusing(call, class, contd__error_text);
+	return tell(call, class);
+}
+
+int contd__mpi_refuse(const char *call, int class, const char *text)
+{
+	contd__fail(class, text);
+	return contd__mpi_refused(call, class);
 }
 
 int contd__mpi_class(int err)
@@ -185,10 +217,10 @@ void contd__mpi_end(void)
 		contd__rest();
 	left = contd__instances_stop();
 	if (left)
-		fprintf(stderr, "contd: %s: %u request%s of MPIX_Gr_begin %s never marked complete\n", contd__model.end,
-			left, left == 1 ? "" : "s", left == 1 ? "was" : "were");
+		contd__mpi_say("%s: %u request%s of MPIX_Gr_begin %s never marked complete", contd__model.end, left,
+			       left == 1 ? "" : "s", left == 1 ? "was" : "were");
 	contd__mpi->stop();
-	contd__mpi_cancel_rest(contd__model.rank);
+	contd__mpi_cancel_rest();
 	contd_fini();
 	contd__model_end();
 }
@@ -289,9 +321,9 @@ void contd__mpi_wake(void)
 	pthread_mutex_lock(&rest_lock);
 	if (contd__load_seq(&resting)) {
 		if (!contd__model_wake()) {
-			fprintf(stderr, "contd: MPI gives contd no session, and it cannot go on\n");
+			contd__mpi_say("MPI gives contd no session, and it cannot go on");
 		} else if (contd__mpi->wake && contd__mpi->wake() != MPI_SUCCESS) {
-			fprintf(stderr, "contd: it cannot go on in this session: MPI's requests are not as before\n");
+			contd__mpi_say("it cannot go on in this session: MPI's requests are not as before");
 			contd__model_rest();
 		} else {
 			/* Release: pairs with the acquire in started. */
@@ -304,6 +336,9 @@ void contd__mpi_wake(void)
 
 /* ---------------------------------------------------------------------------------------------------- the start --- */
 
+static bool said_why; /* a line has said why contd cannot begin; under start_lock */
+#define say_why(...) (said_why = true, contd__mpi_say(__VA_ARGS__))
+
 /*
  * CONTD_MPI_BACKEND, for tests and for sites that want to be sure: native, portable, or auto. NULL: it can't be; with
  * `asking` asks_only may be set then.
@@ -314,7 +349,8 @@ static const struct contd__mpi_backend *choose(bool asking)
 
 	if (wanted && *wanted && strcmp(wanted, "auto") != 0 && strcmp(wanted, "native") != 0 &&
 	    strcmp(wanted, "portable") != 0) {
-		fprintf(stderr, "contd: CONTD_MPI_BACKEND=%s: must be native, portable or auto\n", wanted);
+		say_why("CONTD_MPI_BACKEND=%s: must be native, portable or auto", wanted);
+		contd__fail(MPI_ERR_OTHER, "contd cannot begin: CONTD_MPI_BACKEND must be native, portable or auto");
 		return NULL;
 	}
 	if (!wanted || strcmp(wanted, "portable") != 0) {
@@ -326,13 +362,15 @@ static const struct contd__mpi_backend *choose(bool asking)
 		why = "this build is for an MPI without a native backend";
 #endif
 		if (wanted && strcmp(wanted, "native") == 0) {
-			fprintf(stderr, "contd: CONTD_MPI_BACKEND=native: %s\n", why);
+			say_why("CONTD_MPI_BACKEND=native: %s", why);
+			contd__fail(MPI_ERR_OTHER, "contd cannot begin with CONTD_MPI_BACKEND=native, because this MPI "
+						   "library has no native backend; set auto or portable");
 			return NULL;
 		}
 	}
 #if CONTD_MPI_NATIVE
 	if (why)
-		fprintf(stderr, "contd: %s; continuations use the portable backend, which is slower\n", why);
+		contd__mpi_say("%s; continuations use the portable backend, which is slower", why);
 #endif
 	why = contd__mpi_portable.refuses();
 	if (!why)
@@ -342,7 +380,8 @@ static const struct contd__mpi_backend *choose(bool asking)
 		contd__store_release(&asks_only, 1);
 		return NULL;
 	}
-	fprintf(stderr, "contd: %s\n", why);
+	say_why("%s", why);
+	contd__fail(MPI_ERR_OTHER, why);
 	return NULL;
 }
 
@@ -367,7 +406,7 @@ static int start_in_model(bool asking)
 	ask_main();
 	rc = contd_init(NULL);
 	if (rc) {
-		fprintf(stderr, "contd: %s\n", contd_error_text());
+		say_why("%s", contd_error_text());
 		return rc == -ENOMEM ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
 	}
 	contd__put_off_start();
@@ -376,12 +415,14 @@ static int start_in_model(bool asking)
 	rc = backend->start(contd__model.sessions ? MPI_THREAD_MULTIPLE : contd__model.level);
 	contd__mpi_source.where =
 		WHERE_THREAD | WHERE_REGION | (contd__model.level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
+	if (rc)
+		contd__fail(rc, "contd cannot begin: MPI refuses what its backend needs, or there is no memory");
 	if (!rc && contd__source_register(&contd__mpi_source))
 		rc = MPI_ERR_OTHER;
-	if (!rc && !contd__model.sessions)
-		rc = watch_finalize();
+	if (!rc && !contd__model.sessions && (rc = watch_finalize()) != MPI_SUCCESS)
+		contd__fail(rc, "contd cannot begin: MPI refuses an attribute of MPI_COMM_SELF");
 	if (!rc && pthread_atfork(NULL, NULL, in_child))
-		rc = MPI_ERR_NO_MEM;
+		rc = contd__fail(MPI_ERR_NO_MEM, CONTD_NO_MEMORY);
 	if (rc) {
 		backend->stop();
 		contd_fini();
@@ -401,7 +442,9 @@ static int start_locked(bool asking)
 
 	if (contd__load_seq(&resting)) {
 		contd__mpi_wake();
-		return contd__load_acquire(&contd__mpi_open) ? MPI_SUCCESS : MPI_ERR_OTHER;
+		if (contd__load_acquire(&contd__mpi_open))
+			return MPI_SUCCESS;
+		return contd__fail(MPI_ERR_OTHER, "MPI gives contd no session, or its requests are not as before");
 	}
 	/* It has just come back from resting: contd__mpi_open is stored before `resting`. Acquire: as in started. */
 	if (contd__load_acquire(&contd__mpi_open))
@@ -412,8 +455,8 @@ static int start_locked(bool asking)
 		      : contd__model_begin();
 
 	if (why) {
-		fprintf(stderr, "contd: it cannot begin: %s\n", why);
-		return MPI_ERR_OTHER;
+		say_why("it cannot begin: %s", why);
+		return contd__fail(MPI_ERR_OTHER, why);
 	}
 	contd__ring_group = contd__model.sessions ? contd__model_group : NULL;
 	rc = start_in_model(asking);
@@ -428,30 +471,42 @@ static bool started(bool asking)
 	return contd__load_acquire(&contd__mpi_open) || (asking && contd__load_acquire(&asks_only));
 }
 
-static const struct contd__mpi_backend *start(bool asking, int *errp)
+/* MPI must not be called, so no error handler is either. */
+static int outside_mpi(const char *call)
+{
+	int finalized = 0;
+
+	PMPI_Finalized(&finalized);
+	contd__fail(MPI_ERR_OTHER, finalized ? "called after MPI_Finalize; call it before"
+					     : "called before MPI_Init, and without a session of the program's that "
+					       "contd knows of; call MPI_Init first");
+	contd__fail_in(call, MPI_ERR_OTHER);
+	contd__say("%s", contd__error_said());
+	return MPI_ERR_OTHER;
+}
+
+static const struct contd__mpi_backend *start(const char *call, bool asking, int *errp)
 {
 	if (!contd__model_is_open()) {
-		int finalized = 0;
-
-		PMPI_Finalized(&finalized);
-		fprintf(stderr, "contd: MPI_Continue* was called %s\n",
-			finalized ? "after MPI_Finalize"
-				  : "before MPI_Init, and without a session of the program's that contd knows of");
-		*errp = MPI_ERR_OTHER;
+		*errp = outside_mpi(call);
 		return NULL;
 	}
 	if (contd__load(&contd__live.forked)) {
-		*errp = contd__mpi_error(MPI_ERR_OTHER);
+		*errp = contd__mpi_refuse(call, MPI_ERR_OTHER,
+					  "this is the child of a fork: call it in the process that called MPI_Init");
 		return NULL;
 	}
 	if (!started(asking)) {
 		int rc;
 
 		pthread_mutex_lock(&start_lock);
+		said_why = false;
 		rc = started(asking) ? MPI_SUCCESS : start_locked(asking);
+		if (rc && !said_why)
+			contd__mpi_say("it cannot begin: %s", contd_error_text());
 		pthread_mutex_unlock(&start_lock);
 		if (rc) {
-			*errp = contd__mpi_error(rc);
+			*errp = tell(call, rc);
 			return NULL;
 		}
 	}
@@ -459,14 +514,14 @@ static const struct contd__mpi_backend *start(bool asking, int *errp)
 	return asking && contd__load(&asks_only) ? &contd__mpi_portable : contd__mpi;
 }
 
-const struct contd__mpi_backend *contd__mpi_start(int *errp)
+const struct contd__mpi_backend *contd__mpi_start(const char *call, int *errp)
 {
-	return start(false, errp);
+	return start(call, false, errp);
 }
 
-const struct contd__mpi_backend *contd__mpi_start_asking(int *errp)
+const struct contd__mpi_backend *contd__mpi_start_asking(const char *call, int *errp)
 {
-	return start(true, errp);
+	return start(call, true, errp);
 }
 
 __attribute__((noinline)) static struct contd_group *make_loose(enum contd__loose which)
@@ -501,7 +556,7 @@ static bool may_ring(void)
 
 	return contd__model_is_open() && !contd__load(&contd__live.forked) &&
 	       ((contd__model_has_world() && !contd__model.sessions) || contd__load_acquire(&contd__mpi_open) ||
-		(!contd__load_seq(&contd__mpi_ended) && contd__mpi_start(&rc)));
+		(!contd__load_seq(&contd__mpi_ended) && contd__mpi_start("contd_mpi_ring", &rc)));
 }
 
 int contd_mpi_ring(int rank, MPI_Comm comm)

@@ -16,7 +16,10 @@ static int complete(int rc, void *event)
 
 int contd_mpi_event(MPI_Request *request, MPI_Status *status, struct contd_event *event)
 {
-	const struct contd__mpi_attach a = {.count = 1,
+	static const char call[] = "contd_mpi_event";
+	const struct contd__mpi_attach a = {.call = call,
+					    .names = NAMES_EVENT,
+					    .count = 1,
 					    .requests = request,
 					    .cb = (void (*)(void))complete,
 					    .data = event,
@@ -27,17 +30,19 @@ int contd_mpi_event(MPI_Request *request, MPI_Status *status, struct contd_event
 	struct contd_group *group;
 	int rc;
 
-	if (!contd__load_acquire(&contd__mpi_open) && !contd__mpi_start(&rc))
+	if (!contd__load_acquire(&contd__mpi_open) && !contd__mpi_start(call, &rc))
 		return rc;
-	rc = event ? contd__attach_check(&a) : MPI_ERR_ARG;
+	if (!event)
+		return contd__mpi_refuse(call, MPI_ERR_ARG, "event must not be NULL");
+	rc = contd__attach_check(&a);
 	if (rc)
-		return contd__mpi_error(rc);
+		return contd__mpi_refused(call, rc);
 	group = contd__mpi_loose(LOOSE_EVENTS);
 	if (!group)
-		return contd__mpi_error(MPI_ERR_NO_MEM);
+		return contd__mpi_refused(call, MPI_ERR_NO_MEM);
 	contd_event_init(event);
 	rc = contd__attach(&a, NULL, group);
-	return rc ? contd__mpi_error(rc) : MPI_SUCCESS;
+	return rc ? contd__mpi_refused(call, rc) : MPI_SUCCESS;
 }
 
 struct contd_group *contd_mpi_group(MPI_Request cont_req)
@@ -45,10 +50,13 @@ struct contd_group *contd_mpi_group(MPI_Request cont_req)
 	struct contd__cr *cr = contd__load_acquire(&contd__mpi_open) ? contd__mpi->cr_of(cont_req) : NULL;
 
 	if (!cr)
-		contd__fail(-EINVAL, contd__load_seq(&contd__mpi_open) ? "contd_mpi_group: not a continuation request"
-				     : contd__load_seq(&contd__mpi_ended)
-					     ? "contd_mpi_group: MPI_Finalize has been called"
-					     : "contd_mpi_group: there is no continuation request yet");
+		contd__fail(-EINVAL,
+			    contd__load_seq(&contd__mpi_open)
+				    ? "contd_mpi_group: cont_req is no continuation request; make it with "
+				      "MPI_Continue_init or MPIX_Continue_init"
+			    : contd__load_seq(&contd__mpi_ended)
+				    ? "contd_mpi_group: MPI_Finalize has been called; call it before"
+				    : "contd_mpi_group: cont_req is no continuation request: there is none yet");
 	else if (!contd__load(&contd__cr_shared))
 		contd__store(&contd__cr_shared, 1);
 	return cr ? cr->group : NULL;

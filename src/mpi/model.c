@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/rest.h"
+#include "base/say.h"
 #include "dispatch/live.h"
 #include "dispatch/thread.h"
 #include "mpi/backend.h"
@@ -38,10 +39,24 @@ static int world_level(void)
 	return level;
 }
 
+static bool says_rank;
+
+void contd__model_say_rank(void)
+{
+	int rank;
+
+	if (contd__load(&says_rank) || contd__load(&contd__live.forked) || !contd__model_has_world() ||
+	    PMPI_Comm_rank(MPI_COMM_WORLD, &rank))
+		return;
+	contd__say_rank(rank);
+	contd__store(&says_rank, true);
+}
+
 static void world_begin(void)
 {
 	contd__model.level = world_level();
 	PMPI_Comm_rank(MPI_COMM_WORLD, &contd__model.rank);
+	contd__model_say_rank();
 }
 
 static bool world_main_thread(void)
@@ -61,6 +76,24 @@ static int world_error(int class)
 {
 	PMPI_Comm_call_errhandler(MPI_COMM_SELF, class);
 	return class;
+}
+
+static bool ends_program(MPI_Errhandler handler)
+{
+	bool ends = handler == MPI_ERRORS_ARE_FATAL;
+
+#ifdef MPI_ERRORS_ABORT
+	ends = ends || handler == MPI_ERRORS_ABORT;
+#endif
+	PMPI_Errhandler_free(&handler);
+	return ends;
+}
+
+static bool world_is_fatal(void)
+{
+	MPI_Errhandler handler;
+
+	return PMPI_Comm_get_errhandler(MPI_COMM_SELF, &handler) == MPI_SUCCESS && ends_program(handler);
 }
 
 #ifndef MPI_SESSION_NULL
@@ -107,6 +140,11 @@ bool contd__model_group(MPI_Group *group)
 int contd__model_error(int class)
 {
 	return world_error(class);
+}
+
+bool contd__model_is_fatal(void)
+{
+	return world_is_fatal();
 }
 
 int contd_mpi_thread_level(void)
@@ -286,6 +324,24 @@ static int session_error(int class)
 	return class;
 }
 
+static bool session_is_fatal(void)
+{
+	MPI_Errhandler handler;
+	struct session *s;
+	bool fatal = false;
+
+	pthread_mutex_lock(&sessions.lock);
+	s = sessions.first;
+	if (s)
+		contd__add(&s->users, 1);
+	pthread_mutex_unlock(&sessions.lock);
+	if (s) {
+		fatal = PMPI_Session_get_errhandler(s->handle, &handler) == MPI_SUCCESS && ends_program(handler);
+		contd__sub(&s->users, 1);
+	}
+	return fatal;
+}
+
 static void on_error(MPI_Comm *comm, int *code, ...)
 {
 	(void)comm;
@@ -408,6 +464,7 @@ static const char *own_begin(void)
 	contd__model.end = "MPI_Session_finalize";
 	if (contd__model_group(&group)) {
 		PMPI_Group_rank(group, &contd__model.rank);
+		contd__say_rank(contd__model.rank);
 		PMPI_Group_free(&group);
 	}
 	return NULL;
@@ -472,6 +529,11 @@ int contd__model_error(int class)
 	return contd__model.sessions || !contd__model_has_world() ? session_error(class) : world_error(class);
 }
 
+bool contd__model_is_fatal(void)
+{
+	return contd__model.sessions || !contd__model_has_world() ? session_is_fatal() : world_is_fatal();
+}
+
 int contd_mpi_thread_level(void)
 {
 	if (contd__load(&contd__live.forked))
@@ -493,7 +555,7 @@ bool contd__binding_mpi_is_open(void)
 	return contd__model_is_open();
 }
 
-int contd__binding_error(int class)
+int contd__binding_refuse(const char *call, int class, const char *text)
 {
-	return contd__model_error(class);
+	return contd__mpi_refuse(call, class, text);
 }

@@ -10,6 +10,8 @@
 
 #include <mpi.h>
 
+#include "base/say.h"
+
 struct contd__model {
 	/* contd has opened a session. All else is as in the World Model before contd__model_begin. */
 	bool sessions;
@@ -30,6 +32,12 @@ bool contd__model_is_open(void);
 
 /* Between MPI_Init and MPI_Finalize. */
 bool contd__model_has_world(void);
+
+/* Lines on stderr have the rank from now on, if there is one. */
+void contd__model_say_rank(void);
+
+/* As contd__say(), in a thread that may call MPI: the line has the rank, also before contd's first call. */
+#define contd__mpi_say(...) (contd__model_say_rank(), contd__say(__VA_ARGS__))
 
 /* contd starts, MPI is open. NULL, or why that cannot be. If the program has a session, contd opens one. */
 const char *contd__model_begin(void);
@@ -52,6 +60,9 @@ bool contd__model_group(MPI_Group *group);
 
 /* An error without an object: to the handler of MPI_COMM_SELF, or of the program's first session. Returns the class. */
 int contd__model_error(int class);
+
+/* Does that handler end the program? Nobody asks contd_error_text() then. */
+bool contd__model_is_fatal(void);
 
 /* MPI_Session_init, and MPI_Session_finalize, come to contd first. */
 #ifdef MPI_SESSION_NULL

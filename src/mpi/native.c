@@ -599,7 +599,8 @@ static void cr_freed(void *owner)
 static int cr_cancel(struct contd__ompi_request *request, int flag)
 {
 	(void)request, (void)flag;
-	return MPI_ERR_REQUEST; /* a CR is no operation */
+	contd__fail(0, CONTD_CANCELS_CR);
+	return contd__fail_in("MPI_Cancel", MPI_ERR_REQUEST);
 }
 
 /* MPI_Start and MPI_Startall; they call no error handler for what this returns. */
@@ -612,7 +613,7 @@ static int cr_start(size_t count, MPI_Request *requests)
 
 		rc = cr ? contd__cr_start(&cr->cr) : inside(requests[i])->start(1, &requests[i]);
 		if (cr && rc)
-			contd__mpi_error(rc);
+			contd__mpi_refused("MPI_Start", rc);
 	}
 	return rc;
 }
@@ -622,10 +623,10 @@ static int cr_create(struct contd_group *group, bool revised, struct contd__cr *
 	struct contd__native_cr *cr = contd__zalloc(sizeof(*cr));
 
 	if (!cr)
-		return MPI_ERR_NO_MEM;
+		return contd__fail(MPI_ERR_NO_MEM, CONTD_NO_MEMORY);
 	if (contd__cr_init(&cr->cr, group, revised)) {
 		free(cr);
-		return MPI_ERR_NO_MEM;
+		return contd__fail(MPI_ERR_NO_MEM, CONTD_NO_MEMORY);
 	}
 	cr->super.references = 1;
 	cr->super.type = OMPI_TYPE_PML; /* errors go to the error handler of the communicator in `object` */
@@ -887,24 +888,28 @@ static int look(const struct contd__mpi_attach *a, const struct contd_group *gro
 		struct contd__native_cr *cr;
 
 		if (!r)
-			return MPI_ERR_REQUEST;
+			return contd__fail(MPI_ERR_REQUEST, CONTD_OF_REQUESTS(a, CONTD_ZERO_HANDLE));
 		cr = native_cr(a->requests[i]);
 		if (cr) {
 			if (cr->cr.group == group)
-				return MPI_ERR_REQUEST; /* it would wait for itself, complete or not */
+				return contd__fail(MPI_ERR_REQUEST,
+						   CONTD_OF_REQUESTS(a, CONTD_OWN_CR)); /* complete or not */
 			look->crs++;
 			look->crs_pending += contd__group_outstanding_sig(cr->cr.group) != 0;
 		} else if (!complete_already(r)) {
 			const void *complete = contd__load(&r->complete);
 
 			if (r->complete_cb || hooked(a->requests[i]))
-				return MPI_ERR_REQUEST; /* one continuation an operation, ours or Open MPI's own */
+				return contd__fail(MPI_ERR_REQUEST, /* ours or Open MPI's own */
+						   CONTD_OF_REQUESTS(a, CONTD_TAKEN));
 			if (complete != OMPI_PENDING && complete != OMPI_COMPLETED)
-				return MPI_ERR_REQUEST; /* a thread sleeps on it: MPI 4.1, 11.6.2 */
+				return contd__fail(MPI_ERR_REQUEST, /* MPI 4.1, 11.6.2 */
+						   CONTD_OF_REQUESTS(a, "another thread waits for an operation; attach "
+									"the continuation before that"));
 			look->pending++;
 		}
 	}
-	return named_twice(a) ? MPI_ERR_REQUEST : MPI_SUCCESS;
+	return named_twice(a) ? contd__fail(MPI_ERR_REQUEST, CONTD_OF_REQUESTS(a, CONTD_TWICE)) : MPI_SUCCESS;
 }
 
 static void cr_seen(const struct contd__mpi_attach *a, int i)

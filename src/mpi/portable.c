@@ -78,7 +78,7 @@ static int reserve(uint32_t n)
 
 		if (!w) {
 			contd__sub(&ops_pending, n);
-			return MPI_ERR_NO_MEM;
+			return contd__fail(MPI_ERR_NO_MEM, CONTD_NO_MEMORY);
 		}
 		cds_lfs_push((cds_lfs_stack_ptr_t){._s = &P.spare}, &w->spare);
 		contd__add(&P.capacity, WINDOW);
@@ -371,11 +371,11 @@ static int cr_create(struct contd_group *group, bool revised, struct contd__cr *
 	int rc;
 
 	if (!p)
-		return MPI_ERR_NO_MEM;
+		return contd__fail(MPI_ERR_NO_MEM, CONTD_NO_MEMORY);
 	rc = contd__cr_init(&p->cr, group, revised);
 	if (rc) {
 		free(p);
-		return rc;
+		return contd__fail(rc, CONTD_NO_MEMORY);
 	}
 	rc = NEXT.Grequest_start(cr_query, cr_free_function, cr_cancel_function, p, &p->cr.handle);
 	if (rc == MPI_SUCCESS) {
@@ -389,7 +389,8 @@ static int cr_create(struct contd_group *group, bool revised, struct contd__cr *
 	if (rc) {
 		contd__cr_fini(&p->cr);
 		free(p);
-		return contd__mpi_error_class(rc);
+		return contd__fail(contd__mpi_error_class(rc),
+				   "MPI refuses a generalized request, or there is no memory");
 	}
 	group->freed = cr_freed;
 	contd__add(&contd__cr_live, 1);
@@ -630,14 +631,14 @@ static int named_twice(const struct contd__mpi_attach *a)
 	if (a->count > 16) {
 		sorted = contd__zalloc((size_t)a->count * sizeof(*sorted));
 		if (!sorted)
-			return MPI_ERR_NO_MEM;
+			return contd__fail(MPI_ERR_NO_MEM, CONTD_NO_MEMORY);
 	}
 	memcpy(sorted, a->requests, (size_t)a->count * sizeof(*sorted));
 	qsort(sorted, (size_t)a->count, sizeof(*sorted), compare_requests);
 	for (int i = 1; i < a->count && !rc; i++) {
 		if (sorted[i] == sorted[i - 1] && sorted[i] != MPI_REQUEST_NULL && !is_shared(sorted[i]) &&
 		    !cr_of(sorted[i]) && !is_inactive(sorted[i]))
-			rc = MPI_ERR_REQUEST;
+			rc = contd__fail(MPI_ERR_REQUEST, CONTD_OF_REQUESTS(a, CONTD_TWICE));
 	}
 	if (sorted != few)
 		free(sorted);
@@ -653,15 +654,17 @@ static int look(const struct contd__mpi_attach *a, const struct contd_group *gro
 		if (a->requests[i] == MPI_REQUEST_NULL)
 			continue;
 		if (!a->requests[i])
-			return MPI_ERR_REQUEST; /* zero is no handle in either of the great implementations */
+			/* It is no handle in either of the great implementations. */
+			return contd__fail(MPI_ERR_REQUEST, CONTD_OF_REQUESTS(a, CONTD_ZERO_HANDLE));
 		h = contd__handle_find(a->requests[i]);
 		if (h && h->cr) {
 			if (h->cr->group == group)
-				return MPI_ERR_REQUEST; /* it would wait for itself, complete or not */
+				return contd__fail(MPI_ERR_REQUEST,
+						   CONTD_OF_REQUESTS(a, CONTD_OWN_CR)); /* complete or not */
 			look->crs++;
 			look->crs_pending += contd__group_outstanding_sig(h->cr->group) != 0;
 		} else if (h && contd__load_acquire(&h->hooked)) {
-			return MPI_ERR_REQUEST; /* one continuation an operation */
+			return contd__fail(MPI_ERR_REQUEST, CONTD_OF_REQUESTS(a, CONTD_TAKEN));
 		} else {
 			look->pending++; /* if it is not complete: that cannot be found out without completing it */
 		}

@@ -11,10 +11,15 @@ CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Re
 	struct contd__settings s = {.attr = CONTD_GROUP_ATTR_INIT};
 	int rc;
 
-	if (!contd__mpi_start(&rc))
+	static const char call[] = "MPIX_Continue_init";
+
+	if (!contd__mpi_start(call, &rc))
 		return rc;
-	if (!cont_req || (max_poll < 0 && max_poll != MPI_UNDEFINED))
-		return contd__mpi_error(MPI_ERR_ARG);
+	if (!cont_req)
+		return contd__mpi_refuse(call, MPI_ERR_ARG, "cont_req must not be NULL");
+	if (max_poll < 0 && max_poll != MPI_UNDEFINED)
+		return contd__mpi_refuse(call, MPI_ERR_ARG,
+					 "max_poll must be positive, or 0 or MPI_UNDEFINED (no limit)");
 	if (flags & MPIX_CONT_POLL_ONLY)
 		s.attr.flags |= CONTD_POLL_ONLY;
 	if (flags & MPIX_CONT_DEFER_COMPLETE)
@@ -23,7 +28,7 @@ CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Re
 	rc = contd__settings_read(info, &s);
 	if (!rc)
 		rc = contd__cr_make(&s, true, cont_req);
-	return rc ? contd__mpi_error(rc) : MPI_SUCCESS;
+	return rc ? contd__mpi_refused(call, rc) : MPI_SUCCESS;
 }
 
 int MPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req)
@@ -35,30 +40,36 @@ static int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
 	struct contd_group *group;
 	int rc;
 
-	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(&rc))
+	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(a->call, &rc))
 		return rc;
 	rc = contd__attach_check(a);
 	if (__builtin_expect(rc, 0))
-		return contd__mpi_error(rc);
+		return contd__mpi_refused(a->call, rc);
 	if (cont_req == MPI_REQUEST_NULL) {
 		group = contd__mpi_loose(a->flags & CONTD_CONT_THREAD_ANY ? LOOSE_ANY : LOOSE);
 		if (!group)
-			return contd__mpi_error(MPI_ERR_NO_MEM);
+			return contd__mpi_refused(a->call, MPI_ERR_NO_MEM);
 	} else {
 		cr = contd__mpi->cr_of(cont_req);
 		if (!cr)
-			return contd__mpi_error(MPI_ERR_REQUEST);
+			return contd__mpi_refuse(
+				a->call, MPI_ERR_REQUEST,
+				"cont_req is no continuation request; make it with MPIX_Continue_init, "
+				"or give MPI_REQUEST_NULL");
 		group = cr->group;
 	}
 	rc = contd__attach(a, cr, group);
-	return __builtin_expect(rc, 0) ? contd__mpi_error(rc) : MPI_SUCCESS;
+	return __builtin_expect(rc, 0) ? contd__mpi_refused(a->call, rc) : MPI_SUCCESS;
 }
 
 /* Of C: its callback needs no closure. */
-static int attach_c(int count, MPI_Request requests[], MPIX_Continue_cb_function *cb, void *cb_data, int flags,
-		    MPI_Status *statuses, bool ignore, MPI_Request cont_req)
+static int attach_c(const char *call, enum contd__names names, int count, MPI_Request requests[],
+		    MPIX_Continue_cb_function *cb, void *cb_data, int flags, MPI_Status *statuses, bool ignore,
+		    MPI_Request cont_req)
 {
-	const struct contd__mpi_attach a = {.count = count,
+	const struct contd__mpi_attach a = {.call = call,
+					    .names = names,
+					    .count = count,
 					    .requests = requests,
 					    .cb = (void (*)(void))cb,
 					    .data = cb_data,
@@ -77,7 +88,7 @@ CONTD_API int PMPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function 
 	/* MPI_STATUSES_IGNORE too, where it is another value: clients pass it here (pika). */
 	bool ignore = status == MPI_STATUS_IGNORE || status == MPI_STATUSES_IGNORE;
 
-	return attach_c(1, op_request, cb, cb_data, flags, status, ignore, cont_req);
+	return attach_c("MPIX_Continue", NAMES_ONE, 1, op_request, cb, cb_data, flags, status, ignore, cont_req);
 }
 
 int MPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags, MPI_Status *status,
@@ -86,8 +97,8 @@ int MPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *
 CONTD_API int PMPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb,
 				void *cb_data, int flags, MPI_Status *array_of_statuses, MPI_Request cont_req)
 {
-	return attach_c(count, array_of_op_requests, cb, cb_data, flags, array_of_statuses,
-			array_of_statuses == MPI_STATUSES_IGNORE, cont_req);
+	return attach_c("MPIX_Continueall", NAMES_ALL, count, array_of_op_requests, cb, cb_data, flags,
+			array_of_statuses, array_of_statuses == MPI_STATUSES_IGNORE, cont_req);
 }
 
 int MPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continue_cb_function *cb, void *cb_data,
@@ -96,7 +107,9 @@ int MPIX_Continueall(int count, MPI_Request array_of_op_requests[], MPIX_Continu
 int contd__binding_continueall(int count, MPI_Request requests[], const struct contd__binding *binding, int flags,
 			       MPI_Status *statuses, MPI_Request cont_req)
 {
-	const struct contd__mpi_attach a = {.count = count,
+	const struct contd__mpi_attach a = {.call = binding->call,
+					    .names = binding->one ? NAMES_ONE : NAMES_ALL,
+					    .count = count,
 					    .requests = requests,
 					    .cb = (void (*)(void))binding->revised,
 					    .data = binding->closure,
@@ -116,12 +129,21 @@ CONTD_API int PMPIX_Continue_get_failed(MPI_Request cont_req, int *count, void *
 	struct contd__cr *cr;
 	int rc;
 
-	if (!contd__load_acquire(&contd__mpi_open) && !contd__mpi_start(&rc))
+	static const char call[] = "MPIX_Continue_get_failed";
+
+	if (!contd__load_acquire(&contd__mpi_open) && !contd__mpi_start(call, &rc))
 		return rc;
-	if (!count || *count < 0 || (*count && !cb_data))
-		return contd__mpi_error(MPI_ERR_ARG);
+	if (!count)
+		return contd__mpi_refuse(call, MPI_ERR_ARG, "count must not be NULL");
+	if (*count < 0)
+		return contd__mpi_refuse(call, MPI_ERR_ARG,
+					 "*count must not be negative: it is how many places cb_data has");
+	if (*count && !cb_data)
+		return contd__mpi_refuse(call, MPI_ERR_ARG, "cb_data must not be NULL unless *count is 0");
 	cr = contd__mpi->cr_of(cont_req);
-	return cr ? contd__cr_get_failed(cr, count, cb_data) : contd__mpi_error(MPI_ERR_REQUEST);
+	if (!cr)
+		return contd__mpi_refuse(call, MPI_ERR_REQUEST, "cont_req is no continuation request");
+	return contd__cr_get_failed(cr, count, cb_data);
 }
 
 int MPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data)

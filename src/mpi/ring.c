@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/say.h"
 #include "mpi/ring.h"
 #include "signal/bell.h"
 #include "signal/peers.h"
@@ -111,8 +112,8 @@ void contd__mpi_job(char job[CONTD_JOB_TEXT])
 		if (snprintf(job, CONTD_JOB_TEXT, "%s%s%s", first, *second ? "." : "", second) < CONTD_JOB_TEXT)
 			return;
 		if (i == 0)
-			fprintf(stderr, "contd: CONTD_JOB has more than %d characters, and is left out of account\n",
-				CONTD_JOB_TEXT - 1);
+			contd__say("CONTD_JOB has more than %d characters, and is left out of account: shorten it",
+				   CONTD_JOB_TEXT - 1);
 	}
 	snprintf(job, CONTD_JOB_TEXT, "by.%d.%llu", starter(),
 		 (unsigned long long)contd__process_field(starter(), PROCESS_START));
@@ -150,6 +151,7 @@ static bool start(void)
 	PMPI_Group_size(all, &R.count);
 	PMPI_Group_rank(all, &R.self);
 	PMPI_Group_free(&all);
+	contd__say_rank(R.self); /* the doorbell library asks nobody else */
 	contd__mpi_job(own.job);
 	if (!R.place)
 		R.place = calloc((size_t)R.count, sizeof(*R.place));

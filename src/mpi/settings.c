@@ -18,16 +18,18 @@
 
 /* ---------------------------------------------------------------------------------------------------- info keys --- */
 
+#define MUST(key, what) "info: the key " key " must be " what
+
 /* The value of a key: 1, 0 where there is none, or the negated error class. */
 static int info_value(MPI_Info info, const char *key, char value[MPI_MAX_INFO_VAL + 1])
 {
 	int flag = 0;
 	int rc = PMPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &flag);
 
-	return rc ? -rc : flag;
+	return rc ? -contd__fail(rc, "info: MPI refuses it; make it with MPI_Info_create") : flag;
 }
 
-static int info_flag(MPI_Info info, const char *key, uint32_t bit, uint32_t *flags)
+static int info_flag(MPI_Info info, const char *key, const char *wrong, uint32_t bit, uint32_t *flags)
 {
 	char value[MPI_MAX_INFO_VAL + 1];
 	int rc = info_value(info, key, value);
@@ -39,7 +41,7 @@ static int info_flag(MPI_Info info, const char *key, uint32_t bit, uint32_t *fla
 	else if (strcmp(value, "false") == 0)
 		*flags &= ~bit;
 	else
-		return MPI_ERR_INFO_VALUE;
+		return contd__fail(MPI_ERR_INFO_VALUE, wrong);
 	return MPI_SUCCESS;
 }
 
@@ -55,7 +57,7 @@ static int info_max_poll(MPI_Info info, struct contd_group_attr *attr)
 	n = strtol(value, &end, 10);
 	/* strtol(3) takes blanks and a plus sign too. */
 	if (value[strspn(value, "-0123456789")] || end == value || *end || errno || n < -1 || n > INT_MAX)
-		return MPI_ERR_INFO_VALUE;
+		return contd__fail(MPI_ERR_INFO_VALUE, MUST("mpi_continue_max_poll", "a number from -1 to 2147483647"));
 	attr->max_poll = (int32_t)n;
 	return MPI_SUCCESS;
 }
@@ -70,7 +72,7 @@ static int info_thread(MPI_Info info, struct contd_group_attr *attr)
 	if (strcmp(value, "any") == 0 || strcmp(value, "all") == 0) /* "all": the spelling of Open MPI's branch */
 		attr->flags |= CONTD_THREAD_ANY;
 	else if (strcmp(value, "application") != 0)
-		return MPI_ERR_INFO_VALUE;
+		return contd__fail(MPI_ERR_INFO_VALUE, MUST("mpi_continue_thread", "application, any or all"));
 	return MPI_SUCCESS;
 }
 
@@ -88,11 +90,13 @@ static int info_config(MPI_Info info, struct contd__settings *s)
 			return -rc;
 		if (rc == 0)
 			continue;
-		if (strlen(s->value) >= CONTD_SETTING_TEXT)
-			return MPI_ERR_INFO_VALUE;
-		strcpy(value, s->value);
+		/* A text that is too long is refused by its length, where it is. */
+		if (strlen(s->value) < CONTD_SETTING_TEXT)
+			strcpy(value, s->value);
+		else
+			value = s->value;
 		if (contd__setting_read(key, value, &s->config))
-			return MPI_ERR_INFO_VALUE;
+			return MPI_ERR_INFO_VALUE; /* its text is set */
 		s->configured = true;
 	}
 	return MPI_SUCCESS;
@@ -112,7 +116,7 @@ static int info_priority(MPI_Info info, struct contd_group_attr *attr)
 	else if (strcmp(value, "high") == 0)
 		attr->priority = CONTD_PRIORITY_HIGH;
 	else
-		return MPI_ERR_INFO_VALUE;
+		return contd__fail(MPI_ERR_INFO_VALUE, MUST("contd_priority", "low, normal or high"));
 	return MPI_SUCCESS;
 }
 
@@ -183,9 +187,8 @@ static void report(const char *key)
 			nearest = name;
 	}
 	if (first_time(key))
-		fprintf(stderr,
-			"contd: the info key %s is unknown and has no effect; the nearest one that is known is %s\n",
-			key, nearest);
+		contd__mpi_say("the info key %s is unknown and has no effect; the nearest one that is known is %s", key,
+			       nearest);
 }
 
 /* MPI ignores keys that it does not know. One that begins as ours do was meant for us: it is reported, once. */
@@ -199,21 +202,23 @@ static int info_unknown(MPI_Info info)
 		if (!rc && (strncmp(key, "contd_", 6) == 0 || strncmp(key, "mpi_continue_", 13) == 0))
 			report(key);
 	}
-	return rc;
+	return rc ? contd__fail(rc, "info: MPI refuses it; make it with MPI_Info_create") : MPI_SUCCESS;
 }
+
+#define FLAG(key, bit, flags) info_flag(info, key, MUST(key, "true or false"), bit, flags)
 
 int contd__settings_read(MPI_Info info, struct contd__settings *s)
 {
 	uint32_t *flags = &s->attr.flags;
 	int rc;
 
-	if (!info)
-		return MPI_ERR_INFO; /* MPI_Info_get would tell MPI_COMM_WORLD's error handler */
+	if (!info) /* MPI_Info_get would tell MPI_COMM_WORLD's error handler */
+		return contd__fail(MPI_ERR_INFO, "info is zero and no handle; give MPI_INFO_NULL for none");
 	if (info == MPI_INFO_NULL)
 		return MPI_SUCCESS;
-	if ((rc = info_flag(info, "mpi_continue_poll_only", CONTD_POLL_ONLY, flags)) != 0 ||
-	    (rc = info_flag(info, "mpi_continue_enqueue_complete", CONTD_ENQUEUE_COMPLETE, flags)) != 0 ||
-	    (rc = info_flag(info, "mpi_continue_async_signal_safe", CONTD_ASYNC_SIGNAL_SAFE, flags)) != 0 ||
+	if ((rc = FLAG("mpi_continue_poll_only", CONTD_POLL_ONLY, flags)) != 0 ||
+	    (rc = FLAG("mpi_continue_enqueue_complete", CONTD_ENQUEUE_COMPLETE, flags)) != 0 ||
+	    (rc = FLAG("mpi_continue_async_signal_safe", CONTD_ASYNC_SIGNAL_SAFE, flags)) != 0 ||
 	    (rc = info_max_poll(info, &s->attr)) != 0 || (rc = info_thread(info, &s->attr)) != 0 ||
 	    (rc = info_priority(info, &s->attr)) != 0 || (rc = info_config(info, s)) != 0 ||
 	    (rc = info_unknown(info)) != 0)
@@ -238,12 +243,11 @@ static void say_what_helps(int level)
 
 	if (contd__xchg(&said, 1))
 		return;
-	fprintf(stderr,
-		"contd: rank %d: mpi_continue_async_signal_safe with %s: continuations that are ready run at the next "
-		"interruption, but "
-		"MPI makes progress only in the program's MPI calls and in compute regions of MPI's main thread "
-		"(contd_compute_begin()); with MPI_THREAD_MULTIPLE contd's own thread makes it\n",
-		contd__model.rank, name);
+	contd__mpi_say(
+		"mpi_continue_async_signal_safe with %s: continuations that are ready run at the next "
+		"interruption, but MPI makes progress only in the program's MPI calls and in compute regions of "
+		"MPI's main thread (contd_compute_begin()); with MPI_THREAD_MULTIPLE contd's own thread makes it",
+		name);
 }
 
 void contd__low_latency_attach(void)
@@ -254,9 +258,8 @@ void contd__low_latency_attach(void)
 		return;
 	was_attached = true;
 	if (contd_thread_attach(NULL) && !contd__xchg(&said, 1))
-		fprintf(stderr,
-			"contd: mpi_continue_async_signal_safe: a thread that calls MPI cannot be interrupted: %s\n",
-			contd_error_text());
+		contd__mpi_say("mpi_continue_async_signal_safe: a thread that calls MPI cannot be interrupted: %s",
+			       contd_error_text());
 }
 
 /*
@@ -293,7 +296,9 @@ static int configure(struct contd__settings *s)
 	/* A daemon that blocks can serve regions without calling MPI; the others must. */
 	if ((s->config.agent == CONTD_AGENT_TICK || s->config.agent == CONTD_AGENT_SPIN) &&
 	    contd__model.level < MPI_THREAD_MULTIPLE)
-		return MPI_ERR_OTHER;
+		return contd__fail(MPI_ERR_OTHER,
+				   "info: the key contd_agent may be tick or spin only with MPI_THREAD_MULTIPLE; "
+				   "initialize MPI with that, or set caller, region or block");
 	return contd__mpi_class(contd_configure(&s->config));
 }
 
@@ -304,7 +309,10 @@ int contd__cr_make(struct contd__settings *s, bool revised, MPI_Request *handle)
 	int rc;
 
 	if (s->attr.flags & CONTD_POLL_ONLY && s->attr.max_poll == 0)
-		return MPI_ERR_ARG; /* the draft, 3.11.3: such a continuation would never run */
+		/* The draft, 3.11.3: such a continuation would never run. */
+		return contd__fail(MPI_ERR_ARG,
+				   "mpi_continue_max_poll must not be 0 if mpi_continue_poll_only is true: nothing "
+				   "would ever run");
 	rc = contd_group_create(&s->attr, &group);
 	if (rc)
 		return contd__mpi_class(rc);

@@ -34,25 +34,35 @@ static void run(void)
 }
 
 /*
- * MPI_SUCCESS: progress was attempted, and *backend can be asked; or the error class, told. `others`: the call's own
- * pointers are there.
+ * MPI_SUCCESS: progress was attempted, and *backend can be asked; or the error class, told. `missing`: the text of a
+ * pointer of the call's own that is NULL, or NULL.
  */
-static int begin(int count, const MPI_Request requests[], bool others, const struct contd__mpi_backend **backend)
+struct query {
+	const char *call, *negative, *none;
+};
+#define QUERY(which, count) \
+	(&(const struct query){"MPI_Request_get_status_" which, count " must not be negative", \
+			       "requests must not be NULL unless " count " is 0"})
+#define NO_STATUSES "statuses must not be NULL; MPI_STATUSES_IGNORE says that none are wanted"
+#define ZERO "requests: " CONTD_ZERO_HANDLE
+
+static int begin(const struct query *q, int count, const MPI_Request requests[], const char *missing,
+		 const struct contd__mpi_backend **backend)
 {
 	bool open = contd__load_acquire(&contd__mpi_open);
 	struct contd__asking asking;
 	int rc = MPI_SUCCESS, flag;
 
 	if (__builtin_expect(!open, 0)) {
-		*backend = contd__mpi_start_asking(&rc);
+		*backend = contd__mpi_start_asking(q->call, &rc);
 		if (!*backend)
 			return rc;
 		open = contd__load_acquire(&contd__mpi_open);
 	}
 	if (count < 0)
-		return contd__mpi_error(MPI_ERR_COUNT);
-	if (!others || (count && !requests))
-		return contd__mpi_error(MPI_ERR_ARG);
+		return contd__mpi_refuse(q->call, MPI_ERR_COUNT, q->negative);
+	if (missing || (count && !requests))
+		return contd__mpi_refuse(q->call, MPI_ERR_ARG, count && !requests ? q->none : missing);
 	if (__builtin_expect(!open, 0)) {
 		contd__next_pmpi.Iprobe(MPI_ANY_SOURCE, 0, contd__model.self, &flag, MPI_STATUS_IGNORE);
 		return MPI_SUCCESS;
@@ -60,7 +70,7 @@ static int begin(int count, const MPI_Request requests[], bool others, const str
 	*backend = contd__mpi;
 	rc = contd__asking_begin(&asking, (size_t)count, requests);
 	if (rc)
-		return contd__mpi_error(rc);
+		return contd__mpi_refuse(q->call, rc, CONTD_NO_MEMORY);
 	if (contd__load(&contd__cr_live))
 		contd__look_beside(&contd__mpi_source);
 	run();
@@ -85,7 +95,12 @@ static MPI_Status *at(MPI_Status statuses[], int i)
 CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[])
 {
 	const struct contd__mpi_backend *backend;
-	int rc = begin(count, requests, flag && (!count || usable(statuses)), &backend);
+	const struct query *q = QUERY("all", "count");
+	int rc = begin(q, count, requests,
+		       !flag                        ? "flag must not be NULL"
+		       : count && !usable(statuses) ? NO_STATUSES
+						    : NULL,
+		       &backend);
 
 	if (rc)
 		return rc;
@@ -95,7 +110,7 @@ CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests
 		enum contd__seen seen;
 
 		if (!requests[i]) /* zero is no handle in either of the great implementations */
-			return contd__mpi_error(MPI_ERR_REQUEST);
+			return contd__mpi_refuse(q->call, MPI_ERR_REQUEST, ZERO);
 		seen = backend->peek(requests[i], status);
 		if (seen == SEEN_PENDING)
 			return MPI_SUCCESS;
@@ -124,7 +139,14 @@ CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests
 					   MPI_Status *status)
 {
 	const struct contd__mpi_backend *backend;
-	int rc = begin(count, requests, index && flag && usable(status), &backend), start, found;
+	const struct query *q = QUERY("any", "count");
+	int rc = begin(q, count, requests,
+		       !index            ? "index must not be NULL"
+		       : !flag           ? "flag must not be NULL"
+		       : !usable(status) ? "status must not be NULL; MPI_STATUS_IGNORE says that none is wanted"
+					 : NULL,
+		       &backend),
+	    start, found;
 	bool active = false;
 
 	if (rc)
@@ -136,7 +158,7 @@ CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests
 	else
 		start = count;
 	if (found < 0)
-		return contd__mpi_error(MPI_ERR_REQUEST);
+		return contd__mpi_refuse(q->call, MPI_ERR_REQUEST, ZERO);
 	*index = found < start ? found : MPI_UNDEFINED;
 	*flag = found < start || !active;
 	if (!active && at(status, 0))
@@ -148,7 +170,15 @@ CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request reque
 					    MPI_Status statuses[])
 {
 	const struct contd__mpi_backend *backend;
-	int rc = begin(incount, requests, outcount && (!incount || (indices && usable(statuses))), &backend), n = 0;
+	const struct query *q = QUERY("some", "incount");
+	int rc = begin(q, incount, requests,
+		       !outcount           ? "outcount must not be NULL"
+		       : !incount          ? NULL
+		       : !indices          ? "indices must not be NULL unless incount is 0"
+		       : !usable(statuses) ? NO_STATUSES
+					   : NULL,
+		       &backend),
+	    n = 0;
 	bool active = false;
 
 	if (rc)
@@ -156,7 +186,7 @@ CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request reque
 	for (int i = 0; i < incount; i++) {
 		i = backend->peek_next(requests, i, incount, &active, at(statuses, n));
 		if (i < 0)
-			return contd__mpi_error(MPI_ERR_REQUEST);
+			return contd__mpi_refuse(q->call, MPI_ERR_REQUEST, ZERO);
 		if (i < incount)
 			indices[n++] = i;
 	}

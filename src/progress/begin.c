@@ -14,6 +14,7 @@
 #include "base/atomic.h"
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/say.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
 #include "progress/begin.h"
@@ -139,10 +140,13 @@ static bool reports(void)
 static void say(const char *why)
 {
 	int rank = 0;
+	bool known = mpi.Comm_rank && !mpi.Comm_rank(MPI_COMM_WORLD, &rank);
 
-	if (mpi.Comm_rank && !reports() && !mpi.Comm_rank(MPI_COMM_WORLD, &rank) && rank)
+	if (known && rank && !reports())
 		return;
-	fprintf(stderr, "contd-progress: no progress by ticks: %s\n", why);
+	if (known)
+		contd__say_rank(rank);
+	contd__say("progress: no progress by ticks: %s", why);
 }
 
 static bool find_mpi(uintptr_t *address)
@@ -207,6 +211,13 @@ void contd__progress_before_init(void)
 		contd__closure_before();
 }
 
+static bool is_switch(const char *variable)
+{
+	const char *text = getenv(variable);
+
+	return !text || !strcmp(text, "0") || !strcmp(text, "1");
+}
+
 static const char *prepare(void)
 {
 	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
@@ -214,10 +225,14 @@ static const char *prepare(void)
 	int level = MPI_THREAD_MULTIPLE;
 	uintptr_t address;
 
+	if (!is_switch("CONTD_PROGRESS"))
+		return "CONTD_PROGRESS must be 0 (off) or 1, or not set";
+	if (!is_switch("CONTD_PROGRESS_REPORT"))
+		return "CONTD_PROGRESS_REPORT must be 0 or 1 (a report), or not set";
 	if (allow && strcmp(allow, "user-code") != 0)
 		return "CONTD_PROGRESS_ALLOW must be user-code or not set";
 	if (agent && !strcmp(agent, "caller"))
-		return "with CONTD_AGENT=caller there are no ticks";
+		return "with CONTD_AGENT=caller there are no ticks; set region, or nothing";
 	P.allow_user_code = allow != NULL;
 	if (!contd__main_runs)
 		return "MPI_Init was called before main(), or main() has not been seen";
@@ -305,21 +320,20 @@ static void report(void)
 	struct contd_stats stats;
 	char line[1024];
 	size_t used = 0;
-	int rank = -1;
+	int rank;
 
 	get_stats(&stats);
-	mpi.Comm_rank(MPI_COMM_WORLD, &rank);
+	if (!mpi.Comm_rank(MPI_COMM_WORLD, &rank))
+		contd__say_rank(rank);
 	for (int i = 0; i < PASSED_COUNT; i++)
 		if (names[i] && P.passed[i])
 			used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%" PRIu64 " %s", used ? ", " : "",
 						 P.passed[i], names[i]);
-	fprintf(stderr,
-		"contd-progress: rank %d: %" PRIu64 " ticks, %" PRIu64
-		" with progress; passed over: %s; %.1f ms in the "
-		"handler, %.1f ms lost\n",
-		rank, stats.ticks - at_begin.ticks, P.passed[PASSED_NOT], used ? line : "none",
-		(double)(stats.handler_ns - at_begin.handler_ns) / 1e6,
-		(double)(stats.lost_ns - at_begin.lost_ns) / 1e6);
+	contd__say("progress: %" PRIu64 " ticks, %" PRIu64 " with progress; passed over: %s; %.1f ms in the "
+		   "handler, %.1f ms lost",
+		   stats.ticks - at_begin.ticks, P.passed[PASSED_NOT], used ? line : "none",
+		   (double)(stats.handler_ns - at_begin.handler_ns) / 1e6,
+		   (double)(stats.lost_ns - at_begin.lost_ns) / 1e6);
 }
 
 void contd__progress_end(void)

@@ -203,7 +203,8 @@ int contd_thread_attach(const struct contd_thread_attr *given)
 	tid = (int32_t)syscall(SYS_gettid);
 	a = record_take();
 	if (!a)
-		return contd__fail(-ENOMEM, "contd_thread_attach: out of memory, or 1024 threads are attached");
+		return contd__fail(-ENOMEM,
+				   "contd_thread_attach: out of memory, or 1024 threads are attached; detach some");
 	rc = timer_make(a, tid);
 	if (rc) {
 		record_give_back(a);
@@ -242,9 +243,11 @@ int contd_thread_detach(void)
 	if (rc)
 		return rc;
 	if (!a || contd__load(&a->tid) == 0)
-		return contd__fail(-EPERM, "contd_thread_detach: this thread is not attached");
+		return contd__fail(-EPERM,
+				   "contd_thread_detach: this thread is not attached; call it on the thread that was");
 	if (contd__tls.region || contd__tls.guard || contd__self.frame || contd__self.context != CONTEXT_THREAD)
-		return contd__fail(-EBUSY, "contd_thread_detach: inside a region, a guard or a continuation");
+		return contd__fail(-EBUSY,
+				   "contd_thread_detach: not inside a region, a guard or a continuation; end it first");
 	if (a->nested > 1) {
 		a->nested--;
 		return 0;

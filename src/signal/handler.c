@@ -174,7 +174,8 @@ static uint64_t less(uint64_t cost, uint64_t work)
 void contd__handler(int signo, siginfo_t *info, void *context)
 {
 	int saved = errno;
-	const char *text = contd__error_text; /* as errno: the thread may be about to ask for it */
+	/* As errno: the thread may be about to ask for it. */
+	const char *text = contd__error_text, *call = contd__error_call;
 	struct contd__attached *me = contd__me;
 	uint64_t begin, cost, work = contd__self.work;
 	enum contd__interruption kind;
@@ -184,6 +185,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	if (!ours(signo, info) || !enter(me)) {
 		stray(signo, info, context);
 		contd__error_text = text;
+		contd__error_call = call;
 		errno = saved;
 		return;
 	}
@@ -248,5 +250,6 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	me->took = cost;
 	leave(me);
 	contd__error_text = text;
+	contd__error_call = call;
 	errno = saved;
 }

@@ -350,8 +350,8 @@ int contd_bell_create(const char *job, uint32_t number, struct contd_bell **bell
 	int cancel, rc;
 
 	if (!job_is_valid(job) || !bellp)
-		return contd__fail(-EINVAL,
-				   "contd_bell_create: job must be a text of 1 to 64 characters, bellp not NULL");
+		return contd__fail(-EINVAL, !bellp ? CONTD_NULL("contd_bell_create", "bellp")
+						   : "contd_bell_create: job must be a text of 1 to 64 characters");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_bell_create: not in a signal handler");
 	cancel = contd__cancel_off();

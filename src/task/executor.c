@@ -215,12 +215,15 @@ static int attr_check(const struct contd_executor_attr *attr)
 		return contd__fail(-EINVAL,
 				   "contd_executor_create: attr->flags has bits that are no enum contd_executor_flags");
 	if (attr->flags && attr->ops && attr->ops->submit)
-		return contd__fail(-EINVAL, "contd_executor_create: flags are for pull executors, without submit()");
+		return contd__fail(
+			-EINVAL,
+			"contd_executor_create: attr->flags are for pull executors, without attr->ops->submit()");
 	if (attr->ops && attr->ops->submit && attr->ops->notify)
-		return contd__fail(-EINVAL, "contd_executor_create: notify() is for pull executors, without submit()");
+		return contd__fail(
+			-EINVAL, "contd_executor_create: attr->ops->notify() is for pull executors, without submit()");
 	if (attr->flags & CONTD_EXECUTOR_MPI && !(attr->flags & CONTD_EXECUTOR_PROGRESS))
-		return contd__fail(-EINVAL,
-				   "contd_executor_create: CONTD_EXECUTOR_MPI goes with CONTD_EXECUTOR_PROGRESS");
+		return contd__fail(-EINVAL, "contd_executor_create: attr->flags must have CONTD_EXECUTOR_PROGRESS if "
+					    "they have CONTD_EXECUTOR_MPI");
 	return 0;
 }
 
@@ -426,14 +429,17 @@ int contd_work_priority(const struct contd_work *work)
 
 /* ---------------------------------------------------------------------------------------------- lending threads --- */
 
-static int check_pull(struct contd_executor *ex, const char *text)
+static int check_pull(struct contd_executor *ex, const char *call)
 {
-	int rc = contd__check_live();
+	int rc = contd__check_live_in(call);
 
 	/* The pool has looked, though in vain: in contd's next life it is told again. */
 	if (rc && ex)
 		contd__store(&ex->notified, 0);
-	return rc ? rc : !ex || ex->ops.submit ? contd__fail(-EINVAL, text) : 0;
+	if (!rc && (!ex || ex->ops.submit))
+		rc = contd__fail(-EINVAL, !ex ? "executor must not be NULL"
+					      : "executor must be a pull executor, made without ops->submit()");
+	return contd__fail_in(call, rc);
 }
 
 static bool has_higher(const struct contd_executor *ex, unsigned p)
@@ -628,7 +634,7 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	uint32_t ran, progress;
 	void (*left)(void);
 	bool owner;
-	int rc = check_pull(ex, "contd_executor_run: a pull executor is needed");
+	int rc = check_pull(ex, __func__);
 
 	if (rc)
 		return rc;
@@ -637,13 +643,14 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_executor_run: not in a signal handler");
 	if (contd__self.context == CONTEXT_DAEMON)
-		return contd__fail(-EDEADLK, "contd_executor_run: contd's daemon is not to be lent");
+		return contd__fail(-EDEADLK, "contd_executor_run: not on contd's daemon, which cannot be lent");
 	contd__thread_ensure();
 	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	progress = ex->flags & CONTD_EXECUTOR_PROGRESS;
 	if (!mpi_take_for_loan(ex))
 		return contd__fail(-EBUSY,
-				   "contd_executor_run: another thread is lent to an executor with CONTD_EXECUTOR_MPI");
+				   "contd_executor_run: another thread is lent to an executor with CONTD_EXECUTOR_MPI; "
+				   "contd_executor_stop() that one first");
 	contd__add(&ex->threads, 1);
 	contd__self.lent.executor = &ex->outlet;
 	work_begin(&loan, ex, NULL, true);
@@ -688,7 +695,7 @@ struct contd_work *contd_executor_take(struct contd_executor *ex)
 	struct contd_work *work = NULL;
 	bool lowest_first;
 
-	if (check_pull(ex, "contd_executor_take: a pull executor is needed"))
+	if (check_pull(ex, __func__))
 		return NULL;
 	if (contd__in_handler()) {
 		contd__fail(-EPERM, "contd_executor_take: not in a signal handler");
@@ -717,7 +724,7 @@ static void rouse(struct contd_executor *ex)
 
 int contd_executor_stop(struct contd_executor *ex, int stopped)
 {
-	int rc = check_pull(ex, "contd_executor_stop: a pull executor is needed");
+	int rc = check_pull(ex, __func__);
 	bool reader;
 
 	if (rc)
@@ -848,7 +855,8 @@ int contd_executor_describe(struct contd_executor *ex, char *text, size_t bytes)
 	int length;
 
 	if (!ex || (!text && bytes))
-		return contd__fail(-EINVAL, "contd_executor_describe: executor and text must not be NULL");
+		return contd__fail(-EINVAL, !ex ? CONTD_NULL("contd_executor_describe", "executor")
+						: "contd_executor_describe: text must not be NULL unless bytes is 0");
 	if (contd__load(&contd__live.forked))
 		return contd__check_live();
 	if (ex->ops.describe)

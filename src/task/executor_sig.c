@@ -257,13 +257,15 @@ int contd_task_submit(struct contd_task *task, int status)
 	if (rc)
 		return rc;
 	if (!task || !task->executor || !task->cb)
-		return contd__fail(-EINVAL, "contd_task_submit: a task with an executor and a callback is needed");
+		return contd__fail(-EINVAL, !task             ? CONTD_NULL("contd_task_submit", "task")
+					    : !task->executor ? CONTD_NULL("contd_task_submit", "task->executor")
+							      : CONTD_NULL("contd_task_submit", "task->cb"));
 	if (task->priority < CONTD_PRIORITY_LOW || task->priority > CONTD_PRIORITY_HIGH)
-		return contd__fail(-EINVAL, "contd_task_submit: the priority must be one of enum contd_priority");
+		return contd__fail(-EINVAL, "contd_task_submit: task->priority must be one of enum contd_priority");
 	if (contd__in_handler() && task->executor->ops.submit)
 		return contd__fail(-EPERM, "contd_task_submit: not in a signal handler, with a push executor");
 	rc = contd__task_hand_over(task, status, NULL);
-	return rc ? contd__fail(rc, "contd_task_submit: the executor's submit() refuses it") : 0;
+	return rc ? contd__fail(rc, "contd_task_submit: the submit() of task->executor refuses it") : 0;
 }
 
 void contd_task_callback(int status, void *data)

@@ -523,13 +523,15 @@ static int source_register(void)
 
 /* -------------------------------------------------------------------------------------------------------- calls --- */
 
+#define NO_TEMPLATE(gr) gr " is no template; make it with MPIX_Gr_init"
+
 /* contd is there; or else the error, which has been told. */
-static inline int begun(void)
+static inline int begun(const char *call)
 {
 	int rc = MPI_SUCCESS;
 
 	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0))
-		contd__mpi_start(&rc);
+		contd__mpi_start(call, &rc);
 	return rc;
 }
 
@@ -537,7 +539,7 @@ static int init(const struct contd__gr_functions *functions, const struct contd_
 {
 	struct template *t = contd__zalloc(sizeof(*t));
 	uint32_t at;
-	int rc = t ? source_register() : MPI_ERR_NO_MEM;
+	int rc = t ? source_register() : contd__fail(MPI_ERR_NO_MEM, CONTD_NO_MEMORY);
 
 	if (rc) {
 		free(t);
@@ -550,7 +552,8 @@ static int init(const struct contd__gr_functions *functions, const struct contd_
 		place[at] = t;
 		*gr = (MPIX_Gr)t->handle;
 	} else {
-		rc = MPI_ERR_NO_MEM;
+		rc = contd__fail(MPI_ERR_NO_MEM,
+				 "out of memory, or too many templates exist; free some with MPIX_Gr_free");
 	}
 	pthread_mutex_unlock(&lock);
 	if (rc)
@@ -561,12 +564,18 @@ static int init(const struct contd__gr_functions *functions, const struct contd_
 int contd__binding_gr_init(const struct contd__gr_functions *functions, const struct contd__gr_calls *calls,
 			   MPIX_Gr *gr)
 {
-	int rc = begun();
+	static const char call[] = "MPIX_Gr_init";
+	int rc = begun(call);
 
 	if (rc)
 		return rc;
-	rc = functions->start && functions->complete && gr ? init(functions, calls, gr) : MPI_ERR_ARG;
-	return rc ? contd__mpi_error(rc) : MPI_SUCCESS;
+	if (!functions->start || !functions->complete || !gr)
+		return contd__mpi_refuse(call, MPI_ERR_ARG,
+					 !functions->start      ? "start_fn must not be NULL"
+					 : !functions->complete ? "complete_fn must not be NULL"
+								: "gr must not be NULL");
+	rc = init(functions, calls, gr);
+	return rc ? contd__mpi_refused(call, rc) : MPI_SUCCESS;
 }
 
 CONTD_API int PMPIX_Gr_init(MPIX_Gr_start_function *start_fn, MPIX_Gr_push_function *push_fn,
@@ -590,7 +599,7 @@ static int make(struct template *t, void *extra_state, struct contd__instance **
 	bool room;
 
 	if (!i)
-		return contd__mpi_error(MPI_ERR_NO_MEM);
+		return contd__mpi_refuse("MPIX_Gr_begin", MPI_ERR_NO_MEM, CONTD_NO_MEMORY);
 	i->template = t;
 	i->extra_state = extra_state;
 	i->references = 2; /* MPI, and the caller */
@@ -610,7 +619,7 @@ static int make(struct template *t, void *extra_state, struct contd__instance **
 		enter_locked(i);
 	pthread_mutex_unlock(&lock);
 	*ip = i;
-	return room ? MPI_SUCCESS : contd__mpi_error(MPI_ERR_NO_MEM);
+	return room ? MPI_SUCCESS : contd__mpi_refuse("MPIX_Gr_begin", MPI_ERR_NO_MEM, CONTD_NO_MEMORY);
 }
 
 /*
@@ -642,7 +651,8 @@ static int begin(struct template *t, void *extra_state, MPI_Request *req, void (
 		if (there)
 			there(i->request, arg);
 		rc = t->calls->start(&t->functions, extra_state);
-		rc = rc ? contd__mpi_error(rc) : MPI_SUCCESS;
+		rc = rc ? contd__mpi_refuse("MPIX_Gr_begin", rc, "start_fn of gr has returned this error")
+			: MPI_SUCCESS;
 	}
 	if (rc && !i)
 		return rc;
@@ -674,20 +684,21 @@ static int begin(struct template *t, void *extra_state, MPI_Request *req, void (
 int contd__binding_gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req,
 			    void (*there)(MPI_Request request, void *arg), void *arg)
 {
+	static const char call[] = "MPIX_Gr_begin";
 	struct template *t;
-	int rc = begun();
+	int rc = begun(call);
 
 	if (rc)
 		return rc;
 	if (!req)
-		return contd__mpi_error(MPI_ERR_ARG);
+		return contd__mpi_refuse(call, MPI_ERR_ARG, "req must not be NULL");
 	pthread_mutex_lock(&lock);
 	t = template_locked(gr);
 	if (t)
 		t->references++; /* this call's */
 	pthread_mutex_unlock(&lock);
 	if (!t)
-		return contd__mpi_error(MPI_ERR_ARG);
+		return contd__mpi_refuse(call, MPI_ERR_ARG, NO_TEMPLATE("gr"));
 	rc = begin(t, extra_state, req, there, arg);
 	pthread_mutex_lock(&lock);
 	template_unref_locked(t);
@@ -704,9 +715,10 @@ int MPIX_Gr_begin(MPIX_Gr gr, void *extra_state, MPI_Request *req) CONTD_WEAK_FO
 
 CONTD_API int PMPIX_Mark_request_complete(MPI_Request req)
 {
+	static const char call[] = "MPIX_Mark_request_complete";
 	struct contd__instance *i;
 	bool tell = false;
-	int rc = begun();
+	int rc = begun(call);
 
 	if (rc)
 		return rc;
@@ -720,7 +732,8 @@ CONTD_API int PMPIX_Mark_request_complete(MPI_Request req)
 	}
 	pthread_mutex_unlock(&lock);
 	if (!i)
-		return contd__mpi_error(MPI_ERR_REQUEST);
+		return contd__mpi_refuse(call, MPI_ERR_REQUEST,
+					 "req is no request of MPIX_Gr_begin, or is complete already");
 	rc = tell ? tell_mpi(i) : MPI_SUCCESS;
 	instance_unref(i);
 	return rc;
@@ -730,8 +743,9 @@ int MPIX_Mark_request_complete(MPI_Request req) CONTD_WEAK_FOR(PMPIX_Mark_reques
 
 CONTD_API int PMPIX_Gr_free(MPIX_Gr *gr)
 {
+	static const char call[] = "MPIX_Gr_free";
 	struct template *t = NULL;
-	int rc = begun();
+	int rc = begun(call);
 
 	if (rc)
 		return rc;
@@ -743,19 +757,20 @@ CONTD_API int PMPIX_Gr_free(MPIX_Gr *gr)
 		*gr = MPIX_GR_NULL;
 	}
 	pthread_mutex_unlock(&lock);
-	return t ? MPI_SUCCESS : contd__mpi_error(MPI_ERR_ARG);
+	return t ? MPI_SUCCESS : contd__mpi_refuse(call, MPI_ERR_ARG, gr ? NO_TEMPLATE("*gr") : "gr must not be NULL");
 }
 
 int MPIX_Gr_free(MPIX_Gr *gr) CONTD_WEAK_FOR(PMPIX_Gr_free);
 
 CONTD_API int PMPIX_Cancel(MPI_Request *request)
 {
-	int rc = begun();
+	static const char call[] = "MPIX_Cancel";
+	int rc = begun(call);
 
 	if (rc)
 		return rc;
 	if (!request)
-		return contd__mpi_error(MPI_ERR_ARG);
+		return contd__mpi_refuse(call, MPI_ERR_ARG, "request must not be NULL");
 	return *request == MPI_REQUEST_NULL ? MPI_SUCCESS : PMPI_Cancel(request);
 }
 

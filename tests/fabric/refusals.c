@@ -4,6 +4,16 @@
 
 #include "fabric.h"
 
+/* What fails has a text that begins with the call's name. Before it another call fails. */
+static void refuses_with_text(long rc, long want, const char *call, int line)
+{
+	fabric_check_rc(rc, want, call, __FILE__, line);
+	if (want < 0 && strncmp(call, "contd_", 6) == 0)
+		fabric_check(strncmp(contd_error_text(), call, strcspn(call, "(")) == 0, call, __FILE__, line);
+}
+#undef CHECK_RC
+#define CHECK_RC(call, want) (contd_group_destroy(NULL), refuses_with_text((long)(call), (want), #call, __LINE__))
+
 static struct fabric f;
 static struct fid_cq *cq;
 static struct contd_fabric_attr good;

@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(runs, 0);
 	rewind(captured);
 	while (fgets(line, sizeof(line), captured)) {
-		if (strncmp(line, "contd:", 6) == 0)
+		if (strncmp(line, "contd: [", 8) == 0 && strstr(line, "] MPI_Finalize: "))
 			lines++;
 		strncat(text, line, sizeof(text) - strlen(text) - 1);
 	}

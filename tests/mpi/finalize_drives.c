@@ -156,11 +156,11 @@ int main(int argc, char **argv)
 	capture();
 	check_begin("MPI_Finalize");
 	MPI_Finalize();
-	CHECK_EQ(said("rank 0: 2 continuations never ran"), reported);
+	CHECK_EQ(said(" rank 0] MPI_Finalize: 2 continuations never ran:"), reported);
 	check_begin("after MPI_Finalize");
 	CHECK_EQ(runs, expected);
 	CHECK_EQ(wrong, 0);
-	CHECK_EQ(said("contd: "), reported);
+	CHECK_EQ(said("contd: ["), 2 * reported);
 	CHECK_EQ(said("_finalize_drives+0x"), reported); /* a program's functions have no names at run time */
 	CHECK_EQ(said(check_native() ? ": a point-to-point operation did not complete"
 				     : ": an operation did not complete"),

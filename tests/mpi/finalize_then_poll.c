@@ -161,8 +161,8 @@ int main(int argc, char **argv)
 	check_begin("MPI_Finalize");
 	capture();
 	MPI_Finalize();
-	CHECK_EQ(said("contd: MPI_Finalize: rank 0: 7 continuations never ran:"), 1);
-	CHECK_EQ(said("contd: "), 1);
+	CHECK_EQ(said(" rank 0] MPI_Finalize: 7 continuations never ran:"), 1);
+	CHECK_EQ(said("contd: ["), 8);
 	CHECK_EQ(said("  1 with the callback "), 7);
 	CHECK_EQ(said(": MPI_Start was never called for its continuation request"), 1);
 	CHECK_EQ(said(": MPI_Start was not called again for its continuation request"), 1);

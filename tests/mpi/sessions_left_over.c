@@ -23,7 +23,7 @@ static void look(void)
 	rewind(said);
 	while (fgets(line, sizeof(line), said)) {
 		fputs(line, stderr);
-		reports += strstr(line, "MPI_Session_finalize: rank") && strstr(line, "2 continuations never ran");
+		reports += strstr(line, "] MPI_Session_finalize: 2 continuations never ran:") != NULL;
 		reasons += strstr(line, "MPI_Start was never called") != NULL;
 	}
 	if (reports != 1 || !reasons || failed || check_failures) {

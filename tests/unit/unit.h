@@ -40,14 +40,25 @@
 		cr_assert_eq(must_rc, 0, "%s is %d: %s", #call, must_rc, contd_error_text()); \
 	} while (0)
 
-/* It fails with this error, and a text says why. */
+/* Is it the text of that call, as it stands in the program: "contd_poll(0)"? If that is a function of the test's, of
+ * any call. */
+static inline bool unit_names(const char *text, const char *call)
+{
+	size_t n = strncmp(call, "contd_", 6) == 0 ? strcspn(call, "(") : strcspn(text, ":");
+
+	return strncmp(text, "contd_", 6) == 0 && strncmp(text, call, strncmp(call, "contd_", 6) == 0 ? n : 0) == 0 &&
+	       strncmp(text + n, ": ", 2) == 0 && strlen(text) > n + 12;
+}
+
+/* It fails with this error, and a text says which call has failed, and why. */
 #define must_fail(call, code) \
 	do { \
 		int must_rc; \
-		contd__error_text = NULL; \
+		contd__fail(0, NULL); \
 		must_rc = (call); \
 		cr_assert_eq(must_rc, -(code), "%s is %d instead of %d", #call, must_rc, -(code)); \
-		cr_assert_gt(strlen(contd_error_text()), 10, "%s fails without a text", #call); \
+		cr_assert(unit_names(contd_error_text(), #call), "%s fails with the text \"%s\"", #call, \
+			  contd_error_text()); \
 	} while (0)
 
 /*
