@@ -150,16 +150,19 @@ static inline int contd_executor_glib_init(struct contd_executor_glib *glib, gin
 	int r;
 
 	if (!glib || max_threads < -1 || max_threads == 0 || (exclusive && max_threads == -1))
-		return -EINVAL;
+		return contd__fails("contd_executor_glib_init", -EINVAL,
+				    !glib ? "glib must not be NULL"
+					  : "max_threads must be positive, or -1 (no limit) if exclusive is FALSE");
 	glib->stuck = 0;
 	glib->pool =
 		g_thread_pool_new_full(contd__glib_run, glib, contd__glib_item_unref, max_threads, exclusive, &error);
 	if (error) { /* GLib leaves a pool with fewer threads */
 		g_error_free(error);
-		r = -EAGAIN;
+		r = contd__fails("contd_executor_glib_init", -EAGAIN,
+				 "GLib cannot create the pool's threads; raise RLIMIT_NPROC, or lower max_threads");
 	} else {
 		g_thread_pool_set_sort_function(glib->pool, contd__glib_compare, NULL);
-		r = contd_executor_create(&attr, &glib->executor);
+		r = contd__fails("contd_executor_glib_init", contd_executor_create(&attr, &glib->executor), NULL);
 	}
 	if (r)
 		g_thread_pool_free(glib->pool, TRUE, FALSE);
@@ -175,6 +178,7 @@ static inline int contd_executor_glib_fini(struct contd_executor_glib *glib)
 {
 	int r = glib ? contd_executor_destroy(glib->executor) : -EINVAL;
 
+	contd__fails("contd_executor_glib_fini", r, glib ? NULL : "glib must not be NULL");
 	if (!r)
 		g_thread_pool_free(glib->pool, TRUE, TRUE); /* at once: items that are still queued are empty */
 	return r;

@@ -211,7 +211,11 @@ static inline int contd_executor_uv_init(struct contd_executor_uv *uv, uv_loop_t
 	int r;
 
 	if (!uv || !loop || threads < 0 || (flags & ~(CONTD_EXECUTOR_UV_LOOP | CONTD_EXECUTOR_UV_KEEP)))
-		return -EINVAL;
+		return contd__fails("contd_executor_uv_init", -EINVAL,
+				    !uv           ? "uv must not be NULL"
+				    : !loop       ? "loop must not be NULL"
+				    : threads < 0 ? "threads must not be negative"
+						  : "flags has bits that are no enum contd_executor_uv_flags");
 	if (threads == 0)
 		threads = size ? atoi(size) : 4;
 	uv->threads = threads > 0 ? threads : 1;
@@ -223,10 +227,12 @@ static inline int contd_executor_uv_init(struct contd_executor_uv *uv, uv_loop_t
 	uv->async.data = uv;
 	r = uv_async_init(loop, &uv->async, contd__uv_told);
 	if (r)
-		return r;
+		return contd__fails("contd_executor_uv_init", r,
+				    "uv_async_init() refuses; uv_strerror() of the result "
+				    "says why");
 	if (!(flags & CONTD_EXECUTOR_UV_KEEP))
 		uv_unref((uv_handle_t *)&uv->async);
-	r = contd_executor_create(&attr, &uv->executor);
+	r = contd__fails("contd_executor_uv_init", contd_executor_create(&attr, &uv->executor), NULL);
 	if (r)
 		uv_close((uv_handle_t *)&uv->async, NULL);
 	return r;

@@ -76,14 +76,16 @@ static inline int contd_executor_omp_init(struct contd_executor_omp *omp, int fl
 	int r;
 
 	if (!omp || (flags & ~CONTD_EXECUTOR_OMP_POLL))
-		return -EINVAL;
+		return contd__fails("contd_executor_omp_init", -EINVAL,
+				    !omp ? "omp must not be NULL"
+					 : "flags has bits that are no enum contd_executor_omp_flags");
 	omp->flags = flags;
 	omp->stopped = 0;
 	omp->stopping = 0;
 	omp->threads = 0;
 	if (sem_init(&omp->told, 0, 0))
-		return -errno;
-	r = contd_executor_create(&attr, &omp->executor);
+		return contd__fails("contd_executor_omp_init", -errno, "sem_init(3) refuses");
+	r = contd__fails("contd_executor_omp_init", contd_executor_create(&attr, &omp->executor), NULL);
 	if (r)
 		sem_destroy(&omp->told);
 	return r;
@@ -98,6 +100,7 @@ static inline int contd_executor_omp_fini(struct contd_executor_omp *omp)
 {
 	int r = omp ? contd_executor_destroy(omp->executor) : -EINVAL;
 
+	contd__fails("contd_executor_omp_fini", r, omp ? NULL : "omp must not be NULL");
 	if (!r)
 		sem_destroy(&omp->told);
 	return r;
@@ -181,6 +184,8 @@ static inline int contd_executor_omp_yield(struct contd_executor_omp *omp)
 {
 	int n = contd_executor_run(omp->executor, 1, 0);
 
+	if (n < 0)
+		contd__fails("contd_executor_omp_yield", n, NULL);
 #pragma omp taskyield
 	return n;
 }

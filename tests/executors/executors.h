@@ -40,6 +40,13 @@
 		check(must_ == 0, "%s: %s", #call, strerror(-must_)); \
 	} while (0)
 
+/* An adapter's call with a wrong argument: the text has the call's name. */
+#define refused(call) \
+	do { \
+		check((call) == -EINVAL, "not refused"); \
+		check(strncmp(contd_error_text(), #call, strcspn(#call, "(")) == 0, "another text"); \
+	} while (0)
+
 struct pool {
 	const char *name;
 	const char *describes; /* what describe's text begins with, for 3 threads */

@@ -230,10 +230,10 @@ static void closed_early(void)
 static void bad_arguments(void)
 {
 	must(uv_loop_init(&loop));
-	check(contd_executor_uv_init(NULL, &loop, 1, 0) == -EINVAL, " ");
-	check(contd_executor_uv_init(&uv, NULL, 1, 0) == -EINVAL, " ");
-	check(contd_executor_uv_init(&uv, &loop, -1, 0) == -EINVAL, " ");
-	check(contd_executor_uv_init(&uv, &loop, 1, 4) == -EINVAL, " ");
+	refused(contd_executor_uv_init(NULL, &loop, 1, 0));
+	refused(contd_executor_uv_init(&uv, NULL, 1, 0));
+	refused(contd_executor_uv_init(&uv, &loop, -1, 0));
+	refused(contd_executor_uv_init(&uv, &loop, 1, 4));
 	check(contd_executor_uv_init(&uv, &loop, 1, 0) == -EPERM, "before contd_init()");
 	must(uv_run(&loop, UV_RUN_DEFAULT));
 	must(uv_loop_close(&loop));

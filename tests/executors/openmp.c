@@ -171,9 +171,9 @@ static void stopped_by_another(void)
 static void bad_arguments(void)
 {
 	check(contd_executor_omp_init(&omp, 0) == -EPERM, "before contd_init()");
-	check(contd_executor_omp_init(NULL, 0) == -EINVAL, " ");
-	check(contd_executor_omp_init(&omp, 2) == -EINVAL, " ");
-	check(contd_executor_omp_fini(NULL) == -EINVAL, " ");
+	refused(contd_executor_omp_init(NULL, 0));
+	refused(contd_executor_omp_init(&omp, 2));
+	refused(contd_executor_omp_fini(NULL));
 }
 
 int main(void)
