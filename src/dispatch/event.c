@@ -224,9 +224,9 @@ int contd_event_complete(struct contd_event *event, int status)
 		return contd__fail(
 			rc,
 			rc == -EBUSY
-				? "contd_event_complete: a fabric operation owns the event: call "
-				  "contd_fabric_withdraw()"
-				: "contd_event_complete: complete already; contd_event_init() makes it pending again");
+				? "contd_event_complete: event is of a fabric operation: call contd_fabric_withdraw()"
+				: "contd_event_complete: event is complete already; contd_event_init() makes it "
+				  "pending again");
 	return 0;
 }
 

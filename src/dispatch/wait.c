@@ -290,7 +290,7 @@ int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
 		return contd__fail(-EPERM, "contd_group_wait: not in a signal handler");
 	if (contd__inside_sig(group))
 		return contd__fail(-EDEADLK,
-				   "contd_group_wait: inside one of the group's own continuations it would never end");
+				   "contd_group_wait: not in one of group's own continuations: it would never end");
 	contd__group_pin_sig(group);
 	rc = wait_for(group, timeout_ns);
 	contd__group_unpin_sig(group);

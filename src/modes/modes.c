@@ -92,6 +92,15 @@ static void done_there(int status, void *data)
 }
 
 /* It is complete, and the caller may run what is to be done. */
+/* What contd_mpi_op_run() returns when an operation has failed. */
+static int failed(int class)
+{
+	return __builtin_expect(class, 0) ? contd__fails(CALL, class,
+							 "an operation of op has failed; MPI_Error_string() says what "
+							 "the class means, and op->statuses which one")
+					  : class;
+}
+
 static int finish(struct contd_mpi_op *op, int status)
 {
 	const struct contd_mode_attr *how = op->how;
@@ -332,7 +341,7 @@ static int wait_here(struct contd_mpi_op *op)
 	if (singly(op)) {
 		singly_begin(op);
 		rest_is_over(op, true);
-		return op->status;
+		return failed(op->status);
 	}
 	if (op->statuses == MPI_STATUSES_IGNORE) {
 		rc = class = ask_all(op, NULL);
@@ -343,7 +352,7 @@ static int wait_here(struct contd_mpi_op *op)
 	if (rc != MPI_SUCCESS &&
 	    (op->statuses == MPI_STATUSES_IGNORE || contd__mpi_error_class(rc) == MPI_ERR_IN_STATUS))
 		rest_is_over(op, true);
-	return class;
+	return failed(class);
 }
 
 static int issue(struct contd_mpi_op *op)
@@ -681,7 +690,7 @@ static int wait_for(struct contd_mpi_op *op)
 	else
 		sleep_through(op);
 	release(op, op->status);
-	return finish(op, op->status == MPI_SUCCESS ? MPI_SUCCESS : contd__mpi_error_class(op->status));
+	return failed(finish(op, op->status == MPI_SUCCESS ? MPI_SUCCESS : contd__mpi_error_class(op->status)));
 }
 
 /* ------------------------------------------------------------------------------------------------------ issuing --- */
@@ -768,8 +777,10 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 	bool waits = returns_at_completion(how); /* `how` may go with the operation */
 	int rc = issue(op);
 
-	if (rc != MPI_SUCCESS)
-		return over(op, rc, waits);
+	if (rc != MPI_SUCCESS) {
+		rc = over(op, rc, waits);
+		return contd__fails(CALL, rc, "op->issue() has returned this error");
+	}
 	if (waits && !all_handles(op))
 		return over(op, contd__mpi_refuse(CALL, MPI_ERR_REQUEST, "op->requests: " CONTD_ZERO_HANDLE), waits);
 	if (waits && singly(op) && (how->mode == CONTD_MODE_YIELD_WHILE || tests_here(how)))
@@ -777,16 +788,16 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 	if (how->mode == CONTD_MODE_YIELD_WHILE) {
 		while (!test(op, &rc))
 			yield(op);
-		return finish(op, rc);
+		return failed(finish(op, rc));
 	}
 	if (how->mode == CONTD_MODE_SUSPEND) {
 		/* Tested singly some may be complete: a continuation could not be attached to all then. */
 		if (!singly(op) && (resumes(how) ? test_waking(op, &rc) : test(op, &rc)))
-			return finish(op, rc);
+			return failed(finish(op, rc));
 		if (op->status != MPI_SUCCESS || tests_here(how)) {
 			while (!test(op, &rc))
 				yield(op);
-			return finish(op, rc);
+			return failed(finish(op, rc));
 		}
 	}
 	rc = attach_quick(op, cr) ? MPI_SUCCESS : attach(op, cr);

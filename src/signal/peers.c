@@ -188,10 +188,11 @@ static int listen_locked(const char *job, uint32_t number)
 	if (own.name[0])
 		return strcmp(own.name, un.sun_path + 1) == 0
 			       ? 0
-			       : contd__fail(-EALREADY,
-					     "contd_bell_listen: this process listens by another name already");
+			       : contd__fail(-EALREADY, "contd_bell_listen: this process listens by another job or "
+							"number already; it may have one name");
 	if (!own.page)
-		return contd__fail(-EOPNOTSUPP, "contd_bell_listen: doorbells are off (the setting bell, CONTD_BELL)");
+		return contd__fail(-EOPNOTSUPP,
+				   "contd_bell_listen: doorbells are off; switch them on (cfg->bell, CONTD_BELL=1)");
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return contd__fail(-errno, "contd_bell_listen: cannot make a socket; raise RLIMIT_NOFILE");
@@ -200,9 +201,10 @@ static int listen_locked(const char *job, uint32_t number)
 		int err = -errno;
 
 		close(fd);
-		return contd__fail(err, err == -EADDRINUSE
-						? "contd_bell_listen: another process has this number in this job"
-						: "contd_bell_listen: the name cannot be bound (unix(7))");
+		return contd__fail(err, err == -EADDRINUSE ? "contd_bell_listen: another process listens as job and "
+							     "number already; take another number"
+							   : "contd_bell_listen: the socket's name cannot be bound "
+							     "(bind(2), unix(7)); do without bells (CONTD_BELL=0)");
 	}
 	contd__bell_socket = fd;
 	snprintf(own.name, sizeof(own.name), "%s", un.sun_path + 1);
@@ -243,14 +245,23 @@ static pid_t who_listens(const char *job, uint32_t number)
 	length = sizeof(who);
 	if (connect(fd, (struct sockaddr *)&un, bytes)) {
 		/* EAGAIN: its queue is full; to be found later. */
-		rc = contd__fail(errno == ECONNREFUSED || errno == EAGAIN ? -ENOENT : -errno,
-				 "contd_bell_create: no process listens by that name");
+		rc = contd__fail(
+			errno == ECONNREFUSED || errno == EAGAIN ? -ENOENT : -errno,
+			"contd_bell_create: no process listens as job and number; call it when that one has called "
+			"contd_bell_listen()");
 	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length)) {
-		rc = contd__fail(-errno, "contd_bell_create: the kernel does not say who listens");
+		rc = contd__fail(
+			-errno,
+			"contd_bell_create: the kernel does not say who listens (SO_PEERCRED); do without this bell");
 	} else if (who.uid != geteuid()) {
-		rc = contd__fail(-EACCES, "contd_bell_create: another user's process listens by that name");
+		rc = contd__fail(
+			-EACCES,
+			"contd_bell_create: another user's process listens as job and number; take another job");
 	} else if (who.pid <= 0) {
-		rc = contd__fail(-ENOENT, "contd_bell_create: the process is in another PID namespace");
+		rc = contd__fail(
+			-ENOENT,
+			"contd_bell_create: the process that listens is in another PID namespace; run both in one, or "
+			"do without this bell");
 	}
 	close(fd);
 	return rc ? rc : who.pid;
@@ -329,7 +340,10 @@ static int create(const char *job, uint32_t number, struct contd_bell **bellp)
 		int err = errno == ESRCH ? -ENOENT : -errno;
 
 		free(peer);
-		return contd__fail(err, "contd_bell_create: cannot open the peer's process (pidfd_open)");
+		return contd__fail(
+			err,
+			"contd_bell_create: cannot open the peer's process (pidfd_open(2)); raise RLIMIT_NOFILE, or "
+			"try again if it has just ended");
 	}
 	peer->page = map_page(pid, peer);
 	/* The descriptor and the page are of the same process if that began when the page says, and has not ended. */
@@ -337,7 +351,8 @@ static int create(const char *job, uint32_t number, struct contd_bell **bellp)
 	    syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0)) {
 		contd_bell_destroy(&peer->bell);
 		return contd__fail(
-			-EPROTO, "contd_bell_create: the peer has no page of this version of contd that can be opened");
+			-EPROTO, "contd_bell_create: the peer has no page that this version of contd can read; use one "
+				 "version in both");
 	}
 	contd__add(&peer->page->opened, 1);
 	peer->bell.armed = &peer->page->armed.any;

@@ -340,9 +340,8 @@ int contd_group_set_executor(struct contd_group *group, struct contd_executor *e
 				   "max_poll says itself who runs its continuations");
 	contd__thread_ensure();
 	if (contd__group_outstanding_sig(group))
-		return contd__fail(
-			-EBUSY,
-			"contd_group_set_executor: something is outstanding; do it before the first registration");
+		return contd__fail(-EBUSY, "contd_group_set_executor: something of group is outstanding; do it before "
+					   "the first registration");
 	if (contd__load(&group->outlet) == outlet)
 		return 0;
 	rc = contd__group_set_outlet(group, outlet);
@@ -780,7 +779,7 @@ int contd_executor_drain(struct contd_executor *ex)
 		return contd__fail(-EPERM, "contd_executor_drain: not in a signal handler");
 	if (contd__self.context == CONTEXT_DAEMON || at_work(ex))
 		return contd__fail(-EDEADLK,
-				   "contd_executor_drain: in the executor's own work it would wait for itself");
+				   "contd_executor_drain: not in executor's own work: it would wait for itself");
 	contd__thread_ensure();
 	contd__add(&contd__executors.drainers, 1);
 	if (ex->ops.drain)

@@ -274,8 +274,9 @@ void contd_task_callback(int status, void *data)
 	struct contd_group *g = contd__self.frame ? (struct contd_group *)contd__self.frame->group : NULL;
 
 	if (!task->executor || task->priority < CONTD_PRIORITY_LOW || task->priority > CONTD_PRIORITY_HIGH) {
-		contd__fail(-EINVAL, "contd_task_callback: the task has no executor, or its priority is none of enum "
-				     "contd_priority; it runs here");
+		contd__fail(-EINVAL,
+			    "contd_task_callback: the task's executor is NULL, or its priority is none of enum "
+			    "contd_priority; it runs here");
 		task->cb(status, task->data);
 		return;
 	}

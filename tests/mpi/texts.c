@@ -278,6 +278,20 @@ static int issue(struct contd_mpi_op *op)
 	return MPI_SUCCESS;
 }
 
+static int issue_fails(struct contd_mpi_op *op)
+{
+	(void)op;
+	return MPI_ERR_IO;
+}
+
+/* From the other rank, which sends more than there is room for. */
+static int issue_receive(struct contd_mpi_op *op)
+{
+	static int room;
+
+	return MPI_Irecv(&room, 1, MPI_INT, 1 - check_rank, 6, MPI_COMM_WORLD, op->requests);
+}
+
 static void modes(void)
 {
 	MPI_Request zero = (MPI_Request)0;
@@ -302,6 +316,21 @@ static void modes(void)
 	RUN(how.mode, CONTD_MODE_MPIX, "op->done");
 	op = whole;
 	FAILS(contd_mpi_op_run(&op, &good), MPI_ERR_REQUEST, "contd_mpi_op_run", "op->requests: ");
+	op.issue = issue_fails;
+	FAILS(contd_mpi_op_run(&op, &good), MPI_ERR_IO, "contd_mpi_op_run", "op->issue()");
+	for (int mode = 0; mode < 2 && check_size == 2; mode++) {
+		int two[2] = {1, 2};
+		MPI_Request r, send;
+
+		good.mode = mode ? CONTD_MODE_SUSPEND : CONTD_MODE_YIELD_WHILE;
+		op = whole;
+		op.issue = issue_receive;
+		op.requests = &r;
+		MPI_Isend(two, 2, MPI_INT, 1 - check_rank, 6, MPI_COMM_WORLD, &send);
+		FAILS(contd_mpi_op_run(&op, &good), MPI_ERR_TRUNCATE, "contd_mpi_op_run",
+		      "an operation of op has failed");
+		MPI_Wait(&send, MPI_STATUS_IGNORE);
+	}
 }
 #endif
 
