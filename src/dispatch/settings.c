@@ -244,7 +244,7 @@ int contd__settings_make(const struct contd_config *given, const struct contd_co
 		c.signal_number = SIGRTMAX - 3;
 	if (given) {
 		rc = contd__sized_take(&g, sizeof(g), given,
-				       CONTD_SIZED_TEXTS("contd_init, contd_configure", "cfg", "struct contd_config"));
+				       CONTD_SIZED_TEXTS("contd_init", "cfg", "struct contd_config"));
 		if (rc)
 			return rc;
 		for (size_t i = 0; i < SETTINGS; i++)

@@ -204,7 +204,7 @@ static int attr_take(const struct contd_executor_attr *given, struct contd_execu
 	if (rc || !attr->ops)
 		return rc;
 	rc = contd__sized_take(ops, sizeof(*ops), attr->ops,
-			       CONTD_SIZED_TEXTS("contd_executor_create", "ops", "struct contd_executor_ops"));
+			       CONTD_SIZED_TEXTS("contd_executor_create", "attr->ops", "struct contd_executor_ops"));
 	attr->ops = ops;
 	return rc;
 }

@@ -80,7 +80,7 @@ Test(config, size_of_the_struct)
 	}
 	c.size = SIZE_MAX;
 	must_fail(contd_init(&c), EINVAL);
-	cr_assert(strstr(contd_error_text(), "size"));
+	cr_assert_str_eq(contd_error_text(), "contd_init: set cfg->size to sizeof(struct contd_config)");
 	must_fail(contd_fini(), EPERM);
 }
 
