@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/say.h"
 #include "command/command.h"
 
 static const struct subcommand {
@@ -15,20 +15,6 @@ static const struct subcommand {
 	{"run", "run a program with contd's libraries preloaded, and with settings", command_run},
 };
 #define SUBCOMMANDS (sizeof(subcommands) / sizeof(subcommands[0]))
-
-void command_say(const char *format, ...)
-{
-	char host[256] = "?", *text;
-	va_list args;
-
-	gethostname(host, sizeof(host) - 1);
-	va_start(args, format);
-	if (vasprintf(&text, format, args) >= 0) {
-		fprintf(stderr, "contd: [%s:%d] %s\n", host, (int)getpid(), text);
-		free(text);
-	}
-	va_end(args);
-}
 
 const char *const *command_folders(void)
 {
@@ -47,24 +33,23 @@ const char *const *command_folders(void)
 	return folders;
 }
 
-static void usage(FILE *to)
+static int usage(void)
 {
-	fputs("usage: contd SUBCOMMAND [OPTION]... [ARGUMENT]...\n\n", to);
+	fputs("usage: contd SUBCOMMAND [OPTION]... [ARGUMENT]...\n\n", stdout);
 	for (size_t i = 0; i < SUBCOMMANDS; i++)
-		fprintf(to, "  %-10s %s\n", subcommands[i].name, subcommands[i].says);
+		printf("  %-10s %s\n", subcommands[i].name, subcommands[i].says);
 	fputs("\n  --help     this text; contd SUBCOMMAND --help tells of one of them\n"
 	      "  --version  the version of contd\n",
-	      to);
+	      stdout);
+	return fflush(stdout) ? STATUS_FAILED : 0;
 }
 
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
-	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
-		usage(stdout);
-		return fflush(stdout) ? STATUS_FAILED : 0;
-	}
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
+		return usage();
 	if (!strcmp(name, "--version")) {
 		puts("contd " CONTD_VERSION_TEXT);
 		return fflush(stdout) ? STATUS_FAILED : 0;
@@ -72,8 +57,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < SUBCOMMANDS; i++)
 		if (!strcmp(name, subcommands[i].name))
 			return subcommands[i].run(argc - 1, argv + 1);
-	if (*name)
-		command_say("%s: there is no such subcommand", name);
-	usage(stderr);
+	contd__say("%s%s; see contd --help", name,
+		   *name ? ": there is no such subcommand" : "a subcommand must be named");
 	return STATUS_USAGE;
 }

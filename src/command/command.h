@@ -6,9 +6,6 @@
 /* Exit statuses, as of env(1). */
 enum { STATUS_USAGE = 2, STATUS_FAILED = 125, STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
 
-/* A line on standard error, with the prefix of contd's messages. */
-void command_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* Of the folders in which contd's libraries may lie, in order; NULL at the end. Beside the command first, so that an
  * installation may be moved. */
 const char *const *command_folders(void);

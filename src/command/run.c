@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/say.h"
 #include "command/command.h"
 #include "command/program.h"
 
@@ -30,7 +31,7 @@ struct options {
 	const struct mpi *mpi;
 };
 
-static void usage(FILE *to)
+static int usage(void)
 {
 	fputs("usage: contd run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
 	      "\n"
@@ -50,16 +51,17 @@ static void usage(FILE *to)
 	      "\n"
 	      "Exit status: PROGRAM's; 2 for wrong arguments, 126 if PROGRAM cannot be executed, 127 if it is not "
 	      "found.\n",
-	      to);
+	      stdout);
+	return fflush(stdout) ? STATUS_FAILED : 0;
 }
 
 static bool set(const struct options *o, const char *name, const char *value)
 {
 	if (o->verbose)
-		command_say("run: %s=%s", name, value);
+		contd__say("run: %s=%s", name, value);
 	if (!setenv(name, value, 1))
 		return true;
-	command_say("run: no memory for %s", name);
+	contd__say("run: no memory for %s", name);
 	return false;
 }
 
@@ -143,25 +145,25 @@ static bool preload(const struct options *o, const char *part, const struct prog
 	bool done;
 
 	if (p->unpreloaded) {
-		command_say("run: %s: %s. It runs without lib%s", p->path, p->unpreloaded, part);
+		contd__say("run: %s: %s. It runs without lib%s", p->path, p->unpreloaded, part);
 		return true;
 	}
 	mpi = fitting(part, p, o, why);
 	if (!mpi) {
-		command_say("run: %s: %s. It runs without lib%s", p->path, why, part);
+		contd__say("run: %s: %s. It runs without lib%s", p->path, why, part);
 		return true;
 	}
 	if (!library(part, mpi, path)) {
-		command_say("run: lib%s%s.so is not installed here. %s runs without it", part, mpi->suffix, p->path);
+		contd__say("run: lib%s%s.so is not installed here. %s runs without it", part, mpi->suffix, p->path);
 		return true;
 	}
 	if (strpbrk(path, ": ")) {
-		command_say("run: %s has a blank or a colon in its path, and LD_PRELOAD takes none. %s runs without it",
-			    path, p->path);
+		contd__say("run: %s has a blank or a colon in its path, and LD_PRELOAD takes none. %s runs without it",
+			   path, p->path);
 		return true;
 	}
 	if (asprintf(&all, "%s%s%s", path, before && *before ? ":" : "", before ? before : "") < 0) {
-		command_say("run: no memory for LD_PRELOAD");
+		contd__say("run: no memory for LD_PRELOAD");
 		return false;
 	}
 	done = set(o, "LD_PRELOAD", all);
@@ -203,7 +205,7 @@ static const struct mpi *mpi_named(const char *name)
 
 static int wrong(const char *option, const char *value, const char *must)
 {
-	command_say("run: %s %s: must be %s", option, value, must);
+	contd__say("run: %s %s: must be %s", option, value, must);
 	return STATUS_USAGE;
 }
 
@@ -221,12 +223,11 @@ int command_run(int argc, char **argv)
 	struct program p;
 	int c, rc;
 
-	while ((c = getopt_long(argc, argv, "+vh", long_options, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "+:vh", long_options, NULL)) != -1)
 		switch (c) {
 		case 'h':
 		case HELP:
-			usage(stdout);
-			return fflush(stdout) ? STATUS_FAILED : 0;
+			return usage();
 		case PROGRESS:
 			o.progress = true;
 			break;
@@ -259,22 +260,24 @@ int command_run(int argc, char **argv)
 		case 'v':
 			o.verbose = true;
 			break;
-		default: /* getopt_long(3) has said what is wrong */
-			usage(stderr);
+		case ':':
+			contd__say("run: %s: its value is missing; see contd run --help", argv[optind - 1]);
+			return STATUS_USAGE;
+		default:
+			contd__say("run: %s: there is no such option; see contd run --help", argv[optind - 1]);
 			return STATUS_USAGE;
 		}
 	if (optind == argc) {
-		command_say("run: no program is named");
-		usage(stderr);
+		contd__say("run: no program is named; see contd run --help");
 		return STATUS_USAGE;
 	}
 	if ((report || allow) && !o.progress) {
-		command_say("run: %s goes with --progress", report ? "--report" : "--allow");
+		contd__say("run: %s goes with --progress", report ? "--report" : "--allow");
 		return STATUS_USAGE;
 	}
 	rc = program_look(argv[optind], &p);
 	if (rc) {
-		command_say("run: %s: %s", argv[optind], strerror(rc));
+		contd__say("run: %s: %s", argv[optind], strerror(rc));
 		return rc == ENOENT || rc == ENOTDIR ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
 	}
 	/* The progress library last, so that it stands in front. */
@@ -286,6 +289,6 @@ int command_run(int argc, char **argv)
 	program_end(&p);
 	execvp(argv[optind], argv + optind);
 	rc = errno;
-	command_say("run: %s: %s", argv[optind], strerror(rc));
+	contd__say("run: %s: %s", argv[optind], strerror(rc));
 	return rc == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
 }

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MOST_STEPS 30000u /* in a row */
+#define MOST_STEPS 8000u /* in a row */
 #define MOST_BETWEEN 400u /* instructions between two added ticks */
 
 static uint64_t seed;
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
 					die("PTRACE_GETSIGINFO");
 				if (tick.si_code == SI_TIMER) {
 					ticks++;
-					if (chance(4) == 0) {
+					if (chance(20) == 0) {
 						left = 1 + chance(MOST_STEPS);
 						next = 1 + chance(MOST_BETWEEN);
 					}
