@@ -571,7 +571,7 @@ CONTD_API void contd__guard_pickup(void) CONTD_NOEXCEPT;
 CONTD_API void contd__checkpoint(void) CONTD_NOEXCEPT;
 CONTD_API void contd__unbalanced(uint32_t what) CONTD_NOEXCEPT;
 CONTD_API void contd__say_text(const char *text) CONTD_NOEXCEPT; /* a line on stderr; not in handlers */
-/* What contd_error_text() says after `call`: text, or NULL: what it said, with another name. Both stay. Returns err. */
+/* contd_error_text() is now the call's name and this text; NULL: the text that it was. Both stay. Returns err. */
 CONTD_API int contd__fails(const char *call, int err, const char *text) CONTD_NOEXCEPT;
 #define CONTD__END_OF_REGION 1u
 #define CONTD__END_OF_GUARD 2u

@@ -12,7 +12,7 @@
 
 #include "base/api.h"
 
-/* What is wrong; it may begin with the name of a call, a colon and a blank. NULL: nothing has failed. */
+/* The text of what is wrong. It may begin with a call's name, a colon and a blank. NULL: nothing has failed. */
 CONTD_INTERNAL_API extern __thread const char *contd__error_text __attribute__((tls_model("initial-exec")));
 
 /* The call that the program made, if the text has no name, or the name of a call that contd made for it. Or NULL. */

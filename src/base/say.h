@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What contd says on standard error, all of it. Each line begins with "contd: [host:pid rank n] ", or, while no MPI
+ * All that contd writes to standard error. Each line begins with "contd: [host:pid rank n] ", or, while no MPI
  * library has told the rank, with "contd: [host:pid] ". A message is one write(2), so lines of several ranks do not
  * mix. errno is kept, and no function here is a cancellation point. A newline inside a message begins another line with
  * the same beginning; none is at the end.

@@ -92,7 +92,7 @@ static void done_there(int status, void *data)
 }
 
 /* It is complete, and the caller may run what is to be done. */
-/* What contd_mpi_op_run() returns when an operation has failed. */
+/* The return value of contd_mpi_op_run() when an operation has failed. */
 static int failed(int class)
 {
 	return __builtin_expect(class, 0) ? contd__fails(CALL, class,

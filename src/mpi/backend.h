@@ -40,7 +40,7 @@
 #include "mpi/model.h"
 #include "mpi/set.h"
 
-/* What the call that attaches names its requests and statuses: MPI_Continue, MPI_Continueall, contd_mpi_event(),
+/* How the call that attaches names its requests and statuses: MPI_Continue, MPI_Continueall, contd_mpi_event(),
  * contd_mpi_op_run(). */
 enum contd__names { NAMES_ONE, NAMES_ALL, NAMES_EVENT, NAMES_OP };
 #define CONTD_ZERO_HANDLE "a handle is zero and names no request; give MPI_REQUEST_NULL, or a request that MPI has made"

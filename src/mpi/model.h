@@ -61,7 +61,7 @@ bool contd__model_group(MPI_Group *group);
 /* An error without an object: to the handler of MPI_COMM_SELF, or of the program's first session. Returns the class. */
 int contd__model_error(int class);
 
-/* Does that handler end the program? Nobody asks contd_error_text() then. */
+/* Does that handler end the program? Then contd_error_text() is of no use. */
 bool contd__model_is_fatal(void);
 
 /* MPI_Session_init, and MPI_Session_finalize, come to contd first. */

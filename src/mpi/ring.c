@@ -151,7 +151,7 @@ static bool start(void)
 	PMPI_Group_size(all, &R.count);
 	PMPI_Group_rank(all, &R.self);
 	PMPI_Group_free(&all);
-	contd__say_rank(R.self); /* the doorbell library asks nobody else */
+	contd__say_rank(R.self); /* the doorbell library knows it from here alone */
 	contd__mpi_job(own.job);
 	if (!R.place)
 		R.place = calloc((size_t)R.count, sizeof(*R.place));

@@ -4,7 +4,7 @@
 
 #include "fabric.h"
 
-/* What fails has a text that begins with the call's name. Before it another call fails. */
+/* A call that fails has a text that begins with its name. Before it another call fails. */
 static void refuses_with_text(long rc, long want, const char *call, int line)
 {
 	fabric_check_rc(rc, want, call, __FILE__, line);

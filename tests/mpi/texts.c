@@ -2,7 +2,7 @@
 /* ranks: 1 2 */
 /*
  * Every failure has a text. It begins with the name of the call that the program made, names the argument that is
- * wrong as the header does, or the info key, and says what is allowed. What is said on stderr begins with the host, the
+ * wrong as the header does, or the info key, and says what is allowed. Each line on stderr begins with the host, the
  * process and, once MPI knows it, the rank; in the child of a fork too. With the argument "fatal": if the error handler
  * ends the program, the text is said before.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What contd says on stderr: how each line begins, that nothing is cut, and that a message is one write. */
+/* Lines on stderr: how each begins, that nothing is cut, and that a message is one write. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
