@@ -5,7 +5,7 @@
  * A thread tests a CR that has failed, while others complete it beside a receive that fails, in arrays. Each call
  * returns the error that its status says.
  */
-#include "check.h"
+#include "errors.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -15,12 +15,6 @@
 
 static MPI_Request cr;
 static MPI_Comm comm[2];
-
-static int fails(int error, void *data)
-{
-	(void)error, (void)data;
-	return MPI_ERR_OTHER;
-}
 
 static void take_failed(void)
 {
@@ -37,14 +31,6 @@ static time_t now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec;
-}
-
-static int class_of(int code)
-{
-	int class;
-
-	MPI_Error_class(code, &class);
-	return class;
 }
 
 static void *tests_alone(void *unused)

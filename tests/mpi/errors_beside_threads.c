@@ -5,7 +5,7 @@
  * arrays stay there. They also stay if another thread takes what has failed meanwhile. And what the status says, the
  * call returns.
  */
-#include "check.h"
+#include "errors.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -16,12 +16,6 @@
 
 static MPI_Request cr, made; /* the same */
 static atomic_int reported, over;
-
-static int fails(int error, void *data)
-{
-	(void)error, (void)data;
-	return MPI_ERR_OTHER;
-}
 
 static void take_failed(void)
 {

@@ -5,7 +5,7 @@
  * own error and to its own communicator's error handler, whichever stands first. A thread may just be completing the
  * receive: what it has written is still there afterwards.
  */
-#include "check.h"
+#include "errors.h"
 #ifdef OPEN_MPI
 #include "mpi/ompi.h"
 #endif
@@ -16,53 +16,6 @@
 enum call { TESTANY, WAITANY, TESTSOME, WAITSOME, CALLS };
 
 static const char *const name[CALLS] = {"MPI_Testany", "MPI_Waitany", "MPI_Testsome", "MPI_Waitsome"};
-static int on_self_count, on_world_count;
-
-static void on_self(MPI_Comm *comm, int *error, ...)
-{
-	(void)comm, (void)error;
-	on_self_count++;
-}
-
-static void on_world(MPI_Comm *comm, int *error, ...)
-{
-	(void)comm, (void)error;
-	on_world_count++;
-}
-
-static int class_of(int code)
-{
-	int class;
-
-	MPI_Error_class(code, &class);
-	return class;
-}
-
-static int fails(int error, void *data)
-{
-	(void)error, (void)data;
-	return MPI_ERR_OTHER;
-}
-
-static MPI_Request failed_cr(void)
-{
-	MPI_Request cr, none = MPI_REQUEST_NULL;
-
-	CHECK_OK(MPIX_Continue_init(0, 0, MPI_INFO_NULL, &cr));
-	CHECK_OK(MPI_Start(&cr));
-	CHECK_OK(MPIX_Continue(&none, fails, NULL, 0, MPI_STATUS_IGNORE, cr));
-	return cr;
-}
-
-static void free_failed(MPI_Request cr)
-{
-	int failed = 2;
-	void *data[2];
-
-	CHECK_OK(MPIX_Continue_get_failed(cr, &failed, data));
-	CHECK_EQ(failed, 1);
-	CHECK_OK(MPI_Request_free(&cr));
-}
 
 /* How many it reports: errors[] is what was reported of each request, once. */
 static int report(enum call call, MPI_Request *requests, int *errors)
@@ -158,19 +111,12 @@ static void completing(enum call call, int cr_at)
 
 int main(int argc, char **argv)
 {
-	MPI_Errhandler self, world;
-
 	check_init(&argc, &argv, MPI_THREAD_MULTIPLE);
-	MPI_Comm_create_errhandler(on_self, &self);
-	MPI_Comm_create_errhandler(on_world, &world);
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, self);
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, world);
+	count_errors();
 	for (int call = 0; call < CALLS; call++)
 		for (int cr_at = 0; cr_at < 2; cr_at++) {
 			both_failed(call, cr_at);
 			completing(call, cr_at);
 		}
-	MPI_Errhandler_free(&self);
-	MPI_Errhandler_free(&world);
 	return check_fini();
 }

@@ -5,7 +5,7 @@
  * A callback has failed, and its CR is completed by a call that is about pending sends, too, whose request objects are
  * new: the sends' handles stay, and MPI_COMM_SELF's error handler alone is told, once.
  */
-#include "check.h"
+#include "errors.h"
 
 #define SENDS 32
 #define BYTES (1 << 18)
@@ -15,34 +15,6 @@ enum call { TESTANY, WAITANY, TESTSOME, WAITSOME, CALLS };
 
 static const char *const name[CALLS] = {"MPI_Testany", "MPI_Waitany", "MPI_Testsome", "MPI_Waitsome"};
 static char large[BYTES];
-static int on_self_count, on_self_class, on_world_count;
-
-static void on_self(MPI_Comm *comm, int *error, ...)
-{
-	(void)comm;
-	on_self_count++;
-	MPI_Error_class(*error, &on_self_class);
-}
-
-static void on_world(MPI_Comm *comm, int *error, ...)
-{
-	(void)comm, (void)error;
-	on_world_count++;
-}
-
-static int class_of(int code)
-{
-	int class;
-
-	MPI_Error_class(code, &class);
-	return class;
-}
-
-static int fails(int error, void *data)
-{
-	(void)error, (void)data;
-	return MPI_ERR_OTHER;
-}
 
 /* The sends stay pending: those of the next call get new request objects. */
 static void beside(enum call call, MPI_Request *requests)
@@ -100,13 +72,8 @@ static void beside(enum call call, MPI_Request *requests)
 int main(int argc, char **argv)
 {
 	static MPI_Request requests[CALLS][SENDS + 1];
-	MPI_Errhandler self, world;
-
 	check_init(&argc, &argv, MPI_THREAD_SINGLE);
-	MPI_Comm_create_errhandler(on_self, &self);
-	MPI_Comm_create_errhandler(on_world, &world);
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, self);
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, world);
+	count_errors();
 	for (int call = 0; call < CALLS && check_rank == 0; call++)
 		beside(call, requests[call]);
 	check_begin("the messages arrive");
@@ -117,7 +84,5 @@ int main(int argc, char **argv)
 		for (int i = 0; i < SENDS && check_rank == 1; i++)
 			MPI_Recv(large, BYTES, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	}
-	MPI_Errhandler_free(&self);
-	MPI_Errhandler_free(&world);
 	return check_fini();
 }

@@ -5,7 +5,7 @@
  * A persistent receive failed, and its continuation has run. When later another operation fails beside it, the error
  * handler of that one is called, and the persistent request is still there.
  */
-#include "check.h"
+#include "errors.h"
 
 #define TAG 82
 
@@ -27,14 +27,6 @@ static void count(MPI_Status *status, void *data)
 {
 	(void)status, (void)data;
 	ran++;
-}
-
-static int class_of(int code)
-{
-	int class;
-
-	MPI_Error_class(code, &class);
-	return class;
 }
 
 static MPI_Comm comm_with(MPI_Comm_errhandler_function *function)

@@ -6,7 +6,7 @@
  * whose request objects are new, the handles stay, and MPI_COMM_SELF's error handler alone is told, once. If one has
  * failed, its status says so.
  */
-#include "check.h"
+#include "errors.h"
 
 #define COUNT 8
 #define CR 5 /* its place */
@@ -16,25 +16,6 @@ enum kind { SEND, SSEND, RECEIVE, KINDS };
 
 static const char *const name[CALLS] = {"MPI_Testall", "MPI_Testall, no statuses", "MPI_Waitall",
 					"MPI_Waitall, no statuses"};
-static int on_self_count, on_world_count;
-
-static void on_self(MPI_Comm *comm, int *error, ...)
-{
-	(void)comm, (void)error;
-	on_self_count++;
-}
-
-static void on_world(MPI_Comm *comm, int *error, ...)
-{
-	(void)comm, (void)error;
-	on_world_count++;
-}
-
-static int fails(int error, void *data)
-{
-	(void)error, (void)data;
-	return MPI_ERR_OTHER;
-}
 
 static void make(enum kind kind, int tag, MPI_Request *request)
 {
@@ -58,34 +39,6 @@ static int complete(enum call call, MPI_Request *requests, MPI_Status *statuses)
 		rc = MPI_Testall(COUNT, requests, &flag, statuses);
 	CHECK(flag);
 	return rc;
-}
-
-static MPI_Request failed_cr(void)
-{
-	MPI_Request cr, none = MPI_REQUEST_NULL;
-
-	CHECK_OK(MPIX_Continue_init(0, 0, MPI_INFO_NULL, &cr));
-	CHECK_OK(MPI_Start(&cr));
-	CHECK_OK(MPIX_Continue(&none, fails, NULL, 0, MPI_STATUS_IGNORE, cr));
-	return cr;
-}
-
-static void free_failed(MPI_Request cr)
-{
-	int failed = 2;
-	void *data[2];
-
-	CHECK_OK(MPIX_Continue_get_failed(cr, &failed, data));
-	CHECK_EQ(failed, 1);
-	CHECK_OK(MPI_Request_free(&cr));
-}
-
-static int class_of(int code)
-{
-	int class;
-
-	MPI_Error_class(code, &class);
-	return class;
 }
 
 static void never_started(enum call call, enum kind kind)
@@ -145,19 +98,12 @@ static void failed(enum call call)
 
 int main(int argc, char **argv)
 {
-	MPI_Errhandler self, world;
-
 	check_init(&argc, &argv, MPI_THREAD_SINGLE);
-	MPI_Comm_create_errhandler(on_self, &self);
-	MPI_Comm_create_errhandler(on_world, &world);
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, self);
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, world);
+	count_errors();
 	for (int call = 0; call < CALLS; call++)
 		for (int kind = 0; kind < KINDS; kind++)
 			never_started(call, kind);
 	failed(TESTALL);
 	failed(WAITALL);
-	MPI_Errhandler_free(&self);
-	MPI_Errhandler_free(&world);
 	return check_fini();
 }

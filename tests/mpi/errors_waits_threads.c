@@ -8,27 +8,13 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "check.h"
+#include "errors.h"
 
 #define SECONDS 2
 
 static MPI_Request cr;
 static atomic_int go, done, started, told, refused;
 static atomic_bool over;
-
-static int class_of(int code)
-{
-	int class;
-
-	MPI_Error_class(code, &class);
-	return class;
-}
-
-static int fails(int error, void *data)
-{
-	(void)error, (void)data;
-	return MPI_ERR_OTHER;
-}
 
 static void wait_and_start(void)
 {
