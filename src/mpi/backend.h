@@ -166,6 +166,13 @@ struct contd__mpi_backend {
 	 */
 	int (*peek_next)(const MPI_Request *requests, int from, int count, bool *active, MPI_Status *status);
 
+	/*
+	 * As contd__original's of that name. But a persistent request that has failed is an error here: Open MPI's own
+	 * do not say so. (Its Waitany does, and its Waitall if there are no statuses.)
+	 */
+	int (*test_any)(size_t count, MPI_Request *requests, int *index, int *completed, MPI_Status *status);
+	int (*test_all)(size_t count, MPI_Request *requests, int *completed, MPI_Status *statuses);
+
 	/* How many of them are CRs, or persistent requests whose continuation is outstanding. */
 	size_t (*specials)(size_t count, const MPI_Request *requests);
 	/* Is it a persistent request whose continuation waits for it? */

@@ -6,7 +6,7 @@
  *     Wait*           while it waits (native: in a progress callback), and at its exit
  *
  * Here is also how CRs are tested and waited for, alone and among other requests. In arrays the CRs are looked at here,
- * and MPI gets the array with MPI_REQUEST_NULL in their places.
+ * and MPI gets the array without them, or with MPI_REQUEST_NULL in their places.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -407,9 +407,19 @@ static int original_test_any(const struct array_call *a)
 	return contd__original.test_any(a->count, a->requests, a->index, a->completed, a->statuses);
 }
 
+static int reporting_test_any(const struct array_call *a)
+{
+	return contd__mpi->test_any(a->count, a->requests, a->index, a->completed, a->statuses);
+}
+
 static int original_test_all(const struct array_call *a)
 {
 	return contd__original.test_all(a->count, a->requests, a->completed, a->statuses);
+}
+
+static int reporting_test_all(const struct array_call *a)
+{
+	return contd__mpi->test_all(a->count, a->requests, a->completed, a->statuses);
 }
 
 static int original_test_some(const struct array_call *a)
@@ -442,6 +452,8 @@ struct special {
 	int class;
 	bool told; /* it is this call that tells of it */
 	bool reported;
+	bool plain; /* its continuation has run: it is the program's again, and MPI deals with it */
+	MPI_Request hidden;
 	struct contd__testing testing;
 };
 
@@ -451,13 +463,11 @@ struct special {
 struct mixed {
 	struct mixed *outer_taking;
 	size_t count, specials;
-	MPI_Request *plain; /* the array with MPI_REQUEST_NULL in the places of the specials */
-	struct special *special;
+	struct special *special; /* in the order of their places */
 	struct contd__testing *outer;
 	bool specials_first;
 	struct contd__raised raised;
 	void *memory;
-	MPI_Request few_plain[4 * FEW];
 	struct special few[FEW];
 };
 
@@ -473,24 +483,20 @@ static int mixed_begin(struct mixed *m, const struct array_call *a, size_t speci
 
 	m->count = a->count;
 	m->raised = (struct contd__raised){.cr = MPI_REQUEST_NULL};
-	m->plain = m->few_plain;
 	m->special = m->few;
 	m->memory = NULL;
-	if (a->count > 4 * FEW || specials > FEW) {
-		m->memory = contd__zalloc(specials * sizeof(struct special) + a->count * sizeof(MPI_Request));
+	if (specials > FEW) {
+		m->memory = contd__zalloc(specials * sizeof(struct special));
 		if (!m->memory)
 			return MPI_ERR_NO_MEM;
 		m->special = m->memory;
-		m->plain = (MPI_Request *)(void *)(m->special + specials);
 	}
 	m->outer = contd__self.testing;
 	for (size_t i = 0; i < a->count; i++) {
 		struct contd__cr *cr = contd__mpi->cr_of(a->requests[i]);
 
-		m->plain[i] = a->requests[i];
 		if (!cr && !contd__mpi->hooked(a->requests[i]))
 			continue;
-		m->plain[i] = MPI_REQUEST_NULL;
 		if (n == specials) { /* another thread has attached to one meanwhile */
 			mixed_end(m);
 			return mixed_begin(m, a, a->count);
@@ -517,12 +523,12 @@ static void mixed_run(struct mixed *m)
 /* Has it something to report? A CR to which nothing was registered since, and an inactive request, have not. */
 static bool special_active(const struct special *s, const struct array_call *a)
 {
-	return s->cr ? contd__cr_active(s->cr) : contd__mpi->hooked(a->requests[s->at]);
+	return s->cr ? contd__cr_active(s->cr) : !s->plain && contd__mpi->hooked(a->requests[s->at]);
 }
 
 static bool special_complete(const struct special *s, const struct array_call *a)
 {
-	return s->cr ? contd__cr_complete(s->cr) : !contd__mpi->hooked(a->requests[s->at]);
+	return s->cr ? contd__cr_complete(s->cr) : s->plain || !contd__mpi->hooked(a->requests[s->at]);
 }
 
 /* False: something was registered with the CR meanwhile, or another call is at it. */
@@ -562,16 +568,45 @@ static int special_report(const struct special *s, MPI_Status *status, bool *unt
 	return class;
 }
 
-/* The entries that MPI has dealt with go back to the program's array. (The old handles may be gone.) */
-static void handles_back(const struct mixed *m, const struct array_call *a)
+/*
+ * What MPI deals with: all but the specials. It works on the program's array and not on a copy. So functions of the
+ * program's that it calls (error handlers, query functions) find there what has become of the other requests. Specials
+ * at both ends are left out. Those between other requests are MPI_REQUEST_NULL meanwhile. A persistent request whose
+ * continuation has run is no special any more: its callback may have started it again.
+ */
+static struct array_call hide(struct mixed *m, const struct array_call *a)
 {
-	size_t n = 0;
+	struct array_call plain = *a;
+	size_t first = 0, end = a->count, n = m->specials;
 
-	for (size_t i = 0; i < m->count; i++) {
-		if (n < m->specials && m->special[n].at == i)
-			n++;
-		else if (m->plain[i] != a->requests[i])
-			a->requests[i] = m->plain[i];
+	for (size_t i = 0; i < n; i++)
+		m->special[i].plain |= !m->special[i].cr && !contd__mpi->hooked(a->requests[m->special[i].at]);
+	for (size_t i = 0; i < n && !m->special[i].plain && m->special[i].at == first; i++)
+		first++;
+	for (size_t i = n; i-- > 0 && end > first && !m->special[i].plain && m->special[i].at == end - 1;)
+		end--;
+	for (size_t i = 0; i < n; i++) {
+		struct special *s = &m->special[i];
+
+		s->hidden = MPI_REQUEST_NULL;
+		if (s->plain || s->at < first || s->at >= end)
+			continue;
+		s->hidden = a->requests[s->at];
+		a->requests[s->at] = MPI_REQUEST_NULL;
+	}
+	plain.requests = a->requests + first;
+	plain.count = end - first;
+	return plain;
+}
+
+/* Unless a function of the program's has put another handle there. */
+static void show(const struct mixed *m, const struct array_call *a)
+{
+	for (size_t i = 0; i < m->specials; i++) {
+		const struct special *s = &m->special[i];
+
+		if (s->hidden != MPI_REQUEST_NULL && a->requests[s->at] == MPI_REQUEST_NULL)
+			a->requests[s->at] = s->hidden;
 	}
 }
 
@@ -672,7 +707,7 @@ static bool all_went_well(const struct mixed *m, const struct array_call *a)
 
 static int mixed_all(struct mixed *m, const struct array_call *a)
 {
-	struct array_call plain = *a;
+	struct array_call plain;
 	const struct special *failed = NULL;
 	bool untold = false, written;
 	int rc;
@@ -687,12 +722,14 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 	if (!all_take(m))
 		return MPI_SUCCESS;
 	written = all_went_well(m, a);
-	plain.requests = m->plain;
+	plain = hide(m, a);
+	plain.statuses = status_of(a, (size_t)(plain.requests - a->requests));
+	plain.statuses = plain.statuses ? plain.statuses : MPI_STATUSES_IGNORE;
 	m->outer_taking = taking;
 	taking = m;
-	rc = original_test_all(&plain);
+	rc = reporting_test_all(&plain);
 	taking = m->outer_taking;
-	handles_back(m, a);
+	show(m, a);
 	if (!*a->completed && rc != MPI_ERR_IN_STATUS) {
 		all_give_back(m, m->specials);
 		return rc;
@@ -701,6 +738,8 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 		struct special *s = &m->special[i];
 		bool mine;
 
+		if (s->plain)
+			continue;
 		special_taken(s);
 		s->class = special_report(s, status_of(a, s->at), &mine);
 		if (s->class) {
@@ -714,7 +753,8 @@ static int mixed_all(struct mixed *m, const struct array_call *a)
 		for (size_t i = 0; i < m->count && rc == MPI_SUCCESS && !written; i++)
 			a->statuses[i].MPI_ERROR = MPI_SUCCESS; /* it has failed since */
 		for (size_t i = 0; i < m->specials; i++)
-			a->statuses[m->special[i].at].MPI_ERROR = m->special[i].class;
+			if (!m->special[i].plain)
+				a->statuses[m->special[i].at].MPI_ERROR = m->special[i].class;
 	}
 	if (failed) {
 		m->raised.beside_count = rc == MPI_SUCCESS ? 0 : m->count; /* all that have failed are reported */
@@ -755,7 +795,7 @@ static int mixed_any(struct mixed *m, const struct array_call *a)
 {
 	static uint32_t turn; /* the n-th call begins with another one */
 	size_t start = m->specials ? contd__add(&turn, 1) % m->specials : 0;
-	struct array_call plain = *a;
+	struct array_call plain;
 	bool active;
 	int rc;
 
@@ -764,9 +804,12 @@ static int mixed_any(struct mixed *m, const struct array_call *a)
 	m->specials_first = !m->specials_first;
 	if (m->specials_first && any_special(m, a, start, &active, &rc))
 		return rc;
-	plain.requests = m->plain;
-	rc = original_test_any(&plain);
-	handles_back(m, a);
+	plain = hide(m, a);
+	*a->index = MPI_UNDEFINED;
+	rc = reporting_test_any(&plain);
+	show(m, a);
+	if (*a->index != MPI_UNDEFINED)
+		*a->index += (int)(plain.requests - a->requests);
 	if (rc != MPI_SUCCESS)
 		array_raise_others(m, rc, a->index, 1);
 	if (rc != MPI_SUCCESS || (*a->completed && *a->index != MPI_UNDEFINED))
@@ -783,18 +826,20 @@ static int mixed_any(struct mixed *m, const struct array_call *a)
 
 static int mixed_some(struct mixed *m, const struct array_call *a)
 {
-	struct array_call plain = *a;
+	struct array_call plain;
 	const struct special *failed = NULL;
 	bool untold = false, active = false;
 	int rc, found;
 	size_t before;
 
-	plain.requests = m->plain;
+	plain = hide(m, a);
 	rc = original_test_some(&plain);
-	handles_back(m, a);
+	show(m, a);
 	if (rc != MPI_SUCCESS && rc != MPI_ERR_IN_STATUS)
 		return rc;
 	found = *a->index == MPI_UNDEFINED ? 0 : *a->index;
+	for (int i = 0; i < found; i++)
+		a->indices[i] += (int)(plain.requests - a->requests);
 	before = (size_t)found;
 	for (size_t i = 0; i < m->specials; i++) {
 		struct special *s = &m->special[i];
@@ -889,11 +934,14 @@ static const struct special *own_cr(const struct mixed *m)
 }
 
 /* In a function that a look has called nothing but requests that contd does not know can complete. */
-static bool others_may(const struct mixed *m)
+static bool others_may(const struct mixed *m, const struct array_call *a)
 {
-	for (size_t i = 0; i < m->count; i++)
-		if (m->plain[i] != MPI_REQUEST_NULL)
+	for (size_t i = 0, n = 0; i < m->count; i++) {
+		if (n < m->specials && m->special[n].at == i)
+			n++;
+		else if (a->requests[i] != MPI_REQUEST_NULL)
 			return true;
+	}
 	return false;
 }
 
@@ -938,7 +986,7 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 	for (size_t i = 0; i < m.specials; i++)         /* max_poll is for tests */
 		m.special[i].testing.left = CONTD__WAITED;
 	own = own_cr(&m);
-	if (own && (mixed == mixed_all || !looks_here() || !others_may(&m))) {
+	if (own && (mixed == mixed_all || !looks_here() || !others_may(&m, a))) {
 		rc = own_refuse(a, mixed, own->at);
 		contd__mpi_refusing(a->call, MPI_ERR_REQUEST, OWN);
 		array_raise_set(&m, own->cr, MPI_ERR_REQUEST, false);

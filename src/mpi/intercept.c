@@ -259,7 +259,7 @@ static int plain_wait_any(size_t count, MPI_Request *requests, int *index, MPI_S
 	if (contd__forgets_among(count, requests))
 		return contd__forgets_any(count, requests, index, status);
 	while (attends()) {
-		int flag = 0, rc = NEXT.Testany((int)count, requests, index, &flag, status);
+		int flag = 0, rc = contd__portable_test_any(count, requests, index, &flag, status);
 
 		if (rc || flag)
 			return rc;
@@ -271,7 +271,7 @@ static int plain_wait_any(size_t count, MPI_Request *requests, int *index, MPI_S
 static int wait_all(size_t count, MPI_Request *requests, MPI_Status *statuses)
 {
 	while (attends()) {
-		int flag = 0, rc = NEXT.Testall((int)count, requests, &flag, statuses);
+		int flag = 0, rc = contd__portable_test_all(count, requests, &flag, statuses);
 
 		if (rc || flag)
 			return rc;

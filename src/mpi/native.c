@@ -228,20 +228,26 @@ static struct contd__ompi_request likeness_of(int type, void *object, int error,
 	return likeness;
 }
 
+/* The same for an operation that has failed so. */
+static struct contd__ompi_request likeness_failed(int type, void *object, int error, int (*release)(MPI_Request *))
+{
+	/* Open MPI's own file operations (4.1) do not say which file they are of, and MPI_Wait falls over that. */
+	if (!object && type == OMPI_TYPE_IO) {
+		object = (void *)MPI_FILE_NULL;
+	} else if (!object || (type == OMPI_TYPE_GEN && contd__model.sessions)) {
+		/* MPI_COMM_WORLD's handler; with a session of contd's that of its communicator */
+		type = contd__model.sessions ? OMPI_TYPE_PML : OMPI_TYPE_GEN;
+		if (contd__model.sessions)
+			object = (void *)contd__model.self;
+	}
+	return likeness_of(type, object, error, release);
+}
+
 static void tell(int type, void *object, int error)
 {
-	struct contd__ompi_request likeness = likeness_of(type, object, error, keep_it);
+	struct contd__ompi_request likeness = likeness_failed(type, object, error, keep_it);
 	MPI_Request handle = (MPI_Request)(void *)&likeness;
 
-	/* Open MPI's own file operations (4.1) do not say which file they are of, and MPI_Wait falls over that. */
-	if (!object && type == OMPI_TYPE_IO)
-		likeness.object = (void *)MPI_FILE_NULL;
-	else if (!object || (type == OMPI_TYPE_GEN && contd__model.sessions)) {
-		/* MPI_COMM_WORLD's handler; with a session of contd's that of its communicator */
-		likeness.type = contd__model.sessions ? OMPI_TYPE_PML : OMPI_TYPE_GEN;
-		if (contd__model.sessions)
-			likeness.object = (void *)contd__model.self;
-	}
 	O.errhandler_request_invoke(1, &handle, "MPI_Continue");
 }
 
@@ -545,16 +551,20 @@ static void cr_active(struct contd__cr *cr, bool active)
 	contd__store_release(&native_of(cr)->super.state, active ? OMPI_ACTIVE : OMPI_INACTIVE);
 }
 
-/* Several threads may raise the error of a CR at a time: it stays until Open MPI has looked in each of their calls. */
+/*
+ * Several threads may raise the error of a CR at a time, and each its own. So the thread that does so has this lock
+ * from cr_raise() on until Open MPI has looked (cr_free). It runs none of the program's functions in between.
+ */
 static pthread_mutex_t raise_lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread struct contd__native_cr *raised_here __attribute__((tls_model("initial-exec")));
 
-static void cr_raised(struct contd__native_cr *cr)
+static void cr_raised(void)
 {
-	pthread_mutex_lock(&raise_lock);
-	if (--cr->raised == 0) {
-		cr->super.status.MPI_ERROR = MPI_SUCCESS;
-		cr->super.persistent = cr->cr.revised;
-	}
+	struct contd__native_cr *cr = raised_here;
+
+	raised_here = NULL;
+	contd__store(&cr->super.status.MPI_ERROR, MPI_SUCCESS);
+	cr->super.persistent = cr->cr.revised;
 	pthread_mutex_unlock(&raise_lock);
 }
 
@@ -563,12 +573,13 @@ static int cr_free(MPI_Request *request)
 {
 	struct contd__native_cr *cr = native_cr(*request);
 
-	if (cr->super.status.MPI_ERROR != MPI_SUCCESS) {
-		/* The error handler is about to be called for it (errhandler_invoke.c), and drops failed requests: not
-		 * CRs. */
-		cr_raised(cr);
+	/* The error handler is about to be called for it (errhandler_invoke.c), and drops failed requests: not CRs. */
+	if (raised_here == cr) {
+		cr_raised();
 		return MPI_SUCCESS;
 	}
+	if (contd__load(&cr->super.status.MPI_ERROR) != MPI_SUCCESS)
+		return MPI_SUCCESS; /* in an array beside one that failed; another thread raises its error */
 	*request = MPI_REQUEST_NULL;
 	if (contd__load(&stopped))
 		return MPI_SUCCESS; /* its group went with the dispatcher */
@@ -682,51 +693,61 @@ static int cr_raise(struct contd__cr *cr, int class, bool told)
 {
 	struct contd__native_cr *n = native_of(cr);
 
+	if (raised_here)
+		cr_raised(); /* Open MPI has not looked after all */
+	CONTD_TESTPOINT("cr_raise");
 	pthread_mutex_lock(&raise_lock);
-	n->raised++;
+	raised_here = n;
 	n->super.object = told ? (void *)O.quiet : (void *)contd__model.self;
-	n->super.status.MPI_ERROR = class;
+	contd__store(&n->super.status.MPI_ERROR, class);
 	if (!frees_persistent)
 		n->super.persistent = false; /* until cr_free(): MPI_Start on another thread is refused meanwhile */
-	pthread_mutex_unlock(&raise_lock);
+	CONTD_TESTPOINT("cr_error_set");
 	return class;
 }
 
-/* An array of which Open MPI sees a part: see raising(). */
+/* An array of which Open MPI sees only that it has failed: see raising(). */
 struct hidden {
-	struct contd__ompi_request failed; /* stands for the CR, in the last place */
+	struct contd__ompi_request failed; /* stands in the last place */
 	MPI_Request *requests;
-	size_t count, at;      /* a place of one that is hidden, where the last one is meanwhile */
-	MPI_Request request[]; /* what was there; NULL: Open MPI says what becomes of it */
+	size_t count;
+	MPI_Request request[]; /* what is there else */
 };
 
 static int show_hidden(MPI_Request *place)
 {
 	struct hidden *h = caa_container_of(inside(*place), struct hidden, failed);
 
-	for (size_t i = 0; i < h->count; i++)
-		if (!h->request[i])
-			h->request[i] = h->requests[i == h->count - 1 ? h->at : i];
 	memcpy(h->requests, h->request, h->count * sizeof(h->request[0]));
 	free(h);
 	return MPI_SUCCESS;
 }
 
-/* Has one of those failed that the call reports? Marks them in h->request. */
-static bool mark_beside(struct hidden *h, const struct contd__raised *raised)
+/*
+ * Those that have failed and are reported: as Open MPI, of which this takes the place. Writes into *failed what the
+ * first one is like; false if there is none.
+ */
+static bool drop_beside(size_t count, MPI_Request *requests, const struct contd__raised *raised,
+			struct contd__ompi_request *failed)
 {
-	bool failed = false;
+	bool any = false;
 
 	for (size_t i = 0; i < raised->beside_count; i++) {
 		size_t place = raised->beside ? (size_t)raised->beside[i] : i;
-		MPI_Request request = place < h->count ? h->request[place] : NULL;
+		struct contd__ompi_request *r = place < count ? inside(requests[place]) : NULL;
 
-		if (!request || native_cr(request) || (!raised->beside && inside(request)->state != OMPI_ACTIVE))
+		if (!r || r->free == cr_free || (!raised->beside && r->state != OMPI_ACTIVE) ||
+		    contd__load_acquire(&r->complete) != OMPI_COMPLETED || r->status.MPI_ERROR == MPI_SUCCESS)
 			continue;
-		failed |= inside(request)->status.MPI_ERROR != MPI_SUCCESS;
-		h->request[place] = NULL;
+		if (!any)
+			*failed = likeness_failed(r->type, r->object, r->status.MPI_ERROR, show_hidden);
+		any = true;
+		if (r->persistent)
+			r->state = OMPI_INACTIVE;
+		if (!r->persistent || frees_persistent)
+			r->free(&requests[place]);
 	}
-	return failed;
+	return any;
 }
 
 static bool stands_in(MPI_Request request, size_t count, const MPI_Request *requests)
@@ -741,15 +762,14 @@ static bool stands_in(MPI_Request request, size_t count, const MPI_Request *requ
  * Open MPI looks for the request that has failed by the errors in the statuses: in all requests of the array, and drops
  * each that has one. In a pending send, and in a persistent request that was not started, nobody has written the status
  * yet. In a receive another thread may just be writing it, and of a receive that has failed the call may have nothing
- * to say yet. So no others are in the array while Open MPI looks. Nor are the CRs, whose errors other threads may raise
- * and tell at the same time: a likeness stands for the one that has failed. That comes last, and when Open MPI drops
- * it, what was there comes back. If no CR has failed the likeness is there for that alone: Open MPI calls the error
- * handler of the first one that has an error.
+ * to say yet. Other threads may raise and tell the errors of CRs at the same time. So while Open MPI looks, nothing is
+ * in the array but a likeness of what has failed: of the first request that has, or of the CR. It comes last, and when
+ * Open MPI drops it, the others come back. What is to be dropped is dropped here, before that: its free_fn may look at
+ * the array. No function of the program's is called while the others are hidden.
  */
 static void raising(size_t count, MPI_Request *requests, const struct contd__raised *raised)
 {
 	bool by_cr = raised->cr != MPI_REQUEST_NULL;
-	size_t last = count - 1, at = last;
 	struct hidden *h;
 
 	if (by_cr && !stands_in(raised->cr, count, requests))
@@ -761,27 +781,77 @@ static void raising(size_t count, MPI_Request *requests, const struct contd__rai
 			cr_raise(&native_cr(raised->cr)->cr, raised->class, raised->told);
 		return;
 	}
-	h->failed = likeness_of(OMPI_TYPE_PML, !by_cr || raised->told ? (void *)O.quiet : (void *)contd__model.self,
-				raised->class, show_hidden);
+	if (!drop_beside(count, requests, raised, &h->failed)) {
+		if (!by_cr) { /* Open MPI finds no error, and returns MPI_SUCCESS */
+			free(h);
+			return;
+		}
+		h->failed = likeness_of(OMPI_TYPE_PML, raised->told ? (void *)O.quiet : (void *)contd__model.self,
+					raised->class, show_hidden);
+	}
 	h->requests = requests;
 	h->count = count;
 	memcpy(h->request, requests, count * sizeof(h->request[0]));
-	if (!mark_beside(h, raised) && !by_cr) { /* Open MPI finds no error, and returns MPI_SUCCESS */
-		free(h);
-		return;
-	}
-	while (at && !h->request[at])
-		at--;
-	if (!h->request[at]) { /* nothing is to be hidden: what was hooked is no more */
-		free(h);
-		return;
-	}
-	h->at = at;
 	for (size_t i = 0; i < count; i++)
-		if (h->request[i])
-			requests[i] = MPI_REQUEST_NULL;
-	requests[at] = requests[last]; /* if that is reported, too */
-	requests[last] = (MPI_Request)(void *)&h->failed;
+		requests[i] = MPI_REQUEST_NULL;
+	requests[count - 1] = (MPI_Request)(void *)&h->failed;
+}
+
+/* Open MPI's own, but with the failures of persistent requests. */
+static int test_any(size_t count, MPI_Request *requests, int *index, int *completed, MPI_Status *status)
+{
+	int rc = contd__original.test_any(count, requests, index, completed, status);
+	const struct contd__ompi_request *r;
+
+	if (rc || !*completed || *index == MPI_UNDEFINED)
+		return rc;
+	r = inside(requests[*index]);
+	return r->persistent ? r->status.MPI_ERROR : MPI_SUCCESS;
+}
+
+/* All are complete. Those that have failed stay active until raising(), which knows them by that. */
+static void finish_all(size_t count, MPI_Request *requests, MPI_Status *statuses)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct contd__ompi_request *r = inside(requests[i]);
+		bool active = r->state != OMPI_INACTIVE;
+
+		if (active && r->type == OMPI_TYPE_GEN)
+			O.grequest_query(r, &r->status);
+		if (statuses != MPI_STATUSES_IGNORE)
+			statuses[i] = active ? r->status : contd__status_empty;
+		if (!active || r->status.MPI_ERROR != MPI_SUCCESS)
+			continue;
+		if (r->persistent)
+			r->state = OMPI_INACTIVE;
+		else
+			r->free(&requests[i]);
+	}
+}
+
+/* What completes after this look is left to the next one, so that no failure is overlooked. */
+static int test_all(size_t count, MPI_Request *requests, int *completed, MPI_Status *statuses)
+{
+	bool failed = false;
+
+	*completed = false;
+	for (size_t i = 0; i < count; i++) {
+		const struct contd__ompi_request *r = inside(requests[i]);
+
+		/* Acquire: the status was written before. */
+		if (r->state == OMPI_INACTIVE)
+			continue;
+		if (contd__load_acquire(&r->complete) != OMPI_COMPLETED) {
+			O.progress();
+			return MPI_SUCCESS;
+		}
+		failed |= r->persistent && r->status.MPI_ERROR != MPI_SUCCESS;
+	}
+	if (!failed)
+		return contd__original.test_all(count, requests, completed, statuses);
+	finish_all(count, requests, statuses);
+	*completed = true;
+	return MPI_ERR_IN_STATUS;
 }
 
 static void cr_end(struct contd__cr *cr)
@@ -1284,6 +1354,8 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.cr_end = cr_end,
 	.peek = peek,
 	.peek_next = peek_next,
+	.test_any = test_any,
+	.test_all = test_all,
 	.specials = specials,
 	.hooked = hooked,
 	.look = look,

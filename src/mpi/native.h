@@ -27,7 +27,6 @@ struct contd__native_cr {
 	uint32_t stale; /* in the list of CRs that may be complete without saying so */
 	struct cds_lfs_node stale_node;
 	uint32_t recheck; /* where the next look for missed callbacks begins */
-	uint32_t raised;  /* calls that have raised its error, and in which Open MPI has not looked for it yet */
 };
 
 #endif

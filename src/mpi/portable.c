@@ -532,6 +532,92 @@ static int peek_next(const MPI_Request *requests, int from, int count, bool *act
 	return count;
 }
 
+/* Open MPI, and such requests: its Testany and Testall do not say that one has failed. */
+static bool keep_silent(size_t count, const MPI_Request *requests)
+{
+	bool some = false;
+
+	for (size_t i = 0; i < count && !some && !test_keeps && contd__load(&contd__handles); i++)
+		some = requests[i] != MPI_REQUEST_NULL && contd__handle_find(requests[i]);
+	return some;
+}
+
+/* Is it complete, and finished? *seen says what it was before. */
+static int finish_singly(MPI_Request *request, enum contd__seen *seen, MPI_Status *status)
+{
+	struct contd__handle *h = *request == MPI_REQUEST_NULL ? NULL : contd__handle_find(*request);
+	MPI_Status its = contd__status_empty;
+	int index = 0, flag = 0, rc;
+
+	if (!h) {
+		rc = NEXT.Testany(1, request, &index, &flag, status);
+		*seen = !flag && !rc ? SEEN_PENDING : index == MPI_UNDEFINED ? SEEN_NOTHING : SEEN_COMPLETE;
+		return rc;
+	}
+	*seen = seen_by_mpi(*request, h, &its);
+	if (*seen != SEEN_COMPLETE)
+		return MPI_SUCCESS;
+	test_one(request, &flag, &its);
+	rc = its.MPI_ERROR;
+	if (status != MPI_STATUS_IGNORE) {
+		its.MPI_ERROR = status->MPI_ERROR;
+		*status = its;
+		its.MPI_ERROR = rc;
+	}
+	tell_singly(h, &its);
+	return rc;
+}
+
+int contd__portable_test_any(size_t count, MPI_Request *requests, int *index, int *flag, MPI_Status *status)
+{
+	bool active = false;
+
+	if (!keep_silent(count, requests))
+		return contd__portable_plain.test_any(count, requests, index, flag, status);
+	*index = MPI_UNDEFINED;
+	for (size_t i = 0; i < count; i++) {
+		enum contd__seen seen;
+		int rc = finish_singly(&requests[i], &seen, status);
+
+		active |= seen != SEEN_NOTHING;
+		if (seen != SEEN_COMPLETE)
+			continue;
+		*index = (int)i;
+		*flag = true;
+		return rc;
+	}
+	*flag = !active;
+	if (!active && status != MPI_STATUS_IGNORE) {
+		int error = status->MPI_ERROR;
+
+		*status = contd__status_empty;
+		status->MPI_ERROR = error;
+	}
+	return MPI_SUCCESS;
+}
+
+/* Open MPI's Testall writes MPI_ERROR of all statuses. Without memory for them a failure is overlooked. */
+int contd__portable_test_all(size_t count, MPI_Request *requests, int *flag, MPI_Status *statuses)
+{
+	MPI_Status few[16], *its = statuses, *memory = NULL;
+	size_t i = 0;
+	int rc;
+
+	if (!keep_silent(count, requests))
+		return contd__portable_plain.test_all(count, requests, flag, statuses);
+	if (its == MPI_STATUSES_IGNORE)
+		its = count <= 16 ? few : (memory = contd__zalloc(count * sizeof(*memory)));
+	rc = contd__portable_plain.test_all(count, requests, flag, its ? its : MPI_STATUSES_IGNORE);
+	while (its && i < count && its[i].MPI_ERROR == MPI_SUCCESS && rc == MPI_SUCCESS && *flag)
+		i++;
+	if (its && i < count && rc == MPI_SUCCESS && *flag) {
+		tell_singly(contd__handle_find(requests[i]), &its[i]);
+		rc = MPI_ERR_IN_STATUS;
+	}
+	free(memory);
+	return rc;
+}
+
 static size_t specials(size_t count, const MPI_Request *requests)
 {
 	size_t n = 0;
@@ -713,25 +799,43 @@ static void keep(struct contd__set *set, struct contd__general *g)
 		(struct contd__op){.request = MPI_REQUEST_NULL, .set = set, .backend = g, .state = OP_DONE};
 }
 
+/*
+ * What is pending, as look() has found it, in places of the set that are not in use yet: MPI calls error handlers while
+ * these are looked at, and they may test, free or begin requests in the array.
+ */
+static void remember(const struct contd__mpi_attach *a, struct contd__set *set, uint32_t room)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < a->count && n < room; i++) {
+		if (a->requests[i] == MPI_REQUEST_NULL || cr_of(a->requests[i]))
+			continue;
+		set->op[n].request = a->requests[i];
+		set->op[n++].backend = (void *)(intptr_t)i;
+	}
+}
+
 static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
 		     bool count_crs)
 {
-	uint32_t done = 0, complete = 0;
+	uint32_t room = (uint32_t)look->pending, pushed = 0, next = 0;
 
+	remember(a, set, room);
 	for (int i = 0; i < a->count; i++) {
 		MPI_Request *request = &a->requests[i];
 		MPI_Status status = contd__status_empty, *to = contd__status_at(a, i);
 		struct contd__instance *instance;
 		struct contd__general *g;
 		struct contd__handle *h;
+		bool known = next < room && (intptr_t)set->op[next].backend == i;
 		int flag = 0;
 
-		h = *request == MPI_REQUEST_NULL ? NULL : contd__handle_find(*request);
-		if (*request == MPI_REQUEST_NULL || (h && h->cr)) {
+		if (!known || set->op[next++].request != *request) {
+			/* A null handle, or a CR. Or the error handler of another one has dealt with it. */
 			seen(a, i);
-			done += h ? count_crs : 1;
 			continue;
 		}
+		h = contd__handle_find(*request);
 		/*
 		 * Only a test tells whether an unknown request is persistent and inactive. It costs, because it makes
 		 * progress (and gives way, if MPI was told to).
@@ -747,6 +851,7 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 			test_one(request, &flag, &status);
 		if (!flag) {
 			push(set, *request, to, h, g, instance);
+			pushed++;
 			if (!h)
 				*request = MPI_REQUEST_NULL;
 			continue;
@@ -759,15 +864,12 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 			*to = status;
 		if (status.MPI_ERROR != MPI_SUCCESS && a->revised)
 			contd__set_failed_sig(set, contd__mpi_error_class(status.MPI_ERROR));
-		complete++;
-		done++;
 	}
-	(void)look;
-	if (complete)
-		contd__sub(&ops_pending, complete);
+	if (pushed < room)
+		contd__sub(&ops_pending, room - pushed);
 	if (contd__load(&ops_pending))
 		contd__pending_sig();
-	return done;
+	return (uint32_t)(a->count - (count_crs ? 0 : look->crs)) - pushed;
 }
 
 /* The room that look() reserved, where nothing is attached after all. */
@@ -908,6 +1010,8 @@ const struct contd__mpi_backend contd__mpi_portable = {
 	.looks_here = looks_here,
 	.peek = peek,
 	.peek_next = peek_next,
+	.test_any = contd__portable_test_any,
+	.test_all = contd__portable_test_all,
 	.specials = specials,
 	.hooked = hooked,
 	.look = look,

@@ -176,6 +176,10 @@ void contd__intercept_native(void);
 /* MPI's functions; looking after what is pending meanwhile. */
 extern const struct contd__request_functions contd__portable_plain;
 
+/* As struct contd__mpi_backend says. */
+int contd__portable_test_any(size_t count, MPI_Request *requests, int *index, int *flag, MPI_Status *status);
+int contd__portable_test_all(size_t count, MPI_Request *requests, int *flag, MPI_Status *statuses);
+
 /* Did this thread start this one not long ago? Then it is not persistent. */
 bool contd__recently_started(MPI_Request request);
 
