@@ -33,7 +33,7 @@ void contd__owe(struct contd__place *p, int64_t bytes)
 {
 	int64_t more = OWED_LEAST + bytes / OWED_BYTES, now = contd__load(&p->owed);
 
-	if (contd__load(&p->gone))
+	if (contd__ring_gone(p))
 		return;
 	/* Two threads at a time may both see room: a little more than the most does no harm. */
 	if (now + more > OWED_MOST)

@@ -16,6 +16,7 @@
 
 #include "base/atomic.h"
 #include "base/say.h"
+#include "base/testpoint.h"
 #include "mpi/ring.h"
 #include "signal/bell.h"
 #include "signal/peers.h"
@@ -286,7 +287,6 @@ static void look_locked(struct contd__place *p, int world, int64_t now)
 		contd__store_release(&p->bell, bell);
 	}
 	p->wait = 0;
-	contd__store(&p->gone, 0);
 }
 
 void contd__ring_look(int world)
@@ -298,28 +298,33 @@ void contd__ring_look(int world)
 		return;
 	/* A peer that is being looked for by another thread is waited for: what was just sent is to be rung for. */
 	pthread_mutex_lock(&own.look);
-	if ((!p->bell || contd__load(&p->gone)) && contd__load(&p->again) <= now)
+	if ((!p->bell || contd__ring_gone(p)) && contd__load(&p->again) <= now)
 		look_locked(p, world, now ? now : now_ns());
 	pthread_mutex_unlock(&own.look);
 }
 
 int contd__ring_armed(struct contd__place *p)
 {
+	struct contd_bell *bell = contd__load_acquire(&p->bell);
 	int rc;
 
-	if (contd__load(&p->gone))
+	if (contd__load(&p->gone) == bell)
 		return 0;
-	rc = contd__bell_ring(contd__load_acquire(&p->bell));
+	rc = contd__bell_ring(bell);
 	if (rc == -ESRCH)
-		contd__store(&p->gone, 1);
+		contd__store(&p->gone, bell);
 	return rc > 0;
 }
 
 bool contd__ring_ended(struct contd__place *p)
 {
-	if (!contd__load(&p->gone) && !contd__bell_there(contd__load_acquire(&p->bell)))
-		contd__store(&p->gone, 1);
-	return contd__load(&p->gone);
+	const struct contd_bell *bell = contd__load_acquire(&p->bell);
+
+	if (contd__load(&p->gone) != bell && !contd__bell_there(bell)) {
+		CONTD_TESTPOINT("ring_not_there");
+		contd__store(&p->gone, bell); /* another thread may have found it again meanwhile: by another bell */
+	}
+	return contd__ring_gone(p);
 }
 
 int contd__ring_rank(int rank, MPI_Comm comm)

@@ -35,9 +35,18 @@ struct contd__place {
 	struct contd_bell *bell; /* NULL: not found; once found it stays: other threads may be about to ring it */
 	int64_t again;           /* when to look for it again, ns; 0: at once */
 	int64_t wait;
-	uint32_t gone; /* the process has ended, or contd has in it */
-	int32_t owed;  /* the doorbell library's (doorbell/owed.h) */
+	/* The process has ended, or contd has in it, if this is the bell. An older one: it has begun again. */
+	const struct contd_bell *gone;
+	int32_t owed; /* the doorbell library's (doorbell/owed.h) */
 };
+
+/* Was it found, and has it ended since, as far as is known? */
+static inline bool contd__ring_gone(const struct contd__place *p)
+{
+	const struct contd_bell *bell = contd__load(&p->bell);
+
+	return bell && contd__load(&p->gone) == bell;
+}
 
 /* The world ranks of a communicator's or window's members; of an intercommunicator the remote ones. */
 struct contd__members {
@@ -97,9 +106,9 @@ static inline struct contd__place *contd__ring_world(int world)
 		return NULL;
 	p = &contd__ring.place[world];
 	/* Acquire: pairs with the release in contd__ring_look. */
-	if (__builtin_expect(!contd__load_acquire(&p->bell) || contd__load(&p->gone), 0)) {
+	if (__builtin_expect(!contd__load_acquire(&p->bell) || contd__ring_gone(p), 0)) {
 		contd__ring_look(world);
-		if (!contd__load_acquire(&p->bell) || contd__load(&p->gone))
+		if (!contd__load_acquire(&p->bell) || contd__ring_gone(p))
 			return NULL;
 	}
 	return p;
