@@ -2,8 +2,8 @@
 /* ranks: 2 */
 /* not on portable: rings are the same with each backend */
 /*
- * contd ends in a peer and begins again. While a thread finds that the peer's bell is no more, another finds the peer by
- * its new one: it must not be taken for ended.
+ * contd ends in a peer and begins again. While a thread finds that the peer's bell is no more, another finds the peer
+ * by its new one: it must not be taken for ended.
  */
 #include "race.h"
 #include "mpi/ring.h"
