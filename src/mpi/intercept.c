@@ -5,6 +5,7 @@
  * tool, and contd does its work when the tool's call by the PMPI_ name comes here.
  */
 #include <dlfcn.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -738,40 +739,58 @@ static int on_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, M
  */
 struct receive {
 	void *buf;
-	int count;
+	MPI_Count count;
 	MPI_Datatype type;
 	int source, tag;
 	MPI_Comm comm;
 	MPI_Status *status;
+	bool large; /* the call has a large count */
 };
+
+static int receive_plainly(const struct receive *r, int source, MPI_Status *status)
+{
+#if MPI_VERSION >= 4
+	if (r->large)
+		return NEXT.Recv_c(r->buf, r->count, r->type, source, r->tag, r->comm, status);
+#endif
+	return NEXT.Recv(r->buf, (int)r->count, r->type, source, r->tag, r->comm, status);
+}
 
 /* MPI_Recv's own judgement of all arguments but the source, which MPI_Improbe judges. */
 static int receive_check(const struct receive *r)
 {
-	return NEXT.Recv(r->buf, r->count, r->type, MPI_PROC_NULL, r->tag, r->comm, MPI_STATUS_IGNORE);
+	return receive_plainly(r, MPI_PROC_NULL, MPI_STATUS_IGNORE);
+}
+
+static int receive_found(const struct receive *r, MPI_Message *message)
+{
+#if MPI_VERSION >= 4
+	if (r->large)
+		return PMPI_Mrecv_c(r->buf, r->count, r->type, message, r->status);
+#endif
+	return PMPI_Mrecv(r->buf, (int)r->count, r->type, message, r->status);
 }
 
 /* Is the message too long? MPI_Mrecv knows no communicator: MPICH (4.0) would tell MPI_COMM_WORLD's error handler. */
-static bool too_long(const struct receive *r, const MPI_Status *message, int *bytesp)
+static bool too_long(const struct receive *r, const MPI_Status *message, MPI_Count *bytesp)
 {
-	MPI_Count size, room;
+	MPI_Count size;
 
-	if (r->source == MPI_PROC_NULL || PMPI_Get_count(message, MPI_BYTE, bytesp) || *bytesp == MPI_UNDEFINED ||
+	if (r->source == MPI_PROC_NULL || PMPI_Get_elements_x(message, MPI_BYTE, bytesp) || *bytesp == MPI_UNDEFINED ||
 	    PMPI_Type_size_x(r->type, &size) || size == MPI_UNDEFINED)
 		return false;
-	room = size * r->count;
-	return *bytesp > room;
+	return *bytesp > size * r->count;
 }
 
 /* The message goes, as with MPI_Recv, and what is left of it is undefined. */
-static int receive_too_long(const struct receive *r, MPI_Message *message, int bytes)
+static int receive_too_long(const struct receive *r, MPI_Message *message, MPI_Count bytes)
 {
-	void *all = contd__zalloc((size_t)bytes);
+	void *all = bytes <= INT_MAX ? contd__zalloc((size_t)bytes) : NULL;
 	int rc;
 
 	if (!all)
-		return PMPI_Mrecv(r->buf, r->count, r->type, message, r->status);
-	rc = PMPI_Mrecv(all, bytes, MPI_BYTE, message, r->status);
+		return receive_found(r, message);
+	rc = PMPI_Mrecv(all, (int)bytes, MPI_BYTE, message, r->status);
 	free(all);
 	if (rc)
 		return rc;
@@ -779,34 +798,34 @@ static int receive_too_long(const struct receive *r, MPI_Message *message, int b
 	return MPI_ERR_TRUNCATE;
 }
 
-static int receive(const struct receive *r)
+static int receive_attending(const struct receive *r)
 {
 	while (attends()) {
 		MPI_Message message;
+		MPI_Count bytes = 0;
 		MPI_Status its;
-		int flag = 0, bytes = 0, rc = NEXT.Improbe(r->source, r->tag, r->comm, &flag, &message, &its);
+		int flag = 0, rc = NEXT.Improbe(r->source, r->tag, r->comm, &flag, &message, &its);
 
 		if (rc)
 			return rc;
 		if (flag) {
 			CONTD_TESTPOINT("message_found");
 			return too_long(r, &its, &bytes) ? receive_too_long(r, &message, bytes)
-							 : PMPI_Mrecv(r->buf, r->count, r->type, &message, r->status);
+							 : receive_found(r, &message);
 		}
 		attend();
 	}
-	return NEXT.Recv(r->buf, r->count, r->type, r->source, r->tag, r->comm, r->status);
+	return receive_plainly(r, r->source, r->status);
 }
 
-static int on_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status)
+static int receive(const struct receive *r)
 {
-	const struct receive r = {buf, count, type, source, tag, comm, status};
 	int rc;
 
 	if (!portable() || !attends())
-		return NEXT.Recv(buf, count, type, source, tag, comm, status);
-	rc = receive_check(&r);
-	return rc ? rc : receive(&r);
+		return receive_plainly(r, r->source, r->status);
+	rc = receive_check(r);
+	return rc ? rc : receive_attending(r);
 }
 
 static int await_sent(MPI_Request *request)
@@ -821,76 +840,173 @@ static int await_sent(MPI_Request *request)
 	return rc;
 }
 
-static int on_Send(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm)
+struct send {
+	const void *buf;
+	MPI_Count count;
+	MPI_Datatype type;
+	int dest, tag;
+	MPI_Comm comm;
+	bool large, synchronous;
+};
+
+static int send_plainly(const struct send *s)
+{
+#if MPI_VERSION >= 4
+	if (s->large)
+		return (s->synchronous ? NEXT.Ssend_c : NEXT.Send_c)(s->buf, s->count, s->type, s->dest, s->tag,
+								     s->comm);
+#endif
+	return (s->synchronous ? NEXT.Ssend : NEXT.Send)(s->buf, (int)s->count, s->type, s->dest, s->tag, s->comm);
+}
+
+static int send_start(const struct send *s, MPI_Request *request)
+{
+#if MPI_VERSION >= 4
+	if (s->large)
+		return (s->synchronous ? NEXT.Issend_c : NEXT.Isend_c)(s->buf, s->count, s->type, s->dest, s->tag,
+								       s->comm, request);
+#endif
+	return (s->synchronous ? NEXT.Issend : NEXT.Isend)(s->buf, (int)s->count, s->type, s->dest, s->tag, s->comm,
+							   request);
+}
+
+static int send(const struct send *s)
 {
 	MPI_Request request;
 	int rc;
 
 	if (!portable() || !attends())
-		return NEXT.Send(buf, count, type, dest, tag, comm);
-	rc = NEXT.Isend(buf, count, type, dest, tag, comm, &request);
+		return send_plainly(s);
+	rc = send_start(s, &request);
 	return rc ? rc : await_sent(&request);
 }
 
-static int on_Ssend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm)
+/* Nothing is sent where the receive is refused. */
+static int receive_refused(const struct receive *r)
 {
-	MPI_Request request;
-	int rc;
+	int flag, rc = receive_check(r);
 
-	if (!portable() || !attends())
-		return NEXT.Ssend(buf, count, type, dest, tag, comm);
-	rc = NEXT.Issend(buf, count, type, dest, tag, comm, &request);
-	return rc ? rc : await_sent(&request);
+	return rc ? rc : NEXT.Iprobe(r->source, r->tag, r->comm, &flag, MPI_STATUS_IGNORE);
 }
 
-static int on_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
-		       int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
+static int sendrecv_attending(const struct send *s, const struct receive *r)
 {
-	const struct receive r = {recvbuf, recvcount, recvtype, source, recvtag, comm, status};
 	MPI_Request request;
-	int rc, sent, flag;
+	int rc = send_start(s, &request), sent;
 
-	if (!portable() || !attends())
-		return NEXT.Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
-				     recvtag, comm, status);
-	/* Nothing is sent where the receive is refused, nor received where the send is. */
-	if ((rc = receive_check(&r)) != 0 || (rc = NEXT.Iprobe(source, recvtag, comm, &flag, MPI_STATUS_IGNORE)) != 0 ||
-	    (rc = NEXT.Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &request)) != 0)
-		return rc;
-	rc = receive(&r);
+	if (rc)
+		return rc; /* nothing is received */
+	rc = receive_attending(r);
 	sent = await_sent(&request);
 	return rc ? rc : sent;
 }
 
-/* The send goes from a copy, which MPI makes for itself else. */
-static int on_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
-			       MPI_Comm comm, MPI_Status *status)
+static int sendrecv(const struct send *s, const struct receive *r)
 {
-	const struct receive r = {buf, count, type, source, recvtag, comm, status};
-	int rc, sent, flag, size = 0, packed = 0;
-	MPI_Request request;
-	void *copy = NULL;
+	int rc;
 
 	if (portable() && attends()) {
-		if ((rc = receive_check(&r)) != 0 ||
-		    (rc = NEXT.Iprobe(source, recvtag, comm, &flag, MPI_STATUS_IGNORE)) != 0 ||
-		    (rc = PMPI_Pack_size(count, type, comm, &size)) != 0)
+		rc = receive_refused(r);
+		return rc ? rc : sendrecv_attending(s, r);
+	}
+#if MPI_VERSION >= 4
+	if (r->large)
+		return NEXT.Sendrecv_c(s->buf, s->count, s->type, s->dest, s->tag, r->buf, r->count, r->type, r->source,
+				       r->tag, r->comm, r->status);
+#endif
+	return NEXT.Sendrecv(s->buf, (int)s->count, s->type, s->dest, s->tag, r->buf, (int)r->count, r->type, r->source,
+			     r->tag, r->comm, r->status);
+}
+
+/* The send goes from a copy, which MPI makes for itself else: its length, and the copy. */
+static int pack_size(const struct receive *r, MPI_Count *size)
+{
+	int few = 0, rc;
+
+#if MPI_VERSION >= 4
+	if (r->large)
+		return PMPI_Pack_size_c(r->count, r->type, r->comm, size);
+#endif
+	rc = PMPI_Pack_size((int)r->count, r->type, r->comm, &few);
+	*size = few;
+	return rc;
+}
+
+static int pack(const struct receive *r, void *copy, MPI_Count size, MPI_Count *packed)
+{
+	int few = 0, rc;
+
+	*packed = 0;
+#if MPI_VERSION >= 4
+	if (r->large)
+		return PMPI_Pack_c(r->buf, r->count, r->type, copy, size, packed, r->comm);
+#endif
+	rc = PMPI_Pack(r->buf, (int)r->count, r->type, copy, (int)size, &few, r->comm);
+	*packed = few;
+	return rc;
+}
+
+static int sendrecv_replace(const struct receive *r, int dest, int sendtag)
+{
+	struct send s = {.type = MPI_PACKED, .dest = dest, .tag = sendtag, .comm = r->comm, .large = r->large};
+	void *copy = NULL;
+	MPI_Count size;
+	int rc;
+
+	if (portable() && attends()) {
+		if ((rc = receive_refused(r)) != 0 || (rc = pack_size(r, &size)) != 0)
 			return rc;
 		copy = contd__zalloc(size > 0 ? (size_t)size : 1);
 	}
-	if (!copy)
-		return NEXT.Sendrecv_replace(buf, count, type, dest, sendtag, source, recvtag, comm, status);
-	rc = PMPI_Pack(buf, count, type, copy, size, &packed, comm);
-	if (!rc)
-		rc = NEXT.Isend(copy, packed, MPI_PACKED, dest, sendtag, comm, &request);
-	if (!rc) {
-		rc = receive(&r);
-		sent = await_sent(&request);
-		rc = rc ? rc : sent;
+	if (copy) {
+		rc = pack(r, copy, size, &s.count);
+		s.buf = copy;
+		rc = rc ? rc : sendrecv_attending(&s, r);
+		free(copy);
+		return rc;
 	}
-	free(copy);
-	return rc;
+#if MPI_VERSION >= 4
+	if (r->large)
+		return NEXT.Sendrecv_replace_c(r->buf, r->count, r->type, dest, sendtag, r->source, r->tag, r->comm,
+					       r->status);
+#endif
+	return NEXT.Sendrecv_replace(r->buf, (int)r->count, r->type, dest, sendtag, r->source, r->tag, r->comm,
+				     r->status);
 }
+
+/* With counts of type N; names that end in c. */
+#define ON_BLOCKING(N, c, is_large) \
+	static int on_Recv##c(void *buf, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm, \
+			      MPI_Status *status) \
+	{ \
+		return receive(&(struct receive){buf, count, type, source, tag, comm, status, is_large}); \
+	} \
+	static int on_Send##c(const void *buf, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) \
+	{ \
+		return send(&(struct send){buf, count, type, dest, tag, comm, is_large, false}); \
+	} \
+	static int on_Ssend##c(const void *buf, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) \
+	{ \
+		return send(&(struct send){buf, count, type, dest, tag, comm, is_large, true}); \
+	} \
+	static int on_Sendrecv##c(const void *sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag, \
+				  void *recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag, \
+				  MPI_Comm comm, MPI_Status *status) \
+	{ \
+		return sendrecv( \
+			&(struct send){sendbuf, sendcount, sendtype, dest, sendtag, comm, is_large, false}, \
+			&(struct receive){recvbuf, recvcount, recvtype, source, recvtag, comm, status, is_large}); \
+	} \
+	static int on_Sendrecv_replace##c(void *buf, N count, MPI_Datatype type, int dest, int sendtag, int source, \
+					  int recvtag, MPI_Comm comm, MPI_Status *status) \
+	{ \
+		return sendrecv_replace(&(struct receive){buf, count, type, source, recvtag, comm, status, is_large}, \
+					dest, sendtag); \
+	}
+ON_BLOCKING(int, , false)
+#if MPI_VERSION >= 4
+ON_BLOCKING(MPI_Count, _c, true)
+#endif
 
 /* ---------------------------------------------------------------------------------------------------- the names --- */
 

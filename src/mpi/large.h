@@ -24,6 +24,19 @@
 	X(Imrecv_c, (void *buf, MPI_Count count, MPI_Datatype type, MPI_Message *message, MPI_Request *request), \
 	  (buf, count, type, message, request))
 
+#define CONTD_CALLED_LARGE(X) \
+	X(Recv_c, (P_RECEIVED, MPI_Status *status), (A_RECEIVED, status)) \
+	X(Send_c, (P_SENT), (A_SENT)) \
+	X(Ssend_c, (P_SENT), (A_SENT)) \
+	X(Sendrecv_c, \
+	  (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, \
+	   MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status), \
+	  (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status)) \
+	X(Sendrecv_replace_c, \
+	  (void *buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag, \
+	   MPI_Comm comm, MPI_Status *status), \
+	  (buf, count, type, dest, sendtag, source, recvtag, comm, status))
+
 #define CONTD_MADE_LARGE(X) \
 	X(Send_init_c, (P_SENT, MPI_Request *request), (A_SENT, request)) \
 	X(Bsend_init_c, (P_SENT, MPI_Request *request), (A_SENT, request)) \

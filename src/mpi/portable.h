@@ -73,18 +73,23 @@
 	CONTD_MADE_COLLECTIVE(X) \
 	CONTD_MADE_PARTITIONED(X) \
 	CONTD_MADE_LARGE(X)
+#define CONTD_CALLED(X) \
+	CONTD_CALLED_INT(X) \
+	CONTD_CALLED_LARGE(X)
 #elif defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
 #define CONTD_STARTED CONTD_STARTED_INT
 #define CONTD_MADE(X) \
 	CONTD_MADE_TO_SEND(X) \
 	CONTD_MADE_COLLECTIVE(X) \
 	CONTD_MADE_PARTITIONED(X)
+#define CONTD_CALLED CONTD_CALLED_INT
 #else
 #define CONTD_STARTED CONTD_STARTED_INT
 #define CONTD_MADE CONTD_MADE_TO_SEND
+#define CONTD_CALLED CONTD_CALLED_INT
 #endif
 
-#define CONTD_CALLED(X) \
+#define CONTD_CALLED_INT(X) \
 	X(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status)) \
 	X(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status), \
 	  (count, requests, index, flag, status)) \

@@ -14,6 +14,13 @@ enum call {
 	PROBE,
 	MPROBE,
 	SENDRECV,
+	SENDRECV_REPLACE,
+#if MPI_VERSION >= 4
+	RECV_C,
+	SSEND_C,
+	SENDRECV_C,
+	SENDRECV_REPLACE_C,
+#endif
 	WAIT,
 	WAITALL,
 	WAITANY,
@@ -25,9 +32,18 @@ enum call {
 	FENCE,
 	CALLS
 };
-static const char *const call_name[CALLS] = {"Recv",  "Ssend",     "Probe",    "Mprobe",   "Sendrecv",
-					     "Wait",  "Waitall",   "Waitany",  "Waitsome", "Barrier",
-					     "Bcast", "Allreduce", "Comm_dup", "Win_fence"};
+static const char *const call_name[CALLS] = {"Recv",       "Ssend",
+					     "Probe",      "Mprobe",
+					     "Sendrecv",   "Sendrecv_replace",
+#if MPI_VERSION >= 4
+					     "Recv_c",     "Ssend_c",
+					     "Sendrecv_c", "Sendrecv_replace_c",
+#endif
+					     "Wait",       "Waitall",
+					     "Waitany",    "Waitsome",
+					     "Barrier",    "Bcast",
+					     "Allreduce",  "Comm_dup",
+					     "Win_fence"};
 
 static int depth, runs, nested;
 static bool waits_inside;
@@ -58,7 +74,7 @@ static void be_inside(enum call call)
 	MPI_Request r[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 	MPI_Message message;
 	MPI_Comm copy;
-	char in[2], out[2] = {0};
+	char in[2] = {0}, out[2] = {0};
 	int index, count, indices[2];
 	long one = 1, sum;
 
@@ -80,6 +96,23 @@ static void be_inside(enum call call)
 	case SENDRECV:
 		MPI_Sendrecv(out, 1, MPI_BYTE, 1, TAG + 4, in, 1, MPI_BYTE, 1, TAG + 3, pair, MPI_STATUS_IGNORE);
 		break;
+	case SENDRECV_REPLACE:
+		MPI_Sendrecv_replace(in, 1, MPI_BYTE, 1, TAG + 4, 1, TAG + 3, pair, MPI_STATUS_IGNORE);
+		break;
+#if MPI_VERSION >= 4
+	case RECV_C:
+		MPI_Recv_c(in, 1, MPI_BYTE, 1, TAG + 3, pair, MPI_STATUS_IGNORE);
+		break;
+	case SSEND_C:
+		MPI_Ssend_c(out, 1, MPI_BYTE, 1, TAG + 4, pair);
+		break;
+	case SENDRECV_C:
+		MPI_Sendrecv_c(out, 1, MPI_BYTE, 1, TAG + 4, in, 1, MPI_BYTE, 1, TAG + 3, pair, MPI_STATUS_IGNORE);
+		break;
+	case SENDRECV_REPLACE_C:
+		MPI_Sendrecv_replace_c(in, 1, MPI_BYTE, 1, TAG + 4, 1, TAG + 3, pair, MPI_STATUS_IGNORE);
+		break;
+#endif
 	case WAIT:
 	case WAITALL:
 	case WAITANY:
@@ -123,9 +156,17 @@ static void end_it(enum call call)
 
 	switch (call) {
 	case SSEND:
+#if MPI_VERSION >= 4
+	case SSEND_C:
+#endif
 		MPI_Recv(&in, 1, MPI_BYTE, 0, TAG + 4, pair, MPI_STATUS_IGNORE);
 		break;
 	case SENDRECV:
+	case SENDRECV_REPLACE:
+#if MPI_VERSION >= 4
+	case SENDRECV_C:
+	case SENDRECV_REPLACE_C:
+#endif
 		MPI_Sendrecv(&out, 1, MPI_BYTE, 0, TAG + 3, &in, 1, MPI_BYTE, 0, TAG + 4, pair, MPI_STATUS_IGNORE);
 		break;
 	case BARRIER:
