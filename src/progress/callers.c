@@ -310,16 +310,18 @@ static void on_signal(int signo, siginfo_t *info, void *context)
 {
 	struct contd__mark before = contd__inside.handler;
 	uintptr_t frame = CONTD__FRAME;
-
 	/* On an alternate stack outside its own no mark is needed, because ticks pass there; and one that is left by
-	 * siglongjmp(3) would stay. */
-	if (contd__inside.high && contd__on_own_stack(frame))
+	 * siglongjmp(3) would stay. Below another handler that one's mark stays: this one may jump into it. */
+	bool marks = contd__inside.high && contd__on_own_stack(frame) && !contd__mark_is_live(&before, frame);
+
+	if (marks)
 		contd__inside.handler = (struct contd__mark){frame, contd__back_at(frame)};
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* Whether it takes one argument or three, it is called in the same way. */
 	((void (*)(int, siginfo_t *, void *))(void *)contd__load_acquire(&handlers[signo]))(signo, info, context);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__inside.handler = before;
+	if (marks)
+		contd__inside.handler = before;
 }
 
 #define STANDS_IN ((sighandler_t)(uintptr_t)on_signal)

@@ -466,6 +466,22 @@ static void jump_out_of_handler(int flags)
 	progress_deeper();
 }
 
+static void outer_handler(int signo)
+{
+	(void)signo;
+	if (!sigsetjmp(sig_out, 1))
+		raise(SIGUSR2);
+	forbidden_spin(100000);
+}
+
+/* Jumped out of, the inner handler is gone; the outer one goes on. */
+static void jump_into_handler(void)
+{
+	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = outer_handler}, NULL);
+	sigaction(SIGUSR2, &(struct sigaction){.sa_handler = jumps_from_signal}, NULL);
+	raise(SIGUSR1);
+}
+
 static void jumps_out(void)
 {
 	for (int i = 0; i < 50; i++) {
@@ -775,6 +791,7 @@ static const struct {
 	{"siginfo", an_information_handler, PASSED_CALLED, OFTEN},
 	{"sigaltstack", on_alternate, PASSED_STACK, OFTEN},
 	{"longjmp", jumps_out, PASSED_NOT, 1},
+	{"outer_handler", jump_into_handler, PASSED_CALLED, OFTEN},
 	{"coroutine", a_coroutine, PASSED_STACK, OFTEN},
 	{"stack", little_stack, PASSED_STACK, OFTEN},
 	{"made_code", run_made_code, PASSED_UNKNOWN, OFTEN},
