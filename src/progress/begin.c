@@ -105,7 +105,7 @@ static void progress(bool last)
 	/* Moving data is work, which costs the budget nothing, and a reason to come again soon. */
 	contd__self.work += worked;
 	if (P.places && contd__load(&P.loads) != P.places->generation)
-		contd__progress_read_again(1);
+		contd__progress_read_again(true);
 	pthread_sigmask(SIG_SETMASK, &signals, NULL);
 	contd__cancel_as(cancel);
 	contd__leave(&contd__inside.mpi, how, &mark);
@@ -120,11 +120,9 @@ static struct contd__source source = {
 
 static const struct contd__inspector inspector = {contd__allows};
 
-void contd__progress_read_again(int at_end)
+void contd__progress_read_again(bool by_mpi)
 {
-	bool by_mpi = contd__loaded_by_mpi();
-
-	contd__closure_read(by_mpi || at_end);
+	contd__closure_read(by_mpi);
 }
 
 /* -------------------------------------------------------------------------------------------------------- begin --- */
@@ -207,8 +205,10 @@ static bool switched_off(void)
 
 void contd__progress_before_init(void)
 {
-	if (!switched_off())
-		contd__closure_before();
+	if (switched_off())
+		return;
+	contd__closure_before();
+	contd__store(&P.initializing, 1);
 }
 
 static bool is_switch(const char *variable)
@@ -274,6 +274,7 @@ void contd__progress_begin(void)
 {
 	const char *why;
 
+	contd__store(&P.initializing, 0);
 	if (runs || switched_off())
 		return;
 	why = prepare();

@@ -3,11 +3,14 @@
 #ifndef CONTD_PROGRESS_BEGIN_H
 #define CONTD_PROGRESS_BEGIN_H
 
+#include <stdbool.h>
+
 void contd__progress_before_init(void);
 void contd__progress_begin(void);
 void contd__progress_end(void);
 
-/* Libraries have been loaded or unloaded since they were last read. In a call of MPI, at its end or beginning. */
-void contd__progress_read_again(int at_end);
+/* Libraries have been loaded or unloaded since they were last read. In a call of MPI, at its beginning or, by_mpi, at its
+ * end. */
+void contd__progress_read_again(bool by_mpi);
 
 #endif

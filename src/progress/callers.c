@@ -33,20 +33,10 @@
 #include "progress/callers.h"
 #include "progress/closure.h"
 #include "progress/inside.h"
+#include "progress/next.h"
+#include "progress/opened.h"
 
 #define P contd__progress
-
-/*
- * The next function of that name. It is looked up before main(), but constructors of other libraries may call before
- * that. Looking up twice gives the same.
- */
-#define NEXT(name) \
-	({ \
-		static __typeof__(&name) found; \
-		if (__builtin_expect(!contd__load(&found), 0)) \
-			contd__store(&found, (__typeof__(found))dlsym(RTLD_NEXT, #name)); \
-		contd__load(&found); \
-	})
 
 #define ENTER(mark) contd__enter(&contd__inside.called, CONTD__FRAME, mark)
 #define LEAVE(how, mark) contd__leave(&contd__inside.called, how, mark)
@@ -57,7 +47,7 @@
 	{ \
 		struct contd__mark before; \
 		enum contd__entered how = ENTER(&before); \
-		type result = NEXT(name) arguments; \
+		type result = NEXT_OF(name) arguments; \
 \
 		LEAVE(how, &before); \
 		return result; \
@@ -69,7 +59,7 @@
 		struct contd__mark before; \
 		enum contd__entered how = ENTER(&before); \
 \
-		NEXT(name) arguments; \
+		NEXT_OF(name) arguments; \
 		LEAVE(how, &before); \
 	}
 
@@ -138,14 +128,14 @@ CALLS_BACK(int, forkpty, (int *master, char *name, const struct termios *setting
 /* Streams that the program has locked. */
 CONTD_API void flockfile(FILE *stream)
 {
-	NEXT(flockfile)(stream);
+	NEXT_OF(flockfile)(stream);
 	if (contd__inside.high)
 		contd__store(&contd__inside.locks, contd__inside.locks + 1);
 }
 
 CONTD_API int ftrylockfile(FILE *stream)
 {
-	int rc = NEXT(ftrylockfile)(stream);
+	int rc = NEXT_OF(ftrylockfile)(stream);
 
 	if (!rc && contd__inside.high)
 		contd__store(&contd__inside.locks, contd__inside.locks + 1);
@@ -156,7 +146,7 @@ CONTD_API void funlockfile(FILE *stream)
 {
 	if (contd__inside.locks)
 		contd__store(&contd__inside.locks, contd__inside.locks - 1);
-	NEXT(funlockfile)(stream);
+	NEXT_OF(funlockfile)(stream);
 }
 
 /* --------------------------------------------------------------------------------------------------- the loader --- */
@@ -168,31 +158,25 @@ CONTD_API int dl_iterate_phdr(int (*each)(struct dl_phdr_info *, size_t, void *)
 	int rc;
 
 	contd__add(&P.loading, 1); /* for the handler of another thread; this one finds the mark */
-	rc = NEXT(dl_iterate_phdr)(each, data);
+	rc = NEXT_OF(dl_iterate_phdr)(each, data);
 	contd__sub(&P.loading, 1);
 	LEAVE(how, &before);
 	return rc;
 }
 
-/* Which code calls MPI's? If it loads something, that is MPI's too. */
-static uint32_t loaded_by_mpi;
-
-static void loaded(const void *caller)
+/* Code of the closure, or of the program? That is asked when the libraries are read again. */
+static void opens(const char *path, const void *caller)
 {
-	if (contd__load(&P.places) && contd__inside.high && contd__in_closure((uintptr_t)caller))
-		contd__store(&loaded_by_mpi, 1);
+	bool by_mpi = contd__load(&P.initializing) || contd__mark_is_live(&contd__inside.mpi, CONTD__FRAME);
+
+	contd__opened_note(path, by_mpi ? 0 : (uintptr_t)caller);
 }
 
 /* On the attached thread, when it is in nothing else that changes the set of libraries. */
 static void read_again(enum contd__entered how)
 {
 	if (contd__load(&P.places) && (how == ENTERED_OUTER || how == ENTERED_INNER))
-		contd__closure_read(contd__xchg(&loaded_by_mpi, 0) || contd__inside.mpi.frame);
-}
-
-bool contd__loaded_by_mpi(void)
-{
-	return contd__xchg(&loaded_by_mpi, 0);
+		contd__closure_read(false);
 }
 
 /* The last call of such a function is a jump, also where the rest is not optimized. */
@@ -209,10 +193,11 @@ static __attribute__((noinline)) void *open_path(const char *path, int mode, con
 	void *handle;
 
 	contd__add(&P.loading, 1);
-	handle = NEXT(dlopen)(path, mode);
+	handle = NEXT_OF(dlopen)(path, mode);
+	if (handle)
+		opens(path, caller);
 	contd__add(&P.loads, 1);
 	contd__sub(&P.loading, 1);
-	loaded(caller);
 	read_again(how);
 	LEAVE(how, &before);
 	return handle;
@@ -225,12 +210,14 @@ static __attribute__((noinline)) void *open_path(const char *path, int mode, con
  */
 CONTD_API JUMPS void *dlopen(const char *path, int mode)
 {
-	__typeof__(&dlopen) next = NEXT(dlopen);
+	__typeof__(&dlopen) next = NEXT_OF(dlopen);
 
-	if (!path || (strchr(path, '/') && !strchr(path, '$')))
+	if (!path)
+		return next(path, mode);
+	if (strchr(path, '/') && !strchr(path, '$'))
 		return open_path(path, mode, __builtin_return_address(0));
+	opens(path, __builtin_return_address(0));
 	contd__add(&P.loads, 1);
-	loaded(__builtin_return_address(0));
 	return next(path, mode);
 }
 
@@ -242,7 +229,7 @@ CONTD_API int dlclose(void *handle)
 
 	contd__add(&P.loads, 1);
 	contd__add(&P.loading, 1);
-	rc = NEXT(dlclose)(handle);
+	rc = NEXT_OF(dlclose)(handle);
 	contd__add(&P.loads, 1);
 	contd__sub(&P.loading, 1);
 	read_again(how);
@@ -257,7 +244,7 @@ CONTD_API int dlclose(void *handle)
 	type name parameters \
 	{ \
 		contd__store(&P.user_code, 1); \
-		return NEXT(name) arguments; \
+		return NEXT_OF(name) arguments; \
 	}
 
 FOR_GOOD(FILE *, fopencookie, (void *restrict cookie, const char *restrict mode, cookie_io_functions_t functions),
@@ -270,7 +257,7 @@ FOR_GOOD(FILE *, fopencookie, (void *restrict cookie, const char *restrict mode,
 	{ \
 		if (contd__main_runs) \
 			contd__store(&P.user_code, 1); \
-		return NEXT(name) arguments; \
+		return NEXT_OF(name) arguments; \
 	}
 CONVERSION(register_printf_specifier, (int letter, printf_function print, printf_arginfo_size_function sizes),
 	   (letter, print, sizes))
@@ -283,7 +270,7 @@ CONVERSION(register_printf_type, (printf_va_arg_function take), (take))
 	void name(void *function, void *handler, void *error) \
 	{ \
 		contd__store(&P.user_code, 1); \
-		NEXT(name)(function, handler, error); \
+		NEXT_OF(name)(function, handler, error); \
 	}
 #define FORTRAN_NAMES(of) \
 	FOR_GOOD_FORTRAN(mpi_##of##_create_errhandler) \
@@ -352,7 +339,7 @@ CONTD_API int sigaction(int signo, const struct sigaction *new, struct sigaction
 	int rc;
 
 	if (passes(signo, __builtin_return_address(0), new != NULL))
-		return NEXT(sigaction)(signo, new, old);
+		return NEXT_OF(sigaction)(signo, new, old);
 	before = contd__load(&handlers[signo]);
 	if (new &&is_handler(new->sa_handler) && new->sa_handler != STANDS_IN) {
 		mine = *new;
@@ -361,7 +348,7 @@ CONTD_API int sigaction(int signo, const struct sigaction *new, struct sigaction
 		contd__store_release(&handlers[signo], new->sa_handler);
 		new = &mine;
 	}
-	rc = NEXT(sigaction)(signo, new, old);
+	rc = NEXT_OF(sigaction)(signo, new, old);
 	if (rc)
 		contd__store_release(&handlers[signo], before);
 	else if (old && old->sa_handler == STANDS_IN)
@@ -376,12 +363,12 @@ CONTD_API int sigaction(int signo, const struct sigaction *new, struct sigaction
 		sighandler_t before, result; \
 \
 		if (!is_handler(handler) || passes(signo, __builtin_return_address(0), true)) { \
-			result = NEXT(name)(signo, handler); \
+			result = NEXT_OF(name)(signo, handler); \
 			return result == STANDS_IN ? contd__load(&handlers[signo]) : result; \
 		} \
 		before = contd__load(&handlers[signo]); \
 		contd__store_release(&handlers[signo], handler); \
-		result = NEXT(name)(signo, STANDS_IN); \
+		result = NEXT_OF(name)(signo, STANDS_IN); \
 		if (result == SIG_ERR) \
 			contd__store_release(&handlers[signo], before); \
 		return result == STANDS_IN ? before : result; \
@@ -439,7 +426,7 @@ int __libc_start_main(main_function *program, int argc, char **argv, void (*init
 	void name(type status) \
 	{ \
 		ending(); \
-		NEXT(name)(status); \
+		NEXT_OF(name)(status); \
 		__builtin_unreachable(); \
 	}
 ENDS(exit, int)
@@ -451,7 +438,7 @@ CONTD_API void pthread_exit(void *result)
 {
 	if (contd__inside.high)
 		ending();
-	NEXT(pthread_exit)(result);
+	NEXT_OF(pthread_exit)(result);
 	__builtin_unreachable();
 }
 
@@ -459,6 +446,6 @@ __attribute__((constructor)) static void find_contd(void)
 {
 	contd__library_find(&contd_library, (uintptr_t)dlsym(RTLD_NEXT, "contd_init"));
 	/* Signal handlers may call these. */
-	(void)NEXT(sigaction);
-	(void)NEXT(signal);
+	(void)NEXT_OF(sigaction);
+	(void)NEXT_OF(signal);
 }

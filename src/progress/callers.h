@@ -12,7 +12,4 @@ extern bool contd__main_runs __attribute__((visibility("hidden")));
 /* The signal of contd's ticks; 0: none yet. */
 extern int contd__tick_signal __attribute__((visibility("hidden")));
 
-/* Has code of MPI's loaded a library since this was last asked? Any thread. */
-bool contd__loaded_by_mpi(void);
-
 #endif

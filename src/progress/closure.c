@@ -8,6 +8,7 @@
 #include "base/atomic.h"
 #include "progress/closure.h"
 #include "progress/inside.h"
+#include "progress/opened.h"
 
 #define P contd__progress
 #define RANGES 8 /* executable segments of an object; more are left out, and their code is unknown */
@@ -15,65 +16,25 @@
 struct object {
 	struct object *next;
 	uintptr_t base;
+	const void *dynamic;      /* its dynamic section */
 	char *path, *file, *name; /* its path; the path's last part; DT_SONAME, or the file's */
 	char **needed;
-	uint32_t needed_count, ranges;
+	struct object **opened; /* by dlopen(3) in its code */
+	uint32_t needed_count, opened_count, ranges;
 	struct contd__code range[RANGES];
 	bool program, seen, known, closure;
+	bool imports; /* who defines what it imports was looked up */
 };
 
 static struct object *objects;
 static bool lacking;      /* out of memory: nothing is known */
 static char *libc_folder; /* with the slash at its end */
 
-/* Functions that a program or a tool may define in the place of the C library's. MPI calls them. */
+/* Functions that a program or a tool may define in the place of the C library's, and that the C library then calls
+ * itself. Other ones are found by what the closure imports. */
 static const char *const replaced[] = {
-	"malloc",
-	"free",
-	"calloc",
-	"realloc",
-	"memalign",
-	"posix_memalign",
-	"aligned_alloc",
-	"mmap",
-	"munmap",
-	"brk",
-	"sbrk",
-	"open",
-	"close",
-	"read",
-	"write",
-	"writev",
-	"readv",
-	"poll",
-	"epoll_wait",
-	"select",
-	"send",
-	"recv",
-	"sendmsg",
-	"recvmsg",
-	"memcpy",
-	"memmove",
-	"memset",
-	"strdup",
-	"getenv",
-	"clock_gettime",
-	"gettimeofday",
-	"sched_yield",
-	"usleep",
-	"nanosleep",
-	"printf",
-	"fprintf",
-	"vfprintf",
-	"vsnprintf",
-	"pthread_create",
-	"pthread_mutex_lock",
-	"abort",
-	"syslog",
-	"pthread_mutex_unlock",
-	"dlsym",
-	"ioctl",
-	"syscall",
+	"malloc",         "free",          "calloc", "realloc", "memalign",
+	"posix_memalign", "aligned_alloc", "valloc", "pvalloc", "malloc_usable_size",
 };
 
 /* ----------------------------------------------------------------------------------------------- what is loaded --- */
@@ -83,6 +44,11 @@ static const char *last_part(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
+}
+
+static bool begins(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
 }
 
 /* The loader relocates the addresses of the dynamic section in place, but not those of the vDSO. */
@@ -121,6 +87,7 @@ static void forget(struct object *o)
 	for (uint32_t i = 0; o->needed && i < o->needed_count; i++)
 		free(o->needed[i]);
 	free(o->needed);
+	free(o->opened);
 	free(o->path);
 	free(o->name);
 	free(o);
@@ -144,8 +111,11 @@ static struct object *object_of(const struct dl_phdr_info *info, bool first)
 		if (p->p_type == PT_LOAD && p->p_flags & PF_X && o->ranges < RANGES)
 			o->range[o->ranges++] =
 				(struct contd__code){o->base + p->p_vaddr, o->base + p->p_vaddr + p->p_memsz, false};
-		if (p->p_type == PT_DYNAMIC && !read_dynamic(o, (const ElfW(Dyn) *)(o->base + p->p_vaddr)))
-			goto fail;
+		if (p->p_type == PT_DYNAMIC) {
+			o->dynamic = (const void *)(o->base + p->p_vaddr);
+			if (!read_dynamic(o, o->dynamic))
+				goto fail;
+		}
 	}
 	if (!o->name && !(o->name = strdup(o->file)))
 		goto fail;
@@ -186,6 +156,19 @@ static int meet(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
+/* No edge leads to it any more. */
+static void unlink_object(const struct object *gone)
+{
+	for (struct object *o = objects; o; o = o->next) {
+		uint32_t kept = 0;
+
+		for (uint32_t i = 0; i < o->opened_count; i++)
+			if (o->opened[i] != gone)
+				o->opened[kept++] = o->opened[i];
+		o->opened_count = kept;
+	}
+}
+
 static void look(void)
 {
 	struct walk walk = {&objects, true};
@@ -201,6 +184,7 @@ static void look(void)
 			at = &o->next;
 		} else {
 			*at = o->next;
+			unlink_object(o);
 			forget(o);
 		}
 	}
@@ -225,6 +209,9 @@ static void close_over(struct object *o)
 			if (!x->closure && !x->program &&
 			    (!strcmp(x->name, o->needed[i]) || !strcmp(x->file, last_part(o->needed[i]))))
 				close_over(x);
+	for (uint32_t i = 0; i < o->opened_count; i++)
+		if (!o->opened[i]->closure && !o->opened[i]->program)
+			close_over(o->opened[i]);
 }
 
 static void close_over_address(const void *address)
@@ -235,15 +222,216 @@ static void close_over_address(const void *address)
 		close_over(o);
 }
 
+/* A program may have an entry of its linkage table as the address of a function that it does not define. */
+static bool defines(const struct object *o, const void *address)
+{
+	ElfW(Sym) *symbol = NULL;
+	Dl_info info;
+
+	return !o->program || !dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
+	       symbol->st_shndx != SHN_UNDEF;
+}
+
+/* What code of the closure calls by that name belongs to it, whichever library defines it: a tool, for example, that
+ * stands in front of the C library, or in front of this one. */
+static void close_over_name(const char *name)
+{
+	const void *address = dlsym(RTLD_DEFAULT, name);
+	const struct object *o = address ? object_at((uintptr_t)address) : NULL;
+
+	if (o && defines(o, address))
+		close_over_address(address);
+	if (o && (o->program || o == object_at((uintptr_t)contd__closure_after)))
+		close_over_address(dlsym(RTLD_NEXT, name));
+}
+
+/* The opener and what it has opened. */
+static void opened(uintptr_t caller, const void *dynamic)
+{
+	struct object *from = caller ? object_at(caller) : NULL, *o = objects, **larger;
+
+	while (o && o->dynamic != dynamic)
+		o = o->next;
+	if (!o || o->program || o == from)
+		return;
+	if (!caller) {
+		if (!o->closure)
+			close_over(o);
+		return;
+	}
+	for (uint32_t i = 0; from && i < from->opened_count; i++)
+		if (from->opened[i] == o)
+			return;
+	if (!from)
+		return; /* code that was made at run time */
+	larger = realloc(from->opened, (from->opened_count + 1) * sizeof(struct object *));
+	if (!larger) {
+		lacking = true;
+		return;
+	}
+	from->opened = larger;
+	from->opened[from->opened_count++] = o;
+}
+
+/* ------------------------------------------------------------------------------------------------- what it calls --- */
+
+/* Names, each once, one after the other. */
+static struct {
+	char *text;
+	size_t size, room;
+	size_t *place; /* open addressing: where a name begins, and 1 more; 0: free */
+	uint32_t count, places;
+} names;
+
+static uint32_t hash_of(const char *name)
+{
+	uint32_t hash = 2166136261u;
+
+	while (*name)
+		hash = (hash ^ (unsigned char)*name++) * 16777619u;
+	return hash;
+}
+
+static bool more_places(void)
+{
+	uint32_t n = names.places ? 2 * names.places : 1024, i;
+	size_t *place = calloc(n, sizeof(*place));
+
+	if (!place)
+		return false;
+	for (uint32_t k = 0; k < names.places; k++) {
+		if (!names.place[k])
+			continue;
+		i = hash_of(names.text + names.place[k] - 1) & (n - 1);
+		while (place[i])
+			i = (i + 1) & (n - 1);
+		place[i] = names.place[k];
+	}
+	free(names.place);
+	names.place = place;
+	names.places = n;
+	return true;
+}
+
+static bool add_name(const char *name)
+{
+	size_t size = strlen(name) + 1;
+	uint32_t i;
+
+	if (2 * (names.count + 1) > names.places && !more_places())
+		return false;
+	for (i = hash_of(name) & (names.places - 1); names.place[i]; i = (i + 1) & (names.places - 1))
+		if (!strcmp(names.text + names.place[i] - 1, name))
+			return true;
+	if (names.size + size > names.room) {
+		size_t room = 2 * (names.room + size + 4096);
+		char *text = realloc(names.text, room);
+
+		if (!text)
+			return false;
+		names.text = text;
+		names.room = room;
+	}
+	memcpy(names.text + names.size, name, size);
+	names.place[i] = names.size + 1;
+	names.size += size;
+	names.count++;
+	return true;
+}
+
+/* Called by the loader or the compiler's start-up code only, and often defined by the program. */
+static bool is_of_start(const char *name)
+{
+	static const char *const of_start[] = {"", "main", "_init", "_fini", "__gmon_start__", "__cxa_finalize"};
+
+	for (size_t i = 0; i < sizeof(of_start) / sizeof(of_start[0]); i++)
+		if (!strcmp(name, of_start[i]))
+			return true;
+	return begins(name, "_ITM_");
+}
+
+/* The functions that it imports, as its relocations say. */
+static bool read_imports(const struct object *o)
+{
+	const ElfW(Dyn) *table = o->dynamic;
+	const ElfW(Rela) * lists[2] = {NULL, NULL};
+	size_t sizes[2] = {0, 0};
+	const ElfW(Sym) *symbols = NULL;
+
+	for (const ElfW(Dyn) *d = table; d && d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_SYMTAB)
+			symbols = (const ElfW(Sym) *)d->d_un.d_ptr;
+		if (d->d_tag == DT_RELA)
+			lists[0] = (const ElfW(Rela) *)d->d_un.d_ptr;
+		if (d->d_tag == DT_RELASZ)
+			sizes[0] = d->d_un.d_val;
+		if (d->d_tag == DT_JMPREL)
+			lists[1] = (const ElfW(Rela) *)d->d_un.d_ptr;
+		if (d->d_tag == DT_PLTRELSZ)
+			sizes[1] = d->d_un.d_val;
+	}
+	for (int k = 0; symbols && k < 2; k++)
+		for (size_t i = 0; lists[k] && i < sizes[k] / sizeof(ElfW(Rela)); i++) {
+			const ElfW(Sym) *s = &symbols[ELF64_R_SYM(lists[k][i].r_info)];
+			const char *name = text_at(o, table, s->st_name);
+
+			if (s->st_shndx == SHN_UNDEF && ELF64_ST_TYPE(s->st_info) != STT_OBJECT &&
+			    ELF64_ST_TYPE(s->st_info) != STT_TLS && !is_of_start(name) && !add_name(name))
+				return false;
+		}
+	return true;
+}
+
+/* For dl_iterate_phdr(3): what is read must stay loaded. */
+static int meet_again(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size, (void)data;
+	for (struct object *o = objects; o; o = o->next)
+		if (o->closure && !o->imports && o->base == info->dlpi_addr &&
+		    !strcmp(o->path, info->dlpi_name ? info->dlpi_name : "")) {
+			o->imports = true;
+			/* The kernel's has no relocations; neither has a program's list of its own functions. */
+			if (!begins(o->file, "linux-vdso") && !read_imports(o))
+				lacking = true;
+		}
+	return 0;
+}
+
+/* Returns whether something has imports that were not looked up yet. */
+static bool close_over_imports(void)
+{
+	bool any = false;
+
+	for (struct object *o = objects; o; o = o->next)
+		any |= o->closure && !o->imports;
+	if (!any)
+		return false;
+	dl_iterate_phdr(meet_again, NULL);
+	for (struct object *o = objects; o; o = o->next)
+		o->imports |= o->closure; /* unloaded meanwhile */
+	for (size_t at = 0; at < names.size; at += strlen(names.text + at) + 1)
+		close_over_name(names.text + at);
+	free(names.text);
+	free(names.place);
+	memset(&names, 0, sizeof(names));
+	dlerror(); /* the program shall not see this library's errors */
+	return true;
+}
+
+/* Until nothing is added any more. */
+static void close_over_all(void)
+{
+	do
+		for (struct object *o = objects; o; o = o->next)
+			if (o->closure)
+				close_over(o);
+	while (close_over_imports());
+}
+
 /* Pure code: it takes no lock, keeps nothing, and calls nothing back. */
 static bool is_pure(const struct object *o)
 {
 	return !strcmp(o->name, "libm.so.6") || !strcmp(o->name, "libmvec.so.1");
-}
-
-static bool begins(const char *text, const char *with)
-{
-	return !strncmp(text, with, strlen(with));
 }
 
 static int by_begin(const void *a, const void *b)
@@ -282,9 +470,10 @@ static void publish(uint64_t generation)
 void contd__closure_read(bool by_mpi)
 {
 	uint64_t generation = contd__load_seq(&P.loads);
-	bool again;
 
 	look();
+	if (!contd__opened_each(opened))
+		lacking = true;
 	for (struct object *o = objects; o; o = o->next) {
 		if (o->known)
 			continue;
@@ -293,17 +482,7 @@ void contd__closure_read(bool by_mpi)
 		    (by_mpi || begins(o->file, "linux-vdso") || (libc_folder && begins(o->path, libc_folder))))
 			close_over(o);
 	}
-	/* What an object of the closure needs may have been loaded after it. */
-	do {
-		again = false;
-		for (struct object *o = objects; o; o = o->next)
-			for (uint32_t i = 0; o->closure && i < o->needed_count; i++)
-				for (struct object *x = objects; x; x = x->next)
-					if (!x->closure && !x->program && !strcmp(x->name, o->needed[i])) {
-						close_over(x);
-						again = true;
-					}
-	} while (again);
+	close_over_all();
 	publish(generation);
 }
 
@@ -360,19 +539,18 @@ const char *contd__closure_after(uintptr_t address)
 	close_over_address((const void *)address);
 	close_over_folder(mpi);
 	close_over_address((const void *)contd__closure_after);
-	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++) {
-		close_over_address(dlsym(RTLD_DEFAULT, replaced[i]));
-		close_over_address(dlsym(RTLD_NEXT, replaced[i]));
-	}
+	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
+		close_over_name(replaced[i]);
 	/* operator new and delete, if something in the closure is C++. */
 	for (struct object *o = objects; o; o = o->next)
 		if (o->closure && begins(o->name, "libstdc++.so")) {
-			close_over_address(dlsym(RTLD_DEFAULT, "_Znwm"));
-			close_over_address(dlsym(RTLD_DEFAULT, "_ZdlPv"));
+			close_over_name("_Znwm");
+			close_over_name("_ZdlPv");
 		}
 	for (struct object *o = objects; o; o = o->next)
 		if (!o->closure && (begins(o->name, "ld-linux") || begins(o->name, "ld64.so") ||
 				    begins(o->file, "linux-vdso") || begins(o->file, "libcontd") ||
+				    begins(o->name, "libgcc_s.so") ||   /* the C library opens it, for backtrace(3) */
 				    begins(o->name, "libquadmath.so"))) /* printf() may call it: callers.c */
 			close_over(o);
 	/* What it has loaded from the C library's folder until now was judged by its name alone. */

@@ -152,14 +152,15 @@ struct contd__places {
 /* For the handler. Each word is written by the attached thread, if nothing else is said. */
 struct contd__progress {
 	struct contd__places *places;
-	uint64_t loads;     /* how often libraries were loaded or unloaded; any thread */
-	uint32_t loading;   /* threads that are doing so, or walk through the libraries; any thread */
-	uint32_t ending;    /* no progress any more; any thread */
-	uint32_t user_code; /* code of the program's that progress might call */
-	uint32_t user_ops;  /* the program has made operations for reductions */
-	uint32_t reducing;  /* collective operations were begun since nothing was outstanding */
-	uint32_t requests;  /* outstanding */
-	uint32_t started;   /* persistent requests */
+	uint64_t loads;        /* how often libraries were loaded or unloaded; any thread */
+	uint32_t loading;      /* threads that are doing so, or walk through the libraries; any thread */
+	uint32_t ending;       /* no progress any more; any thread */
+	uint32_t initializing; /* MPI_Init is under way */
+	uint32_t user_code;    /* code of the program's that progress might call */
+	uint32_t user_ops;     /* the program has made operations for reductions */
+	uint32_t reducing;     /* collective operations were begun since nothing was outstanding */
+	uint32_t requests;     /* outstanding */
+	uint32_t started;      /* persistent requests */
 	uint32_t windows;
 	bool allow_user_code;
 	uint64_t passed[PASSED_COUNT];

@@ -23,16 +23,9 @@
 #include "base/atomic.h"
 #include "progress/callers.h"
 #include "progress/inside.h"
+#include "progress/next.h"
 
 #pragma GCC diagnostic ignored "-Wnonnull-compare" /* sigsuspend()'s mask, which is never NULL */
-
-#define NEXT(name) \
-	({ \
-		static __typeof__(&name) found; \
-		if (__builtin_expect(!contd__load(&found), 0)) \
-			contd__store(&found, (__typeof__(found))dlsym(RTLD_NEXT, #name)); \
-		contd__load(&found); \
-	})
 
 /* MPI's own waiting is no matter of this. */
 static bool ticks_may_come(void)
@@ -66,7 +59,7 @@ static void let_in(const sigset_t *before)
 	{ \
 		sigset_t before; \
 		bool out = keep_out(&before); \
-		type result = NEXT(name) arguments; \
+		type result = NEXT_OF(name) arguments; \
 \
 		if (out) \
 			let_in(&before); \
@@ -108,7 +101,7 @@ WAITS(int, semtimedop, (int id, struct sembuf *operations, size_t n, const struc
 			sigaddset(&larger, contd__tick_signal); \
 			mask = &larger; \
 		} \
-		result = NEXT(name) arguments; \
+		result = NEXT_OF(name) arguments; \
 		if (out) \
 			let_in(&before); \
 		return result; \

@@ -102,10 +102,10 @@ __attribute__((constructor)) static void resolve(void){CONTD_RING_CALLS(RESOLVE,
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE void read_again(int at_end)
+INLINE void read_again(bool by_mpi)
 {
 	if (__builtin_expect(P.places && contd__load(&P.loads) != P.places->generation, 0))
-		contd__progress_read_again(at_end);
+		contd__progress_read_again(by_mpi);
 }
 
 INLINE enum contd__entered go_in(uintptr_t frame, struct contd__mark *mark)
@@ -114,7 +114,7 @@ INLINE enum contd__entered go_in(uintptr_t frame, struct contd__mark *mark)
 
 	if (how == ENTERED_OUTER) {
 		contd__floating_keep();
-		read_again(0);
+		read_again(false);
 	}
 	return how;
 }
@@ -122,7 +122,7 @@ INLINE enum contd__entered go_in(uintptr_t frame, struct contd__mark *mark)
 INLINE void go_out(enum contd__entered how, const struct contd__mark *mark)
 {
 	if (how == ENTERED_OUTER)
-		read_again(1);
+		read_again(true);
 	contd__leave(&contd__inside.mpi, how, mark);
 }
 

@@ -5,6 +5,7 @@
  *
  *     closure            the cases of the table below
  *     closure NAME...    these; or one of those that end the process: exit, return, pthread_exit
+ *     closure tool tool_opens    with tool.c preloaded
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -569,6 +570,99 @@ static void run_made_code(void)
 	CHECK(ran <= before + 2); /* just before and just after it a tick may find the program */
 }
 
+/* ------------------------------------------------------------------------------------- libraries that MPI opens --- */
+
+typedef void computes(unsigned n, volatile uint32_t *flag);
+
+static void *drivers[2];
+static const char *opened_by_mpi;
+
+static int opens_attribute(MPI_Comm comm, int key, void *extra, void *in, void *value, int *flag)
+{
+	(void)comm, (void)key, (void)extra, (void)in, (void)value;
+	CHECK(dlopen(opened_by_mpi, RTLD_NOW) != NULL);
+	*flag = 0;
+	return MPI_SUCCESS;
+}
+
+static void mpi_opens(const char *path)
+{
+	int key = MPI_KEYVAL_INVALID;
+	MPI_Comm comm, copy;
+
+	opened_by_mpi = path;
+	MPI_Comm_create_keyval(opens_attribute, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+	MPI_Comm_dup(MPI_COMM_SELF, &comm);
+	MPI_Comm_set_attr(comm, key, &key);
+	MPI_Comm_dup(comm, &copy);
+	MPI_Comm_free(&copy);
+	MPI_Comm_free(&comm);
+	MPI_Comm_free_keyval(&key);
+}
+
+static computes *of_driver(void *driver)
+{
+	return driver ? (computes *)dlsym(driver, "driver_computes") : NULL;
+}
+
+/* The program's own until MPI opens it, too. */
+static void a_driver(int i, const char *path)
+{
+	static bool opened[2];
+	computes *compute = of_driver(drivers[i]);
+	uint64_t before = ran;
+	double give_up = now_s() + PATIENCE;
+	volatile uint32_t flag = 0;
+
+	if (!compute) {
+		fail("no driver");
+		return;
+	}
+	while (!opened[i] && ran < before + 5 && now_s() < give_up)
+		compute(20000, &flag);
+	if (!opened[i]) {
+		CHECK(ran >= before + 5);
+		mpi_opens(path);
+		opened[i] = true;
+	}
+	compute(100000, &forbidden);
+}
+
+static void a_driver_by_path(void)
+{
+	a_driver(0, DRIVER);
+}
+
+static void a_driver_by_name(void)
+{
+	a_driver(1, NAMED_DRIVER_NAME);
+}
+
+/* A tool that replaces a function which MPI calls. */
+static void in_tool(void)
+{
+	computes *compute = (computes *)dlsym(RTLD_DEFAULT, "tool_computes");
+
+	if (compute)
+		compute(100000, &forbidden);
+	else
+		fail("no tool");
+}
+
+/* What the tool opens belongs to what MPI needs, too. */
+static void a_driver_of_tool(void)
+{
+	static void *(*opens)(const char *);
+	int flag;
+
+	if (!opens) {
+		opens = (void *(*)(const char *))dlsym(RTLD_DEFAULT, "tool_opens");
+		CHECK(opens && opens(DRIVER) == drivers[0]);
+		MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+	}
+	of_driver(drivers[0])(100000, &forbidden);
+}
+
 /* ------------------------------------------------------------------------------------------- called back by MPI --- */
 
 static void operation(void *in, void *inout, int *n, MPI_Datatype *type)
@@ -769,6 +863,7 @@ static const struct {
 	void (*call)(void);
 	enum contd__passed why; /* PASSED_NOT: the case checks itself */
 	unsigned times;
+	bool named_only;
 } cases[] = {
 	{"qsort", a_qsort, PASSED_CALLED, 3 * OFTEN},
 	{"qsort_r", a_qsort_r, PASSED_CALLED, OFTEN},
@@ -795,6 +890,8 @@ static const struct {
 	{"coroutine", a_coroutine, PASSED_STACK, OFTEN},
 	{"stack", little_stack, PASSED_STACK, OFTEN},
 	{"made_code", run_made_code, PASSED_UNKNOWN, OFTEN},
+	{"driver", a_driver_by_path, PASSED_CLOSURE, OFTEN},
+	{"driver_by_name", a_driver_by_name, PASSED_CLOSURE, OFTEN},
 	{"operation", an_operation, PASSED_MPI, OFTEN},
 	{"attribute", an_attribute, PASSED_MPI, OFTEN},
 	{"grequest", a_generalized_request, PASSED_MPI, OFTEN},
@@ -803,6 +900,8 @@ static const struct {
 	{"processes", processes, PASSED_NOT, 1},
 	{"plugin", computes_in_plugin, PASSED_NOT, 1},
 	{"floating", computes_as_before, PASSED_NOT, 1},
+	{"tool", in_tool, PASSED_CLOSURE, OFTEN, true},
+	{"tool_opens", a_driver_of_tool, PASSED_CLOSURE, OFTEN, true},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -849,6 +948,8 @@ int main(int argc, char **argv)
 {
 	printed = fopen("/dev/null", "w");
 	pthread_atfork(maybe_prepare, NULL, NULL);
+	drivers[0] = dlopen(DRIVER, RTLD_NOW);
+	drivers[1] = dlopen(NAMED_DRIVER, RTLD_NOW);
 	MPI_Init(&argc, &argv);
 	if (!contd_test_passed) {
 		printf("the progress library does not run\n");
@@ -872,7 +973,7 @@ int main(int argc, char **argv)
 	}
 	progress_again();
 	for (size_t i = 0; i < CASES; i++) {
-		bool chosen = argc <= 1;
+		bool chosen = argc <= 1 && !cases[i].named_only;
 
 		for (int a = 1; a < argc; a++)
 			chosen |= !strcmp(argv[a], cases[i].name);
