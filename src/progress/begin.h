@@ -9,8 +9,8 @@ void contd__progress_before_init(void);
 void contd__progress_begin(void);
 void contd__progress_end(void);
 
-/* Libraries have been loaded or unloaded since they were last read. In a call of MPI, at its beginning or, by_mpi, at its
- * end. */
+/* Libraries have been loaded or unloaded since they were last read. In a call of MPI, at its beginning, or at its end:
+ * by_mpi. */
 void contd__progress_read_again(bool by_mpi);
 
 #endif

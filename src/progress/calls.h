@@ -85,8 +85,8 @@
 	  (function, handler)) \
 	X(, Register_datarep, \
 	  (const char *name, MPI_Datarep_conversion_function *from, MPI_Datarep_conversion_function *to, \
-	   MPI_Datarep_extent_function *extent, void *state), \
-	  (name, from, to, extent, state)) \
+	   MPI_Datarep_extent_function *function, void *state), \
+	  (name, from, to, function, state)) \
 	X(, Grequest_start, \
 	  (MPI_Grequest_query_function * query, MPI_Grequest_free_function * free_it, \
 	   MPI_Grequest_cancel_function * cancel, void *state, MPI_Request *request), \

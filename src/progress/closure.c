@@ -109,8 +109,8 @@ static struct object *object_of(const struct dl_phdr_info *info, bool first)
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 
 		if (p->p_type == PT_LOAD && p->p_flags & PF_X && o->ranges < RANGES)
-			o->range[o->ranges++] =
-				(struct contd__code){o->base + p->p_vaddr, o->base + p->p_vaddr + p->p_memsz, false};
+			o->range[o->ranges++] = (struct contd__code){o->base + p->p_vaddr,
+								     o->base + p->p_vaddr + p->p_memsz, false, false};
 		if (p->p_type == PT_DYNAMIC) {
 			o->dynamic = (const void *)(o->base + p->p_vaddr);
 			if (!read_dynamic(o, o->dynamic))
@@ -273,7 +273,7 @@ static void opened(uintptr_t caller, const void *dynamic)
 	from->opened[from->opened_count++] = o;
 }
 
-/* ------------------------------------------------------------------------------------------------- what it calls --- */
+/* ------------------------------------------------------------------------------------------------ what it calls --- */
 
 /* Names, each once, one after the other. */
 static struct {
@@ -456,6 +456,7 @@ static void publish(uint64_t generation)
 		for (struct object *o = objects; o; o = o->next)
 			for (uint32_t i = 0; i < o->ranges; i++) {
 				now->code[now->count] = o->range[i];
+				now->code[now->count].program = o->program;
 				now->code[now->count++].closure = o->closure && !is_pure(o);
 			}
 		qsort(now->code, now->count, sizeof(now->code[0]), by_begin);
@@ -516,6 +517,17 @@ static void close_over_folder(const struct object *mpi)
 			close_over(o);
 }
 
+static void find_hooks(void)
+{
+	static const char *const of_malloc[HOOKS] = {"__malloc_hook",   "__free_hook", "__realloc_hook",
+						     "__memalign_hook", "__morecore",  "__after_morecore_hook"};
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HOOKS; i++)
+		if ((P.hooks[n] = (void *const volatile *)dlsym(RTLD_DEFAULT, of_malloc[i])) != NULL)
+			n++;
+}
+
 const char *contd__closure_after(uintptr_t address)
 {
 	const struct object *mpi, *c;
@@ -541,6 +553,7 @@ const char *contd__closure_after(uintptr_t address)
 	close_over_address((const void *)contd__closure_after);
 	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
 		close_over_name(replaced[i]);
+	find_hooks();
 	/* operator new and delete, if something in the closure is C++. */
 	for (struct object *o = objects; o; o = o->next)
 		if (o->closure && begins(o->name, "libstdc++.so")) {
@@ -560,12 +573,12 @@ const char *contd__closure_after(uintptr_t address)
 	return lacking ? cannot : NULL;
 }
 
-bool contd__in_closure(uintptr_t address)
+bool contd__is_of_mpi(uintptr_t address)
 {
 	const struct contd__places *places = P.places;
 
 	for (uint32_t i = 0; places && i < places->count; i++)
 		if (address >= places->code[i].begin && address < places->code[i].end)
-			return places->code[i].closure;
+			return places->code[i].closure && !places->code[i].program;
 	return false;
 }

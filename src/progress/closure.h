@@ -15,7 +15,7 @@
  *     operation               thread  handler  progress
  *     contd__closure_before     yes     no     blocking
  *     contd__closure_read       yes*    yes**  blocking
- *     contd__in_closure         yes     yes    wait-free in the number of objects
+ *     contd__is_of_mpi          yes*    no     wait-free in the number of objects
  *     * the attached thread  ** only where MPI's progress may run
  */
 #ifndef CONTD_PROGRESS_CLOSURE_H
@@ -33,7 +33,7 @@ const char *contd__closure_after(uintptr_t mpi);
 /* Libraries may have been loaded or unloaded: look, and publish the table. by_mpi: those that are new are MPI's. */
 void contd__closure_read(bool by_mpi);
 
-/* Does the closure, as it was last published, have this code? The attached thread only. */
-bool contd__in_closure(uintptr_t address);
+/* Does a library of the closure have this code, as it was last published? Not the program. The attached thread only. */
+bool contd__is_of_mpi(uintptr_t address);
 
 #endif

@@ -67,6 +67,19 @@ static bool live(struct contd__mark *mark, uintptr_t sp)
 	return false;
 }
 
+/* Would the C library's allocator call the program? */
+static bool hooked(const struct contd__places *places)
+{
+	for (uint32_t i = 0; i < HOOKS && P.hooks[i]; i++) {
+		uintptr_t hook = (uintptr_t)*P.hooks[i];
+		const struct contd__code *code = hook ? code_at(places, hook) : NULL;
+
+		if (hook && !(code && code->closure && !code->program))
+			return true;
+	}
+	return false;
+}
+
 static enum contd__passed judge(const ucontext_t *context)
 {
 	uintptr_t sp = sp_of(context);
@@ -90,7 +103,7 @@ static enum contd__passed judge(const ucontext_t *context)
 		return PASSED_UNKNOWN;
 	if (code->closure)
 		return PASSED_CLOSURE;
-	if (!P.allow_user_code && (contd__load(&P.user_code) || (contd__load(&P.user_ops) && contd__load(&P.reducing))))
+	if (!P.allow_user_code && (contd__load(&P.user_code) || contd__load(&P.reducing) || hooked(places)))
 		return PASSED_USER;
 	return PASSED_NOT;
 }

@@ -141,13 +141,15 @@ enum contd__passed {
 /* The code of the process, as one sorted array. */
 struct contd__code {
 	uintptr_t begin, end;
-	bool closure;
+	bool closure, program;
 };
 struct contd__places {
 	uint64_t generation; /* `loads` of struct contd__progress, when this was read */
 	uint32_t count;
 	struct contd__code code[];
 };
+
+#define HOOKS 6u
 
 /* For the handler. Each word is written by the attached thread, if nothing else is said. */
 struct contd__progress {
@@ -163,6 +165,7 @@ struct contd__progress {
 	uint32_t started;      /* persistent requests */
 	uint32_t windows;
 	bool allow_user_code;
+	void *const volatile *hooks[HOOKS]; /* where glibc before 2.34 has functions of the program's; or NULL */
 	uint64_t passed[PASSED_COUNT];
 };
 extern struct contd__progress contd__progress __attribute__((visibility("hidden")));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How many requests are outstanding. Those that are not persistent become MPI_REQUEST_NULL when they are complete, so
- * counting suffices. Of persistent ones there is a table of handles. On the attached thread only.
+ * counting suffices. Of persistent ones there is a table of handles; also of reductions by operations of the program's,
+ * because whether one is outstanding must not depend on requests that were begun unseen. On the attached thread only.
  *
  *     operation               thread  handler  progress
  *     all                       yes*    no     wait-free, but for the memory of the table
@@ -18,11 +19,22 @@
 void contd__more(uint32_t *which);
 void contd__fewer(uint32_t *which, int n);
 
-/* Persistent requests. */
-void contd__persistent_made(MPI_Request request);
+/* Persistent requests. reduces: by an operation of the program's. */
+void contd__persistent_made(MPI_Request request, bool reduces);
 void contd__persistent_started(MPI_Request request);
 void contd__persistent_complete(MPI_Request request); /* no matter whether it is one, or was started */
 bool contd__persistent_freed(MPI_Request request);    /* false: it is none */
 extern uint32_t contd__persistents;
+
+/* A reduction by an operation of the program's. */
+void contd__reduction_begun(MPI_Request request);
+
+/* Around a call that may complete requests: those that become MPI_REQUEST_NULL in it reduce no more. */
+struct contd__looked_at {
+	MPI_Request one, *all; /* as they were; NULL: nothing is reduced */
+	int count;
+};
+void contd__look_at(struct contd__looked_at *before, int count, const MPI_Request requests[]);
+void contd__looked(struct contd__looked_at *before, const MPI_Request requests[]);
 
 #endif

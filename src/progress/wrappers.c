@@ -12,6 +12,7 @@
 #include "base/atomic.h"
 #include "progress/begin.h"
 #include "progress/calls.h"
+#include "progress/closure.h"
 #include "progress/inside.h"
 #include "progress/outstanding.h"
 
@@ -22,6 +23,7 @@
 /* ----------------------------------------------------------------------------------------------- what is behind --- */
 
 #define NEXT(S, name) next_##name##S
+#define UNPACK(...) __VA_ARGS__
 
 #define DECLARE(S, name, parameters, arguments) static __typeof__(&MPI_##name##S) NEXT(S, name);
 #define DECLARE_Y(S, name, nonblocking, parameters, arguments) DECLARE(S, name, parameters, arguments)
@@ -54,11 +56,9 @@
 	CONTD_PROGRESS_WINDOW_PLAIN(X) \
 	CONTD_PROGRESS_USER(X) \
 	X(, Win_free, (MPI_Win * win), (win)) \
-	X(, Op_create, (MPI_User_function * function, int commute, MPI_Op *op), (function, commute, op)) \
 	X4(X)
 #if CONTD_RING_LARGE_COUNTS
 #define X4(X) \
-	X(_c, Op_create, (MPI_User_function_c * function, int commute, MPI_Op *op), (function, commute, op)) \
 	X(_c, Register_datarep, \
 	  (const char *name, MPI_Datarep_conversion_function_c *from, MPI_Datarep_conversion_function_c *to, \
 	   MPI_Datarep_extent_function *extent, void *state), \
@@ -95,8 +95,27 @@ EXTRA_CALLS(DECLARE)
 #endif
 #define RESOLVE_W(name, parameters, arguments, who) RESOLVE(, name, parameters, arguments)
 
-__attribute__((constructor)) static void resolve(void){CONTD_RING_CALLS(RESOLVE, RESOLVE_Y, RESOLVE_Z, RESOLVE_W)
-							       EXTRA_CALLS(RESOLVE)}
+/* Persistent collectives under MPIX_ names. */
+#ifdef OMPI_MAJOR_VERSION
+#define COLLECTIVES_X(X) CONTD_RING_COLLECTIVE_COUNTED(X, , int, int) CONTD_RING_COLLECTIVE_PLAIN(X)
+#define NEXT_X(name) next_x_##name
+#define DECLARE_X(S, name, nonblocking, parameters, arguments) \
+	static int (*NEXT_X(name))(UNPACK parameters, MPI_Info info, MPI_Request * request);
+#define RESOLVE_X(S, name, nonblocking, parameters, arguments) \
+	NEXT_X(name) = (__typeof__(NEXT_X(name)))dlsym(RTLD_NEXT, "PMPIX_" #name "_init");
+COLLECTIVES_X(DECLARE_X)
+#else
+#define COLLECTIVES_X(X)
+#endif
+
+/* clang-format off */
+__attribute__((constructor)) static void resolve(void)
+{
+	CONTD_RING_CALLS(RESOLVE, RESOLVE_Y, RESOLVE_Z, RESOLVE_W)
+	EXTRA_CALLS(RESOLVE)
+	COLLECTIVES_X(RESOLVE_X)
+}
+/* clang-format on */
 
 /* --------------------------------------------------------------------------------------------- going in and out --- */
 
@@ -131,29 +150,44 @@ INLINE bool counts(enum contd__entered how)
 	return how == ENTERED_OUTER || how == ENTERED_LOOSE;
 }
 
-#define UNPACK(...) __VA_ARGS__
-
-#define CALL(S, name, parameters, arguments, afterwards) \
+/* always: also below another call, in code of MPI's or in a callback of the program's. */
+#define CALL_ALWAYS(S, name, parameters, arguments, always, afterwards) \
 	static int on_##name##S parameters \
 	{ \
 		struct contd__mark mark; \
 		enum contd__entered how = go_in(CONTD__FRAME, &mark); \
 		int rc; \
 \
-		if (!counts(how)) \
+		if (how == ENTERED_UNSEEN) \
 			return NEXT(S, name) arguments; \
 		rc = NEXT(S, name) arguments; \
+		if (rc == MPI_SUCCESS) { \
+			always; \
+		} \
+		if (!counts(how)) \
+			return rc; \
 		if (rc == MPI_SUCCESS) { \
 			afterwards; \
 		} \
 		go_out(how, &mark); \
 		return rc; \
 	}
+#define CALL(S, name, parameters, arguments, afterwards) \
+	CALL_ALWAYS(S, name, parameters, arguments, (void)0, afterwards)
 #define CALL_PLAIN(S, name, parameters, arguments) CALL(S, name, parameters, arguments, (void)0)
 #define CALL_BEGINS(S, name, parameters, arguments) CALL(S, name, parameters, arguments, begun(*request))
-#define CALL_MADE(S, name, parameters, arguments) CALL(S, name, parameters, arguments, contd__persistent_made(*request))
+#define CALL_MADE(S, name, parameters, arguments) \
+	CALL(S, name, parameters, arguments, contd__persistent_made(*request, false))
 #define CALL_WINDOW(S, name, parameters, arguments) CALL(S, name, parameters, arguments, contd__more(&P.windows))
-#define CALL_USER(S, name, parameters, arguments) CALL(S, name, parameters, arguments, contd__store(&P.user_code, 1))
+#define CALL_USER(S, name, parameters, arguments) \
+	CALL_ALWAYS(S, name, parameters, arguments, user_made(how, (uintptr_t)(function)), (void)0)
+
+/* Something with a function that MPI may call at any time later. MPI makes such things for itself, too. */
+static void user_made(enum contd__entered how, uintptr_t function)
+{
+	if (how != ENTERED_INNER || !contd__is_of_mpi(function))
+		contd__store(&P.user_code, 1);
+}
 
 INLINE void begun(MPI_Request request)
 {
@@ -161,11 +195,54 @@ INLINE void begun(MPI_Request request)
 		contd__more(&P.requests);
 }
 
-/* A collective operation, which may reduce by a function of the program's. */
-INLINE void begun_by_all(MPI_Request request)
+/* Did the program make it? */
+static bool is_users(MPI_Op op)
 {
-	contd__store(&P.reducing, 1);
-	begun(request);
+	static const MPI_Op of_mpi[] = {MPI_OP_NULL, MPI_SUM,    MPI_MAX,    MPI_MIN,     MPI_PROD,
+					MPI_LAND,    MPI_BAND,   MPI_LOR,    MPI_BOR,     MPI_LXOR,
+					MPI_BXOR,    MPI_MINLOC, MPI_MAXLOC, MPI_REPLACE, MPI_NO_OP};
+
+	for (size_t i = 0; i < sizeof(of_mpi) / sizeof(of_mpi[0]); i++)
+		if (op == of_mpi[i])
+			return false;
+	return true;
+}
+
+/* The operation that a collective reduces by. */
+#define OP_OF_Barrier MPI_OP_NULL
+#define OP_OF_Bcast MPI_OP_NULL
+#define OP_OF_Gather MPI_OP_NULL
+#define OP_OF_Gatherv MPI_OP_NULL
+#define OP_OF_Scatter MPI_OP_NULL
+#define OP_OF_Scatterv MPI_OP_NULL
+#define OP_OF_Allgather MPI_OP_NULL
+#define OP_OF_Allgatherv MPI_OP_NULL
+#define OP_OF_Alltoall MPI_OP_NULL
+#define OP_OF_Alltoallv MPI_OP_NULL
+#define OP_OF_Alltoallw MPI_OP_NULL
+#define OP_OF_Neighbor_allgather MPI_OP_NULL
+#define OP_OF_Neighbor_allgatherv MPI_OP_NULL
+#define OP_OF_Neighbor_alltoall MPI_OP_NULL
+#define OP_OF_Neighbor_alltoallv MPI_OP_NULL
+#define OP_OF_Neighbor_alltoallw MPI_OP_NULL
+#define OP_OF_Reduce op
+#define OP_OF_Allreduce op
+#define OP_OF_Reduce_scatter op
+#define OP_OF_Reduce_scatter_block op
+#define OP_OF_Scan op
+#define OP_OF_Exscan op
+
+INLINE void reduces(MPI_Op op, MPI_Request request)
+{
+	if (is_users(op))
+		contd__reduction_begun(request);
+}
+
+/* Made below another call it counts, too: it may be started outside. */
+INLINE void reduction_made(MPI_Op op, MPI_Request request)
+{
+	if (is_users(op))
+		contd__persistent_made(request, true);
 }
 
 /* ------------------------------------------------------------------------------------------ the calls, by lists --- */
@@ -188,21 +265,20 @@ INLINE void begun_by_all(MPI_Request request)
 #define CALL_Y(S, name, nonblocking, parameters, arguments) CALL_PLAIN(S, name, parameters, arguments)
 #define CALL_BOTH(S, name, nonblocking, parameters, arguments) \
 	CALL_PLAIN(S, name, parameters, arguments) \
-	CALL(S, nonblocking, (UNPACK parameters, MPI_Request * request), (UNPACK arguments, request), \
-	     begun_by_all(*request))
-/* A persistent collective: that it reduces is taken for granted until the end. */
+	CALL_ALWAYS(S, nonblocking, (UNPACK parameters, MPI_Request * request), (UNPACK arguments, request), \
+		    reduces(OP_OF_##name, *request), begun(*request))
+#define CALL_INIT(S, name, parameters, arguments, op) \
+	CALL_ALWAYS(S, name, (UNPACK parameters, MPI_Info info, MPI_Request * request), \
+		    (UNPACK arguments, info, request), reduction_made(op, *request), \
+		    contd__persistent_made(*request, false))
 #if CONTD_RING_MPI4
 #define CALL_Z(S, name, nonblocking, parameters, arguments) \
 	CALL_BOTH(S, name, nonblocking, parameters, arguments) \
-	CALL(_init##S, name, (UNPACK parameters, MPI_Info info, MPI_Request * request), \
-	     (UNPACK arguments, info, request), contd__persistent_made(*request); \
-	     collective_made = true)
+	CALL_INIT(_init##S, name, parameters, arguments, OP_OF_##name)
 #else
 #define CALL_Z CALL_BOTH
 #endif
 #define CALL_W(name, parameters, arguments, who) CALL_PLAIN(, name, parameters, arguments)
-
-static bool collective_made;
 
 #define COUNTED(S, N, V) \
 	CONTD_RING_SENT(CALL_SHAPED, S, N) \
@@ -236,15 +312,11 @@ CONTD_PROGRESS_WINDOW_PLAIN(CALL_WINDOW)
 #define SHAPE_Grequest_start CALL_BEGINS
 CONTD_PROGRESS_USER(CALL_SHAPED)
 CALL(, Win_free, (MPI_Win * win), (win), contd__fewer(&P.windows, 1))
-CALL(, Op_create, (MPI_User_function * function, int commute, MPI_Op *op), (function, commute, op),
-     contd__store(&P.user_ops, 1))
 #if CONTD_RING_LARGE_COUNTS
-CALL(_c, Op_create, (MPI_User_function_c * function, int commute, MPI_Op *op), (function, commute, op),
-     contd__store(&P.user_ops, 1))
 CALL_USER(_c, Register_datarep,
 	  (const char *name, MPI_Datarep_conversion_function_c *from, MPI_Datarep_conversion_function_c *to,
-	   MPI_Datarep_extent_function *extent, void *state),
-	  (name, from, to, extent, state))
+	   MPI_Datarep_extent_function *function, void *state),
+	  (name, from, to, function, state))
 CALL_USER(, T_event_register_callback,
 	  (MPI_T_event_registration event, MPI_T_cb_safety safety, MPI_Info info, void *data,
 	   MPI_T_event_cb_function function),
@@ -308,12 +380,17 @@ static void some_persistent(int count, const int indices[], const MPI_Request re
 	{ \
 		struct contd__mark mark; \
 		enum contd__entered how = go_in(CONTD__FRAME, &mark); \
+		struct contd__looked_at looked_at; \
 		int rc, before; \
 \
-		if (!counts(how)) \
+		if (how == ENTERED_UNSEEN) \
 			return NEXT(, name) arguments; \
 		before = not_null(n, these); \
+		contd__look_at(&looked_at, n, these); \
 		rc = NEXT(, name) arguments; \
+		contd__looked(&looked_at, these); \
+		if (!counts(how)) \
+			return rc; \
 		completed(before, n, these); \
 		if (rc == MPI_SUCCESS && (is_complete)) \
 			then; \
@@ -342,8 +419,6 @@ COMPLETES(Waitsome, (int incount, MPI_Request requests[], int *outcount, int ind
 
 static void started(int count, const MPI_Request requests[])
 {
-	if (collective_made)
-		contd__store(&P.reducing, 1);
 	for (int i = 0; i < count; i++)
 		contd__persistent_started(requests[i]);
 }
@@ -367,6 +442,38 @@ static int on_Request_free(MPI_Request *request)
 	go_out(how, &mark);
 	return rc;
 }
+
+/* -------------------------------------------------------------------------------------- MPIX_Bcast_init() ... --- */
+
+#ifdef OMPI_MAJOR_VERSION
+#define CALL_X(S, name, nonblocking, parameters, arguments) \
+	CONTD_API int MPIX_##name##_init(UNPACK parameters, MPI_Info info, MPI_Request *request); \
+	CONTD_API int PMPIX_##name##_init(UNPACK parameters, MPI_Info info, MPI_Request *request); \
+	int MPIX_##name##_init(UNPACK parameters, MPI_Info info, MPI_Request *request) \
+	{ \
+		return PMPIX_##name##_init(UNPACK arguments, info, request); \
+	} \
+	int PMPIX_##name##_init(UNPACK parameters, MPI_Info info, MPI_Request *request) \
+	{ \
+		struct contd__mark mark; \
+		enum contd__entered how; \
+		int rc; \
+\
+		if (!NEXT_X(name)) /* this MPI has no such call */ \
+			return MPI_ERR_OTHER; \
+		how = go_in(CONTD__FRAME, &mark); \
+		rc = NEXT_X(name)(UNPACK arguments, info, request); \
+		if (rc == MPI_SUCCESS && how != ENTERED_UNSEEN) \
+			reduction_made(OP_OF_##name, *request); \
+		if (!counts(how)) \
+			return rc; \
+		if (rc == MPI_SUCCESS) \
+			contd__persistent_made(*request, false); \
+		go_out(how, &mark); \
+		return rc; \
+	}
+COLLECTIVES_X(CALL_X)
+#endif
 
 /* ------------------------------------------------------------------------------------------------ begin and end --- */
 

@@ -2,10 +2,13 @@
 /*
  * MPI's progress, or what it prints, might run code of the program's: then none is made, unless that is allowed.
  *
- *     user_code KIND    KIND: operation, handler, cookie
+ *     user_code KIND    KIND: operation, persistent, callback, unseen, handler, inner_handler, cookie, hook
  */
 #define _GNU_SOURCE
 #include <mpi.h>
+#ifdef OMPI_MAJOR_VERSION
+#include <mpi-ext.h>
+#endif
 
 #include "closure.h"
 
@@ -18,6 +21,15 @@ static void handler(MPI_Comm *comm, int *code, ...)
 {
 	(void)comm, (void)code;
 }
+
+static void *hook(size_t size, const void *caller)
+{
+	(void)size, (void)caller;
+	return NULL;
+}
+
+/* glibc had it before 2.34, and the progress library does not know who defines it. */
+EXPORTED void *(*volatile __malloc_hook)(size_t, const void *); /* NOLINT */
 
 static ssize_t write_nothing(void *cookie, const char *text, size_t size)
 {
@@ -36,14 +48,65 @@ static bool progress_comes(void)
 	return ran >= before + 20;
 }
 
+static MPI_Op op;
+static int in = 1, out;
+static MPI_Request request = MPI_REQUEST_NULL;
+
+static void begins_reduction(void)
+{
+	MPI_Iallreduce(&in, &out, 1, MPI_INT, op, MPI_COMM_SELF, &request);
+}
+
+static void begins_receive(void)
+{
+	MPI_Irecv(&out, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &request);
+}
+
+static void makes_handler(void)
+{
+	MPI_Errhandler errhandler;
+
+	MPI_Comm_create_errhandler(handler, &errhandler);
+}
+
+static int calls(MPI_Comm comm, int key, void *extra, void *value, void *copy, int *flag)
+{
+	(void)comm, (void)key, (void)value, (void)copy;
+	(*(void (**)(void))extra)();
+	*flag = 0;
+	return MPI_SUCCESS;
+}
+
+/* MPI calls it, in one of its calls. */
+static void from_mpi(void (*function)(void))
+{
+	int key = MPI_KEYVAL_INVALID;
+	MPI_Comm comm, copy;
+
+	MPI_Comm_create_keyval(calls, MPI_COMM_NULL_DELETE_FN, &key, &function);
+	MPI_Comm_dup(MPI_COMM_SELF, &comm);
+	MPI_Comm_set_attr(comm, key, &key);
+	MPI_Comm_dup(comm, &copy);
+	MPI_Comm_free(&copy);
+	MPI_Comm_free(&comm);
+	MPI_Comm_free_keyval(&key);
+}
+
+static void make_persistent(void)
+{
+#ifdef OMPI_MAJOR_VERSION
+	MPIX_Allreduce_init(&in, &out, 1, MPI_INT, op, MPI_COMM_SELF, MPI_INFO_NULL, &request);
+#else
+	MPI_Allreduce_init(&in, &out, 1, MPI_INT, op, MPI_COMM_SELF, MPI_INFO_NULL, &request);
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "";
 	bool allowed = getenv("CONTD_PROGRESS_ALLOW") != NULL, ok;
-	int in = 1, out = 0;
-	MPI_Request request = MPI_REQUEST_NULL;
 	MPI_Errhandler errhandler;
-	MPI_Op op;
+	MPI_Request reduction;
 
 	MPI_Init(&argc, &argv);
 	if (!contd_test_passed) {
@@ -51,13 +114,48 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	ok = progress_comes();
+	MPI_Op_create(operation, 1, &op);
 	if (!strcmp(kind, "operation")) {
-		MPI_Op_create(operation, 1, &op);
 		ok = ok && progress_comes(); /* nothing uses it */
-		MPI_Iallreduce(&in, &out, 1, MPI_INT, op, MPI_COMM_SELF, &request);
+		MPI_Iallreduce(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF, &request);
+		ok = ok && progress_comes(); /* it is MPI's own */
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		begins_reduction();
 		ok = ok && progress_comes() == allowed;
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
-		MPI_Op_free(&op);
+		ok = ok && progress_comes();
+	} else if (!strcmp(kind, "persistent")) {
+		make_persistent();
+		ok = ok && progress_comes();
+		for (int i = 0; i < 2; i++) {
+			MPI_Start(&request);
+			ok = ok && progress_comes() == allowed;
+			MPI_Wait(&request, MPI_STATUS_IGNORE);
+			ok = ok && progress_comes();
+		}
+		MPI_Request_free(&request);
+	} else if (!strcmp(kind, "callback")) {
+		from_mpi(begins_reduction);
+		ok = ok && progress_comes() == allowed;
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		ok = ok && progress_comes();
+	} else if (!strcmp(kind, "unseen")) {
+		/* What is completed here, but was begun in a callback, must not be taken for the reduction. */
+		begins_reduction();
+		reduction = request;
+		from_mpi(begins_receive);
+		MPI_Send(&in, 1, MPI_INT, 0, 0, MPI_COMM_SELF);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		ok = ok && progress_comes() == allowed;
+		MPI_Waitall(1, &reduction, MPI_STATUSES_IGNORE);
+		ok = ok && progress_comes();
+	} else if (!strcmp(kind, "inner_handler")) {
+		from_mpi(makes_handler);
+		ok = ok && progress_comes() == allowed;
+	} else if (!strcmp(kind, "hook")) {
+		__malloc_hook = hook;
+		ok = ok && progress_comes() == allowed;
+		__malloc_hook = NULL;
 		ok = ok && progress_comes();
 	} else if (!strcmp(kind, "handler")) {
 		MPI_Comm_create_errhandler(handler, &errhandler);
@@ -71,6 +169,7 @@ int main(int argc, char **argv)
 	} else {
 		ok = false;
 	}
+	MPI_Op_free(&op);
 	MPI_Finalize();
 	return !ok;
 }
