@@ -5,7 +5,7 @@
  * finds the thread there passes anyway. So ticks are kept out of these calls, by the thread's signal mask; those that
  * take a mask get a larger one. While nothing is outstanding there are no ticks, and the mask is left alone.
  */
-#include <dlfcn.h>
+#include <aio.h>
 #include <errno.h>
 #include <poll.h>
 #include <semaphore.h>
@@ -14,6 +14,8 @@
 #include <sys/msg.h>
 #include <sys/select.h>
 #include <sys/sem.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +28,13 @@
 #include "progress/next.h"
 
 #pragma GCC diagnostic ignored "-Wnonnull-compare" /* sigsuspend()'s mask, which is never NULL */
+
+/* Declared in headers under conditions, or not at all. */
+int __sigpause(int what, int is_signal);
+int __xpg_sigpause(int signo);
+int __poll_chk(struct pollfd *fds, nfds_t n, int ms, size_t size);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *time, const sigset_t *mask, size_t size);
+int io_getevents(void *context, long least, long most, void *events, struct timespec *time);
 
 /* MPI's own waiting is no matter of this. */
 static bool ticks_may_come(void)
@@ -77,15 +86,45 @@ WAITS(int, select,
       (n, in, out_set, except, time))
 WAITS(int, epoll_wait, (int fd, struct epoll_event *events, int most, int ms), (fd, events, most, ms))
 WAITS(int, pause, (void), ())
-WAITS(int, sigwaitinfo, (const sigset_t *restrict set, siginfo_t *restrict info), (set, info))
-WAITS(int, sigtimedwait, (const sigset_t *restrict set, siginfo_t *restrict info, const struct timespec *restrict time),
-      (set, info, time))
+WAITS(int, __sigpause, (int what, int is_signal), (what, is_signal))
+WAITS(int, __xpg_sigpause, (int signo), (signo))
+WAITS(int, aio_suspend, (const struct aiocb *const list[], int n, const struct timespec *restrict time),
+      (list, n, time))
+WAITS(int, lio_listio, (int mode, struct aiocb *const list[restrict], int n, struct sigevent *restrict event),
+      (mode, list, n, event))
 WAITS(int, sem_timedwait, (sem_t *restrict semaphore, const struct timespec *restrict time), (semaphore, time))
+#if __GLIBC_PREREQ(2, 30)
+WAITS(int, sem_clockwait, (sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict time),
+      (semaphore, clock, time))
+#endif
 WAITS(ssize_t, msgrcv, (int id, void *message, size_t size, long type, int flags), (id, message, size, type, flags))
 WAITS(int, msgsnd, (int id, const void *message, size_t size, int flags), (id, message, size, flags))
 WAITS(int, semop, (int id, struct sembuf *operations, size_t n), (id, operations, n))
 WAITS(int, semtimedop, (int id, struct sembuf *operations, size_t n, const struct timespec *time),
       (id, operations, n, time))
+
+/* What programs call that are built with _FORTIFY_SOURCE. */
+WAITS(int, __poll_chk, (struct pollfd * fds, nfds_t n, int ms, size_t size), (fds, n, ms, size))
+
+/* libaio's, which may be absent from where dlsym(3) looks: it is the system call. Its errors are no errno. */
+CONTD_API int io_getevents(void *context, long least, long most, void *events, struct timespec *time)
+{
+	__typeof__(&io_getevents) next = NEXT_OF(io_getevents);
+	int saved = errno, result;
+	sigset_t before;
+	bool out = keep_out(&before);
+
+	if (next) {
+		result = next(context, least, most, events, time);
+	} else {
+		result = (int)syscall(SYS_io_getevents, context, least, most, events, time);
+		result = result < 0 ? -errno : result;
+	}
+	errno = saved;
+	if (out)
+		let_in(&before);
+	return result;
+}
 
 /* Those with a mask of their own, which is in force while they wait. NULL: the thread's. */
 #define WAITS_WITH_MASK(type, name, parameters, arguments) \
@@ -114,4 +153,42 @@ WAITS_WITH_MASK(int, pselect,
 		(n, in, out_set, except, time, mask))
 WAITS_WITH_MASK(int, epoll_pwait, (int fd, struct epoll_event *events, int most, int ms, const sigset_t *mask),
 		(fd, events, most, ms, mask))
+#if __GLIBC_PREREQ(2, 35)
+WAITS_WITH_MASK(int, epoll_pwait2,
+		(int fd, struct epoll_event *events, int most, const struct timespec *time, const sigset_t *mask),
+		(fd, events, most, time, mask))
+#endif
+WAITS_WITH_MASK(int, __ppoll_chk,
+		(struct pollfd * fds, nfds_t n, const struct timespec *time, const sigset_t *mask, size_t size),
+		(fds, n, time, mask, size))
 WAITS_WITH_MASK(int, sigsuspend, (const sigset_t *mask), (mask))
+
+/* Those that take signals: all but contd's. */
+static const sigset_t *but_ticks(const sigset_t *set, sigset_t *smaller)
+{
+	if (!set || !contd__tick_signal || sigismember(set, contd__tick_signal) != 1)
+		return set;
+	*smaller = *set;
+	sigdelset(smaller, contd__tick_signal);
+	return smaller;
+}
+
+#define TAKES(name, parameters, arguments) \
+	CONTD_API int name parameters; \
+	int name parameters \
+	{ \
+		sigset_t before, smaller; \
+		bool out = keep_out(&before); \
+		int result; \
+\
+		set = but_ticks(set, &smaller); \
+		result = NEXT_OF(name) arguments; \
+		if (out) \
+			let_in(&before); \
+		return result; \
+	}
+TAKES(sigwait, (const sigset_t *restrict set, int *restrict signo), (set, signo))
+TAKES(sigwaitinfo, (const sigset_t *restrict set, siginfo_t *restrict info), (set, info))
+TAKES(sigtimedwait, (const sigset_t *restrict set, siginfo_t *restrict info, const struct timespec *restrict time),
+      (set, info, time))
+TAKES(signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags))

@@ -4,6 +4,7 @@
  * With handlers of the program's own they still are.
  */
 #define _GNU_SOURCE
+#include <aio.h>
 #include <errno.h>
 #include <mpi.h>
 #include <poll.h>
@@ -11,6 +12,8 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <threads.h>
 #include <unistd.h>
 
@@ -110,6 +113,149 @@ static int do_sem_timedwait(void)
 	return sem_timedwait(&semaphore, &end) != -1 || errno != ETIMEDOUT;
 }
 
+/* All signals are blocked, and each is waited for: contd's comes only to contd. */
+static int with_all(int (*call)(const sigset_t *))
+{
+	sigset_t all, before;
+	uint64_t end;
+	int result;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	for (end = (uint64_t)(now_s() * 1000) + 20; (uint64_t)(now_s() * 1000) < end;)
+		spin(1000); /* a tick becomes pending */
+	result = call(&all);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return result;
+}
+
+static int take_any(const sigset_t *all)
+{
+	return sigtimedwait(all, NULL, &short_time) != -1 || errno != EAGAIN;
+}
+
+static int do_sigtimedwait_all(void)
+{
+	return with_all(take_any);
+}
+
+/* The last one: those with smaller numbers come first. */
+static int take_last(const sigset_t *all)
+{
+	siginfo_t info;
+
+	raise(SIGRTMAX);
+	return sigwaitinfo(all, &info) != SIGRTMAX;
+}
+
+static int do_sigwaitinfo_all(void)
+{
+	return with_all(take_last);
+}
+
+static int await_last(const sigset_t *all)
+{
+	int signo = 0;
+
+	raise(SIGRTMAX);
+	return sigwait(all, &signo) || signo != SIGRTMAX;
+}
+
+static int do_sigwait_all(void)
+{
+	return with_all(await_last);
+}
+
+static int read_any(const sigset_t *all)
+{
+	struct signalfd_siginfo info;
+	int fd = signalfd(-1, all, SFD_NONBLOCK);
+	struct pollfd ready = {fd, POLLIN, 0};
+	int result;
+
+	if (fd < 0)
+		return -1;
+	result = poll(&ready, 1, MS) || read(fd, &info, sizeof(info)) > 0;
+	close(fd);
+	return result;
+}
+
+static int do_signalfd_all(void)
+{
+	return with_all(read_any);
+}
+
+/* As _FORTIFY_SOURCE has them. */
+int __poll_chk(struct pollfd *fds, nfds_t n, int ms, size_t size);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *time, const sigset_t *mask, size_t size);
+
+static int do_poll_chk(void)
+{
+	struct pollfd fd = {nothing[0], POLLIN, 0};
+
+	return __poll_chk(&fd, 1, MS, sizeof(fd));
+}
+
+static int do_ppoll_chk(void)
+{
+	struct pollfd fd = {nothing[0], POLLIN, 0};
+
+	return __ppoll_chk(&fd, 1, &short_time, &no_signal, sizeof(fd));
+}
+
+static int do_epoll_pwait2(void)
+{
+#if __GLIBC_PREREQ(2, 35)
+	struct epoll_event event;
+
+	return epoll_pwait2(epoll, &event, 1, &short_time, &no_signal);
+#else
+	return 0;
+#endif
+}
+
+/* libaio's; the progress library has one, too. */
+static int do_io_getevents(void)
+{
+	typedef int function(unsigned long, long, long, void *, const struct timespec *);
+	function *call = (function *)dlsym(RTLD_DEFAULT, "io_getevents");
+	static unsigned long context;
+	char events[256];
+
+	if (!context && syscall(SYS_io_setup, 4, &context))
+		return 0; /* this kernel has none */
+	return call ? call(context, 1, 1, events, &short_time) : -1;
+}
+
+static int do_aio_suspend(void)
+{
+	static char text[1];
+	static struct aiocb block;
+	const struct aiocb *const list[] = {&block};
+
+	if (!block.aio_buf) { /* never complete */
+		block.aio_fildes = nothing[0];
+		block.aio_buf = text;
+		block.aio_nbytes = 1;
+		if (aio_read(&block))
+			return -1;
+	}
+	return aio_suspend(list, 1, &short_time) != -1 || errno != EAGAIN;
+}
+
+static int do_sem_clockwait(void)
+{
+	struct timespec end;
+	sem_t semaphore;
+
+	sem_init(&semaphore, 0, 0);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_nsec += MS * 1000000;
+	end.tv_sec += end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
+	return sem_clockwait(&semaphore, CLOCK_MONOTONIC, &end) != -1 || errno != ETIMEDOUT;
+}
+
 static const struct {
 	const char *name;
 	int (*call)(void);
@@ -127,6 +273,16 @@ static const struct {
 	{"epoll_pwait", do_epoll_pwait},
 	{"sigtimedwait", do_sigtimedwait},
 	{"sem_timedwait", do_sem_timedwait},
+	{"sem_clockwait", do_sem_clockwait},
+	{"sigtimedwait, all signals", do_sigtimedwait_all},
+	{"sigwaitinfo, all signals", do_sigwaitinfo_all},
+	{"sigwait, all signals", do_sigwait_all},
+	{"signalfd, all signals", do_signalfd_all},
+	{"__poll_chk", do_poll_chk},
+	{"__ppoll_chk", do_ppoll_chk},
+	{"epoll_pwait2", do_epoll_pwait2},
+	{"io_getevents", do_io_getevents},
+	{"aio_suspend", do_aio_suspend},
 };
 
 static void on_alarm(int signo)
