@@ -206,11 +206,13 @@ static __attribute__((noinline)) void *open_path(const char *path, int mode, con
 /*
  * The loader looks at who calls: where it looks for a library that is given without a path depends on that. So such
  * calls are passed on by a jump, as if the caller had called the loader's own function. What they load is unknown until
- * the next call of MPI.
+ * the next call of MPI. The mark is of the loader's frame, which begins where that of this function did; nothing takes
+ * it away, but once the loader has returned it is dead.
  */
 CONTD_API JUMPS void *dlopen(const char *path, int mode)
 {
 	__typeof__(&dlopen) next = NEXT_OF(dlopen);
+	uintptr_t frame = (uintptr_t)__builtin_dwarf_cfa() - 2 * sizeof(uintptr_t);
 
 	if (!path)
 		return next(path, mode);
@@ -218,6 +220,7 @@ CONTD_API JUMPS void *dlopen(const char *path, int mode)
 		return open_path(path, mode, __builtin_return_address(0));
 	opens(path, __builtin_return_address(0));
 	contd__add(&P.loads, 1);
+	contd__mark_next(&contd__inside.called, frame, (uintptr_t)__builtin_return_address(0));
 	return next(path, mode);
 }
 

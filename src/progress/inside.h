@@ -122,6 +122,17 @@ static inline __attribute__((always_inline)) void contd__leave(struct contd__mar
 		contd__store(&contd__inside.loose, contd__inside.loose - 1);
 }
 
+/* The same for a function that is jumped to, so that it will have the place of its caller's frame. */
+static inline void contd__mark_next(struct contd__mark *mark, uintptr_t frame, uintptr_t back)
+{
+	if (!contd__inside.high || !contd__on_own_stack(frame) || contd__back_at(frame) != back ||
+	    contd__mark_is_live(mark, frame))
+		return;
+	mark->back = back;
+	contd__store(&mark->frame, frame);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
 #define CONTD__FRAME ((uintptr_t)__builtin_frame_address(0))
 
 /* The outcomes of ticks while something was outstanding. */
