@@ -147,6 +147,12 @@ static void say(const char *why)
 	contd__say("progress: no progress by ticks: %s", why);
 }
 
+void contd__progress_stop(const char *why)
+{
+	if (!contd__xchg(&P.ending, 1))
+		say(why);
+}
+
 static bool find_mpi(uintptr_t *address)
 {
 	void *of = dlsym(RTLD_NEXT, "PMPI_Get_library_version");
@@ -167,6 +173,7 @@ static bool find_mpi(uintptr_t *address)
 static bool find_stack(void)
 {
 	pthread_attr_t attr;
+	stack_t alternate;
 	void *base = NULL;
 	size_t size = 0;
 
@@ -177,8 +184,11 @@ static bool find_stack(void)
 	contd__floating_keep();
 	contd__inside.low = (uintptr_t)base;
 	contd__inside.high = (uintptr_t)base + size;
-	if (contd__on_own_stack(CONTD__FRAME))
+	if (contd__on_own_stack(CONTD__FRAME)) {
+		if (!sigaltstack(NULL, &alternate))
+			contd__inner_stack(&alternate);
 		return true;
+	}
 	contd__inside.low = contd__inside.high = 0;
 	return false;
 }
@@ -257,6 +267,17 @@ static void get_stats(struct contd_stats *stats)
 }
 
 #ifdef CONTD_TESTPOINTS
+/* tests/progress/refused.c: instead of MPI's */
+static void replace_by_tests(void)
+{
+	void *irecv = dlsym(RTLD_DEFAULT, "contd_test_irecv"), *comm_free = dlsym(RTLD_DEFAULT, "contd_test_comm_free");
+
+	if (irecv && comm_free) {
+		mpi.Irecv = (__typeof__(mpi.Irecv))irecv;
+		mpi.Comm_free = (__typeof__(mpi.Comm_free))comm_free;
+	}
+}
+
 /* tests/progress/closure.h */
 static void prepare_test(void)
 {
@@ -270,6 +291,35 @@ static void prepare_test(void)
 }
 #endif
 
+/* Gives back what begin_looks() has made. */
+static void end_looks(void)
+{
+	contd__inside.high = contd__inside.low = contd__inside.inner_high = contd__inside.inner_low = 0;
+	if (never != MPI_REQUEST_NULL) {
+		mpi.Cancel(&never);
+		mpi.Wait(&never, MPI_STATUS_IGNORE);
+	}
+	if (own != MPI_COMM_NULL)
+		mpi.Comm_free(&own);
+}
+
+static const char *begin_looks(void)
+{
+	const char *why = NULL;
+
+	if (mpi.Comm_dup(MPI_COMM_SELF, &own))
+		return "MPI refuses a communicator";
+	if (mpi.Comm_set_errhandler(own, MPI_ERRORS_RETURN) || mpi.Irecv(NULL, 0, MPI_CHAR, 0, 0, own, &never))
+		why = "MPI refuses a receive";
+	else if (!find_stack())
+		why = "the thread's stack is not known";
+	else if (contd__source_register(&source))
+		why = "contd has no room for a source";
+	if (why)
+		end_looks();
+	return why;
+}
+
 void contd__progress_begin(void)
 {
 	const char *why;
@@ -278,6 +328,9 @@ void contd__progress_begin(void)
 	if (runs || switched_off())
 		return;
 	why = prepare();
+#ifdef CONTD_TESTPOINTS
+	replace_by_tests();
+#endif
 	if (!why && contd_init(NULL))
 		why = contd_error_text();
 	else if (!why && contd_thread_attach(NULL)) {
@@ -288,9 +341,9 @@ void contd__progress_begin(void)
 		say(why);
 		return;
 	}
-	if (mpi.Comm_dup(MPI_COMM_SELF, &own) || mpi.Comm_set_errhandler(own, MPI_ERRORS_RETURN) ||
-	    mpi.Irecv(NULL, 0, MPI_CHAR, 0, 0, own, &never) || !find_stack() || contd__source_register(&source)) {
-		say("the thread's stack is not known, or MPI refuses a communicator");
+	why = begin_looks();
+	if (why) {
+		say(why);
 		contd_thread_detach();
 		contd_fini();
 		return;
@@ -347,9 +400,6 @@ void contd__progress_end(void)
 	if (reports())
 		report();
 	contd_thread_detach();
-	contd__inside.high = contd__inside.low = 0;
-	mpi.Cancel(&never);
-	mpi.Wait(&never, MPI_STATUS_IGNORE);
-	mpi.Comm_free(&own);
+	end_looks();
 	contd_fini();
 }

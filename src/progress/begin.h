@@ -9,6 +9,9 @@ void contd__progress_before_init(void);
 void contd__progress_begin(void);
 void contd__progress_end(void);
 
+/* No progress any more; one line says why. */
+void contd__progress_stop(const char *why);
+
 /* Libraries have been loaded or unloaded since they were last read. In a call of MPI, at its beginning, or at its end:
  * by_mpi. */
 void contd__progress_read_again(bool by_mpi);

@@ -24,14 +24,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <threads.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <contd/contd.h>
 
 #include "base/atomic.h"
 #include "mpi/library.h"
+#include "progress/begin.h"
 #include "progress/callers.h"
 #include "progress/closure.h"
+#include "progress/context.h"
 #include "progress/inside.h"
 #include "progress/next.h"
 #include "progress/opened.h"
@@ -388,6 +391,46 @@ SETS_HANDLER(__sysv_signal)
 SETS_HANDLER(sigset)
 #pragma GCC diagnostic pop
 
+/* ------------------------------------------------------------------------------------------------- other stacks --- */
+
+/*
+ * Stacks that are arrays on the thread's own stack. A coroutine there may be above frames that are under way, whose
+ * marks would be taken for dead, and may have less room than it seems. Alternate stacks for handlers are remembered:
+ * a program may go on there after a handler has returned, by longjmp(3).
+ */
+static bool goes_inside(const ucontext_t *to)
+{
+	uintptr_t low = (uintptr_t)to->uc_stack.ss_sp;
+
+	return contd__inside.high && contd__on_own_stack(low) && contd__sp_of(to) - low < to->uc_stack.ss_size &&
+	       to->uc_stack.ss_size < contd__inside.high - contd__inside.low;
+}
+
+static void goes(const ucontext_t *to)
+{
+	if (goes_inside(to))
+		contd__progress_stop("a coroutine's stack is an array on the thread's own stack");
+}
+
+CONTD_API int swapcontext(ucontext_t *restrict from, const ucontext_t *restrict to)
+{
+	goes(to);
+	return NEXT_OF(swapcontext)(from, to);
+}
+
+CONTD_API int setcontext(const ucontext_t *to)
+{
+	goes(to);
+	return NEXT_OF(setcontext)(to);
+}
+
+CONTD_API int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
+{
+	if (new &&contd__inside.high)
+		contd__inner_stack(new);
+	return NEXT_OF(sigaltstack)(new, old);
+}
+
 /* -------------------------------------------------------------------------------------------- the program's end --- */
 
 bool contd__main_runs;
@@ -451,4 +494,5 @@ __attribute__((constructor)) static void find_contd(void)
 	/* Signal handlers may call these. */
 	(void)NEXT_OF(sigaction);
 	(void)NEXT_OF(signal);
+	(void)NEXT_OF(sigaltstack);
 }

@@ -4,8 +4,8 @@
  * compute region? docs/progress.md has the rule, and why it suffices.
  */
 #include <stddef.h>
-#include <ucontext.h>
 
+#include "progress/context.h"
 #include "progress/inside.h"
 
 #define ROOM (64u * 1024 + 16384) /* below the interrupted frame: for MPI's progress, and for contd's handler */
@@ -14,30 +14,6 @@ __thread struct contd__inside contd__inside;
 struct contd__progress contd__progress;
 
 #define P contd__progress
-
-#if defined(__x86_64__)
-static uintptr_t pc_of(const ucontext_t *context)
-{
-	return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-}
-
-static uintptr_t sp_of(const ucontext_t *context)
-{
-	return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
-}
-#elif defined(__aarch64__)
-static uintptr_t pc_of(const ucontext_t *context)
-{
-	return (uintptr_t)context->uc_mcontext.pc;
-}
-
-static uintptr_t sp_of(const ucontext_t *context)
-{
-	return (uintptr_t)context->uc_mcontext.sp;
-}
-#else
-#error "contd-progress is for x86-64 and aarch64"
-#endif
 
 /* NULL: in no object. */
 static const struct contd__code *code_at(const struct contd__places *places, uintptr_t pc)
@@ -82,13 +58,19 @@ static bool hooked(const struct contd__places *places)
 
 static enum contd__passed judge(const ucontext_t *context)
 {
-	uintptr_t sp = sp_of(context);
+	uintptr_t sp = contd__sp_of(context);
 	const struct contd__places *places = contd__load(&P.places);
 	const struct contd__code *code;
 
 	if (contd__load(&P.ending) || !places)
 		return PASSED_ENDING;
 	if (!contd__on_own_stack(sp) || sp - contd__inside.low < ROOM)
+		return PASSED_STACK;
+	/* The frame with the alternate stack is gone if the stack ends above it. */
+	if (contd__inside.inner_high && sp >= contd__inside.inner_high)
+		contd__inside.inner_low = contd__inside.inner_high = 0;
+	/* Marks of frames below it would be taken for dead. */
+	if (sp - contd__inside.inner_low < contd__inside.inner_high - contd__inside.inner_low)
 		return PASSED_STACK;
 	if (live(&contd__inside.handler, sp))
 		return PASSED_CALLED;
@@ -98,7 +80,7 @@ static enum contd__passed judge(const ucontext_t *context)
 		return PASSED_CALLED;
 	if (contd__load_seq(&P.loads) != places->generation || contd__load_seq(&P.loading))
 		return PASSED_LOADER;
-	code = code_at(places, pc_of(context));
+	code = code_at(places, contd__pc_of(context));
 	if (!code)
 		return PASSED_UNKNOWN;
 	if (code->closure)

@@ -22,6 +22,7 @@
 #ifndef CONTD_PROGRESS_INSIDE_H
 #define CONTD_PROGRESS_INSIDE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -34,7 +35,8 @@ struct contd__mark {
 
 /* Of a thread. All zero but for the attached one. */
 struct contd__inside {
-	uintptr_t low, high; /* its stack */
+	uintptr_t low, high;             /* its stack */
+	uintptr_t inner_low, inner_high; /* alternate stacks for handlers that lie in it, and what is between them */
 	struct contd__mark mpi;
 	struct contd__mark called;  /* of a function that calls the program back */
 	struct contd__mark handler; /* of a signal handler of the program */
@@ -66,6 +68,19 @@ static inline bool contd__mark_is_live(const struct contd__mark *mark, uintptr_t
 static inline bool contd__on_own_stack(uintptr_t address)
 {
 	return address - contd__inside.low < contd__inside.high - contd__inside.low;
+}
+
+/* An alternate stack that lies in the thread's own. */
+static inline void contd__inner_stack(const stack_t *stack)
+{
+	uintptr_t low = (uintptr_t)stack->ss_sp, high = low + stack->ss_size;
+
+	if (stack->ss_flags & SS_DISABLE || !contd__on_own_stack(low))
+		return;
+	if (!contd__inside.inner_high || low < contd__inside.inner_low)
+		contd__store(&contd__inside.inner_low, low);
+	if (high > contd__inside.inner_high)
+		contd__store(&contd__inside.inner_high, high);
 }
 
 /*

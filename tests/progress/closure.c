@@ -5,6 +5,7 @@
  *
  *     closure            the cases of the table below
  *     closure NAME...    these; or one of those that end the process: exit, return, pthread_exit
+ *     closure inner_stack    a coroutine's stack on the thread's own
  *     closure tool tool_opens    with tool.c preloaded
  */
 #define _GNU_SOURCE
@@ -526,6 +527,50 @@ static void a_coroutine(void)
 	swapcontext(&main_context, &other_context);
 }
 
+/* A handler on an alternate stack that lies in the thread's own. The program goes on there when it has returned. */
+static sigjmp_buf in_alternate, back_out;
+
+static void stays(int signo)
+{
+	(void)signo;
+	if (!sigsetjmp(in_alternate, 0))
+		return;
+	forbidden_spin(100000);
+	siglongjmp(back_out, 1);
+}
+
+__attribute__((noinline)) static int deep_and_back(const void *a, const void *b)
+{
+	if (!sigsetjmp(back_out, 0))
+		siglongjmp(in_alternate, 1);
+	return *(const int *)a - *(const int *)b;
+}
+
+__attribute__((noinline)) static void with_inner_alternate(void)
+{
+	char stack[1 << 16];
+	stack_t alternate = {.ss_sp = stack, .ss_size = sizeof(stack)}, none = {.ss_flags = SS_DISABLE};
+	struct sigaction action = {.sa_handler = stays, .sa_flags = SA_ONSTACK};
+
+	sigaltstack(&alternate, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	raise(SIGUSR1);
+	sigaltstack(&none, NULL);
+	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+	scramble();
+	qsort(numbers, 3, sizeof(int), deep_and_back);
+}
+
+/* Deeper on the stack than what computes afterwards, so that its end is seen. */
+static void on_inner_alternate(void)
+{
+	volatile char deeper[8192];
+
+	deeper[0] = 1;
+	with_inner_alternate();
+	deeper[1] = deeper[0];
+}
+
 /* Near the end of the stack. */
 __attribute__((noinline)) static void down(const char *end)
 {
@@ -897,6 +942,7 @@ static const struct {
 	{"outer_handler", jump_into_handler, PASSED_CALLED, OFTEN},
 	{"coroutine", a_coroutine, PASSED_STACK, OFTEN},
 	{"stack", little_stack, PASSED_STACK, OFTEN},
+	{"inner_alternate", on_inner_alternate, PASSED_STACK, OFTEN},
 	{"made_code", run_made_code, PASSED_UNKNOWN, OFTEN},
 	{"driver", a_driver_by_path, PASSED_CLOSURE, OFTEN},
 	{"driver_by_name", a_driver_by_name, PASSED_CLOSURE, OFTEN},
@@ -947,6 +993,45 @@ static void at_end(void)
 	_exit(failures != 0);
 }
 
+static ucontext_t below_context, inner_context;
+
+static void in_inner_stack(void)
+{
+	for (;;) {
+		forbidden_spin(300000);
+		swapcontext(&inner_context, &below_context);
+	}
+}
+
+static int switches(const void *a, const void *b)
+{
+	swapcontext(&below_context, &inner_context);
+	return *(const int *)a - *(const int *)b;
+}
+
+/* A coroutine whose stack is an array here: it is above the frame of qsort(), which calls it. No progress any more. */
+static int an_inner_stack(void)
+{
+	char stack[1 << 18];
+	uint64_t before;
+	double end;
+
+	getcontext(&inner_context);
+	inner_context.uc_stack.ss_sp = stack;
+	inner_context.uc_stack.ss_size = sizeof(stack);
+	makecontext(&inner_context, in_inner_stack, 0);
+	scramble();
+	end = now_s() + 0.5;
+	while (now_s() < end)
+		qsort(numbers, 3, sizeof(int), switches);
+	before = ran;
+	end = now_s() + 0.2;
+	while (now_s() < end)
+		spin(10000);
+	printf("%lu times progress in it, %lu times later\n", (unsigned long)wrong, (unsigned long)(ran - before));
+	return wrong || ran != before;
+}
+
 static bool ends(const char *name)
 {
 	return !strcmp(name, "exit") || !strcmp(name, "return") || !strcmp(name, "pthread_exit");
@@ -980,6 +1065,11 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	progress_again();
+	if (argc > 1 && !strcmp(argv[1], "inner_stack")) {
+		failures = an_inner_stack();
+		MPI_Finalize();
+		return failures;
+	}
 	for (size_t i = 0; i < CASES; i++) {
 		bool chosen = argc <= 1 && strncmp(cases[i].name, "tool", 4) != 0;
 
