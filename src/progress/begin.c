@@ -21,6 +21,7 @@
 #include "progress/callers.h"
 #include "progress/closure.h"
 #include "progress/inside.h"
+#include "progress/turns.h"
 #include "signal/inspect.h"
 
 #define P contd__progress
@@ -48,7 +49,6 @@ static bool runs;
 static MPI_Comm own = MPI_COMM_NULL;
 static MPI_Request never = MPI_REQUEST_NULL;
 
-static sigset_t but_faults;
 static uint64_t look_ticks; /* what a look takes, a moving average, in clock ticks; work apart */
 static uint64_t some_ticks; /* what takes so much longer than a look has moved something: 5 us */
 static struct contd_stats at_begin;
@@ -87,7 +87,7 @@ static void progress(bool last)
 
 	(void)last;
 	contd__floating_use();
-	pthread_sigmask(SIG_BLOCK, &but_faults, &signals);
+	pthread_sigmask(SIG_BLOCK, &P.but_faults, &signals);
 	yields = set_yield && set_yield(false);
 	do {
 		ask_mpi();
@@ -118,7 +118,7 @@ static struct contd__source source = {
 	.pending = contd__wants_looks,
 };
 
-static const struct contd__inspector inspector = {contd__allows};
+static const struct contd__inspector inspector = {contd__allows, contd__allowed};
 
 void contd__progress_read_again(bool by_mpi)
 {
@@ -197,13 +197,8 @@ static bool find_stack(void)
 static void in_child(void)
 {
 	contd__store(&P.ending, 1);
+	contd__store(&P.turn, 0);
 	runs = false;
-}
-
-static const char *text_of_level(int level)
-{
-	return level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED is not supported yet, ask MPI for FUNNELED"
-					      : "MPI_THREAD_MULTIPLE is not supported, ask MPI for FUNNELED";
 }
 
 static bool switched_off(void)
@@ -248,13 +243,14 @@ static const char *prepare(void)
 		return "MPI_Init was called before main(), or main() has not been seen";
 	if (!find_mpi(&address))
 		return "MPI's library is not found";
-	if (mpi.Query_thread(&level) || level > MPI_THREAD_FUNNELED)
-		return text_of_level(level);
+	if (mpi.Query_thread(&level) || level > MPI_THREAD_SERIALIZED)
+		return "MPI_THREAD_MULTIPLE is not supported, ask MPI for SERIALIZED or FUNNELED";
+	P.shared = level == MPI_THREAD_SERIALIZED;
 	if ((why = contd__closure_after(address)) != NULL)
 		return why;
-	sigfillset(&but_faults);
+	sigfillset(&P.but_faults);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		sigdelset(&but_faults, faults[i]);
+		sigdelset(&P.but_faults, faults[i]);
 	if (pthread_atfork(NULL, NULL, in_child))
 		return "out of memory";
 	return NULL;
@@ -354,6 +350,28 @@ void contd__progress_begin(void)
 #ifdef CONTD_TESTPOINTS
 	prepare_test();
 #endif
+	contd__store(&P.last, P.shared ? contd__this_thread() : 0);
+	contd__inspect(&inspector);
+}
+
+static void thread_over(void *unused)
+{
+	(void)unused;
+	contd__turn_leave();
+}
+
+/* In glibc: called when the thread ends, before what pthread_key_create(3) has asked for. */
+int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *library);
+
+/* If it cannot be attached, its calls are counted all the same, as on an unknown stack. */
+void contd__progress_join(void)
+{
+	contd__inside.low = contd__inside.high = 1;
+	if (contd_thread_attach(NULL) || __cxa_thread_atexit_impl(thread_over, NULL, &contd__progress) ||
+	    !find_stack()) {
+		contd__inside.low = contd__inside.high = 1;
+		return;
+	}
 	contd__inspect(&inspector);
 }
 
@@ -363,6 +381,7 @@ static void report(void)
 {
 	static const char *const names[PASSED_COUNT] = {
 		[PASSED_MPI] = "in calls of MPI",
+		[PASSED_TURN] = "another thread called last",
 		[PASSED_CLOSURE] = "in libraries that MPI needs",
 		[PASSED_UNKNOWN] = "in unknown code",
 		[PASSED_CALLED] = "below functions that call back, or in signal handlers",
@@ -397,6 +416,10 @@ void contd__progress_end(void)
 	runs = false;
 	contd__store_seq(&P.ending, 1);
 	contd__inspect(NULL);
+	if (P.shared) {
+		contd__or(&P.turn, TURN_CALL);
+		contd__turn_wait();
+	}
 	if (reports())
 		report();
 	contd_thread_detach();

@@ -9,6 +9,9 @@ void contd__progress_before_init(void);
 void contd__progress_begin(void);
 void contd__progress_end(void);
 
+/* The calling thread calls MPI, too. */
+void contd__progress_join(void);
+
 /* No progress any more; one line says why. */
 void contd__progress_stop(const char *why);
 

@@ -38,6 +38,7 @@
 #include "progress/inside.h"
 #include "progress/next.h"
 #include "progress/opened.h"
+#include "progress/turns.h"
 
 #define P contd__progress
 
@@ -128,28 +129,37 @@ CALLS_BACK(int, daemon, (int nochdir, int noclose), (nochdir, noclose))
 CALLS_BACK(int, forkpty, (int *master, char *name, const struct termios *settings, const struct winsize *size),
 	   (master, name, settings, size))
 
-/* Streams that the program has locked. */
+/* Streams that the program has locked. A thread that was attached meanwhile gives more back than it has taken. */
+static void locks(int n)
+{
+	if (contd__inside.high && (n > 0 || contd__inside.locks))
+		contd__store(&contd__inside.locks, contd__inside.locks + (uint32_t)n);
+	contd__add(&P.locked, (uint32_t)n);
+	if (n > 0)
+		contd__turn_wait();
+}
+
 CONTD_API void flockfile(FILE *stream)
 {
+	locks(1);
 	NEXT_OF(flockfile)(stream);
-	if (contd__inside.high)
-		contd__store(&contd__inside.locks, contd__inside.locks + 1);
 }
 
 CONTD_API int ftrylockfile(FILE *stream)
 {
-	int rc = NEXT_OF(ftrylockfile)(stream);
+	int rc;
 
-	if (!rc && contd__inside.high)
-		contd__store(&contd__inside.locks, contd__inside.locks + 1);
+	locks(1);
+	rc = NEXT_OF(ftrylockfile)(stream);
+	if (rc)
+		locks(-1);
 	return rc;
 }
 
 CONTD_API void funlockfile(FILE *stream)
 {
-	if (contd__inside.locks)
-		contd__store(&contd__inside.locks, contd__inside.locks - 1);
 	NEXT_OF(funlockfile)(stream);
+	locks(-1);
 }
 
 /* --------------------------------------------------------------------------------------------------- the loader --- */
@@ -161,6 +171,7 @@ CONTD_API int dl_iterate_phdr(int (*each)(struct dl_phdr_info *, size_t, void *)
 	int rc;
 
 	contd__add(&P.loading, 1); /* for the handler of another thread; this one finds the mark */
+	contd__turn_wait();
 	rc = NEXT_OF(dl_iterate_phdr)(each, data);
 	contd__sub(&P.loading, 1);
 	LEAVE(how, &before);
@@ -175,10 +186,11 @@ static void opens(const char *path, const void *caller)
 	contd__opened_note(path, by_mpi ? 0 : (uintptr_t)caller);
 }
 
-/* On the attached thread, when it is in nothing else that changes the set of libraries. */
+/* On the attached thread, when it is in nothing else that changes the set of libraries. If threads call MPI by turns,
+ * it is left to the next call. */
 static void read_again(enum contd__entered how)
 {
-	if (contd__load(&P.places) && (how == ENTERED_OUTER || how == ENTERED_INNER))
+	if (!P.shared && contd__load(&P.places) && (how == ENTERED_OUTER || how == ENTERED_INNER))
 		contd__closure_read(false);
 }
 
@@ -196,6 +208,7 @@ static __attribute__((noinline)) void *open_path(const char *path, int mode, con
 	void *handle;
 
 	contd__add(&P.loading, 1);
+	contd__turn_wait();
 	handle = NEXT_OF(dlopen)(path, mode);
 	if (handle)
 		opens(path, caller);
@@ -235,6 +248,7 @@ CONTD_API int dlclose(void *handle)
 
 	contd__add(&P.loads, 1);
 	contd__add(&P.loading, 1);
+	contd__turn_wait();
 	rc = NEXT_OF(dlclose)(handle);
 	contd__add(&P.loads, 1);
 	contd__sub(&P.loading, 1);
@@ -477,14 +491,27 @@ int __libc_start_main(main_function *program, int argc, char **argv, void (*init
 	}
 ENDS(exit, int)
 ENDS(quick_exit, int)
-ENDS(thrd_exit, int)
 
-/* Of the attached thread. */
+/* Of the attached thread, or one of them. */
+static void thread_ends(void)
+{
+	if (P.shared)
+		contd__turn_leave();
+	else if (contd__inside.high)
+		ending();
+}
+
 CONTD_API void pthread_exit(void *result)
 {
-	if (contd__inside.high)
-		ending();
+	thread_ends();
 	NEXT_OF(pthread_exit)(result);
+	__builtin_unreachable();
+}
+
+CONTD_API void thrd_exit(int result)
+{
+	thread_ends();
+	NEXT_OF(thrd_exit)(result);
 	__builtin_unreachable();
 }
 

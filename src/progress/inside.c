@@ -7,6 +7,7 @@
 
 #include "progress/context.h"
 #include "progress/inside.h"
+#include "signal/inspect.h"
 
 #define ROOM (64u * 1024 + 16384) /* below the interrupted frame: for MPI's progress, and for contd's handler */
 
@@ -90,11 +91,56 @@ static enum contd__passed judge(const ucontext_t *context)
 	return PASSED_NOT;
 }
 
+void contd__allowed(void)
+{
+	if (!P.shared)
+		return;
+	contd__and(&P.turn, ~(uint32_t)TURN_TICK);
+	pthread_sigmask(SIG_SETMASK, &contd__inside.signals, NULL);
+}
+
+/* It is for the thread that has called MPI last to make progress. */
+static bool off_turn(void)
+{
+	uintptr_t last = contd__load_seq(&P.last);
+
+	return last && last != contd__this_thread();
+}
+
+static enum contd__passed judge_shared(const ucontext_t *context)
+{
+	enum contd__passed passed;
+	uint32_t nobody = 0;
+
+	if (off_turn()) {
+		contd__inspect_rest_sig(true);
+		if (off_turn())
+			return PASSED_TURN;
+		contd__inspect_rest_sig(false);
+	}
+	if (contd__load(&P.turn))
+		return PASSED_MPI;
+	/* A handler of the program's that leaves by siglongjmp(3) would leave the turn taken. */
+	pthread_sigmask(SIG_BLOCK, &P.but_faults, &contd__inside.signals);
+	if (!contd__cas(&P.turn, &nobody, TURN_TICK)) {
+		pthread_sigmask(SIG_SETMASK, &contd__inside.signals, NULL);
+		return PASSED_MPI;
+	}
+	passed = judge(context);
+	if (passed == PASSED_NOT && contd__load_seq(&P.locked))
+		passed = PASSED_CALLED;
+	if (passed == PASSED_NOT)
+		contd__store_seq(&P.last, contd__this_thread());
+	else
+		contd__allowed();
+	return passed;
+}
+
 bool contd__allows(const void *context)
 {
-	enum contd__passed passed = judge(context);
+	enum contd__passed passed = P.shared ? judge_shared(context) : judge(context);
 
-	contd__store(&P.passed[passed], P.passed[passed] + 1);
+	contd__add(&P.passed[passed], 1);
 	return passed == PASSED_NOT;
 }
 

@@ -44,6 +44,7 @@ struct contd__inside {
 	uint32_t locks;             /* streams that the program has locked */
 	uint32_t floating;          /* x86-64: how the program computed when it last called MPI, MXCSR */
 	uint16_t floating_x87;      /* and the control word of long double */
+	sigset_t signals;           /* in a tick: which signals the thread had blocked */
 };
 extern __thread struct contd__inside contd__inside __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -153,7 +154,8 @@ static inline void contd__mark_next(struct contd__mark *mark, uintptr_t frame, u
 /* The outcomes of ticks while something was outstanding. */
 enum contd__passed {
 	PASSED_NOT,     /* progress was made */
-	PASSED_MPI,     /* inside a call of MPI */
+	PASSED_MPI,     /* inside a call of MPI, or another thread is */
+	PASSED_TURN,    /* another thread has called MPI last */
 	PASSED_CLOSURE, /* in code of MPI, of the C library, or of another library that MPI needs */
 	PASSED_UNKNOWN, /* in code of no library that was seen */
 	PASSED_CALLED,  /* below a function that calls the program back, or in a handler of the program's */
@@ -191,12 +193,34 @@ struct contd__progress {
 	uint32_t started;      /* persistent requests */
 	uint32_t windows;
 	bool allow_user_code;
+	sigset_t but_faults; /* signals that wait while progress is made */
+	bool shared;         /* threads call MPI by turns: MPI_THREAD_SERIALIZED */
+	uint32_t turn;       /* then: a mask of enum contd__turn */
+	uintptr_t last;      /* and the thread that has called last, as contd__this_thread() has it; 0: any */
+	uint32_t locked;     /* and streams that threads have locked; any thread */
 	void *const volatile *hooks[HOOKS]; /* where glibc before 2.34 has functions of the program's; or NULL */
 	uint64_t passed[PASSED_COUNT];
 };
 extern struct contd__progress contd__progress __attribute__((visibility("hidden")));
 
+/*
+ * Below MPI_THREAD_SERIALIZED a call of MPI and a tick's progress on another thread exclude each other. A tick does
+ * not wait: it passes. A call waits until the tick is done. So must a thread that takes a lock of the C library's or of
+ * the loader's, for good, because the tick may need it, and the thread may call MPI before it gives it back. Both are
+ * of the kind store, then load (Dekker): TURN_TICK and then `loading` and `locked` there; these and then TURN_TICK
+ * here.
+ */
+enum contd__turn { TURN_CALL = 1, TURN_TICK = 2 };
+
+static inline uintptr_t contd__this_thread(void)
+{
+	return (uintptr_t)&contd__inside;
+}
+
 bool contd__allows(const void *context);
+
+/* After progress. */
+void contd__allowed(void);
 
 /* How much is outstanding. */
 uint32_t contd__wants_looks(void);

@@ -15,6 +15,7 @@
 #include "progress/closure.h"
 #include "progress/inside.h"
 #include "progress/outstanding.h"
+#include "progress/turns.h"
 
 #define P contd__progress
 
@@ -131,6 +132,8 @@ INLINE enum contd__entered go_in(uintptr_t frame, struct contd__mark *mark)
 {
 	enum contd__entered how = contd__enter(&contd__inside.mpi, frame, mark);
 
+	if (__builtin_expect(P.shared, 0))
+		how = contd__turn_begin(how, frame, mark);
 	if (how == ENTERED_OUTER) {
 		contd__floating_keep();
 		read_again(false);
@@ -143,6 +146,8 @@ INLINE void go_out(enum contd__entered how, const struct contd__mark *mark)
 	if (how == ENTERED_OUTER)
 		read_again(true);
 	contd__leave(&contd__inside.mpi, how, mark);
+	if (__builtin_expect(P.shared, 0))
+		contd__turn_end(how);
 }
 
 INLINE bool counts(enum contd__entered how)

@@ -67,6 +67,7 @@ static struct contd__attached *record_take(void)
 		a->useless = 0;
 		a->quiet = 0;
 		contd__store_seq(&a->inspector, NULL);
+		contd__store_seq(&a->off_turn, 0);
 		a->tls = &contd__tls;
 		contd__purse_open(&a->purse, contd__ticks());
 		if (S.count < ATTACHED_MAX && a == S.record[S.count])

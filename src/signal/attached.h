@@ -40,6 +40,7 @@ struct contd__attached {
 	uint32_t inside;       /* its handler runs */
 	uint32_t resting;      /* outside regions, where ticks are no use for sources that need one */
 	const struct contd__inspector *inspector; /* asks whether ticks outside regions may drive sources: inspect.h */
+	uint32_t off_turn; /* the inspector has no use for ticks here, because it is another thread's turn */
 	timer_t timer;
 	struct contd_tls *tls; /* of the thread; readable while tid is not 0 */
 

@@ -20,6 +20,8 @@ bool contd__inspect_sig(const struct contd__attached *me, const void *context)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	CONTD_TESTPOINT("inspected");
 	contd__sources_drive_sig(WHERE_INSPECTED, NULL, false);
+	if (inspector->after)
+		inspector->after();
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__store(&contd__self.context, before);
 	return contd__self.work != work;
@@ -34,6 +36,25 @@ bool contd__inspect(const struct contd__inspector *inspector)
 	/* Sequentially consistent: store this, then look at what is pending. The partner is a thread that makes
 	 * something pending and then looks whether this thread has a use for ticks, in contd__arm_sig(). */
 	contd__store_seq(&me->inspector, inspector);
+	contd__store_seq(&me->off_turn, 0);
 	contd__arm_sig();
 	return true;
+}
+
+void contd__inspect_rest_sig(bool rests)
+{
+	contd__store_seq(&contd__me->off_turn, rests);
+}
+
+void contd__inspect_again(bool each)
+{
+	/* Acquire: pairs with the release in record_take (attach.c). */
+	uint32_t n = contd__load_acquire(&contd__signals.count);
+
+	bool any = contd__me && contd__xchg(&contd__me->off_turn, 0);
+
+	for (uint32_t i = 0; each && i < n; i++)
+		any |= contd__xchg(&contd__signals.record[i]->off_turn, 0) != 0;
+	if (any)
+		contd__arm_sig();
 }

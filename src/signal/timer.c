@@ -78,7 +78,8 @@ static bool useful(const struct contd__attached *a)
 {
 	if (contd__load_seq(&contd__words.pending) || contd__marked_sig(CLASSES_SIGNAL))
 		return true;
-	if (contd__load_seq(&a->inspector) && contd__sources_pending_sig(WHERE_INSPECTED))
+	if (contd__load_seq(&a->inspector) && !contd__load_seq(&a->off_turn) &&
+	    contd__sources_pending_sig(WHERE_INSPECTED))
 		return true;
 	return !contd__load_seq(&a->resting) &&
 	       (contd__sources_pending_sig(WHERE_REGION) || contd__marked_sig(CLASSES_ALL));

@@ -11,8 +11,8 @@
 #include "signal/inspect.h"
 #include "source.h"
 
-static uint32_t asked, elsewhere_asked, points;
-static bool answer;
+static uint32_t asked, elsewhere_asked, points, allowed, ended;
+static bool answer, rests;
 static struct contd__attached *inspected;
 
 static bool allows(const void *context)
@@ -20,10 +20,19 @@ static bool allows(const void *context)
 	contd__add(&asked, 1);
 	if (contd__me != inspected || !context)
 		contd__add(&elsewhere_asked, 1);
+	if (contd__load(&rests))
+		contd__inspect_rest_sig(true);
+	if (contd__load(&answer))
+		contd__add(&allowed, 1);
 	return contd__load(&answer);
 }
 
-static const struct contd__inspector inspector = {allows};
+static void after(void)
+{
+	contd__add(&ended, 1);
+}
+
+static const struct contd__inspector inspector = {allows, after};
 
 static void hook(const char *name)
 {
@@ -34,8 +43,9 @@ static void hook(const char *name)
 static void begin(bool yes)
 {
 	start(CONTD_AGENT_REGION);
-	asked = elsewhere_asked = points = 0;
+	asked = elsewhere_asked = points = allowed = ended = 0;
 	answer = yes;
+	rests = false;
 	must(contd_thread_attach(NULL));
 	inspected = contd__me;
 	source_register(&source_a, WHERE_INSPECTED, false);
@@ -198,5 +208,62 @@ Test(inspect, ends_with_null_and_with_detaching)
 	contd__pending_sig();
 	wait_ns(50000000);
 	cr_assert_eq(contd__load(&asked), before);
+	must(contd_fini());
+}
+
+Test(inspect, is_told_when_what_was_allowed_is_over)
+{
+	begin(true);
+	source_begin(&source_a);
+	compute_until(contd__load(&ended) >= 20);
+	cr_assert_eq(contd__load(&ended), contd__load(&allowed));
+	contd__store(&answer, false);
+	compute_until(contd__load(&asked) >= contd__load(&allowed) + 20);
+	cr_assert_eq(contd__load(&ended), contd__load(&allowed));
+	must(contd_fini());
+}
+
+Test(inspect, threads_that_rest_do_not_tick)
+{
+	uint32_t before;
+
+	begin(false);
+	source_begin(&source_a);
+	compute_until(contd__load(&asked) >= 3);
+	contd__store(&rests, true);
+	before = contd__load(&asked);
+	compute_until(contd__load(&asked) > before); /* it rests now */
+	contd__store(&rests, false);
+	before = contd__load(&asked);
+	contd__pending_sig();
+	wait_ns(50000000);
+	cr_assert_eq(contd__load(&asked), before);
+	contd__inspect_again(false);
+	compute_until(contd__load(&asked) >= before + 3);
+	must(contd_fini());
+}
+
+static void again_from_elsewhere(void *data)
+{
+	(void)data;
+	contd__inspect_again(true);
+}
+
+Test(inspect, another_thread_ends_the_rest)
+{
+	struct helper h;
+	uint32_t before;
+
+	begin(false);
+	source_begin(&source_a);
+	contd__store(&rests, true);
+	compute_until(contd__load(&asked) >= 1);
+	contd__store(&rests, false);
+	wait_ns(50000000);
+	before = contd__load(&asked);
+	helper_create(&h, false);
+	helper_do(&h, again_from_elsewhere, NULL);
+	helper_join(&h);
+	compute_until(contd__load(&asked) >= before + 3);
 	must(contd_fini());
 }

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stddef.h>
+
+#include <contd/contd.h>
+
+#include "base/atomic.h"
+#include "base/rest.h"
+#include "progress/begin.h"
+#include "progress/turns.h"
+#include "signal/inspect.h"
+
+#define P contd__progress
+
+static void wait_for_tick(void)
+{
+	while (contd__load_seq(&P.turn) & TURN_TICK)
+		contd__rest();
+}
+
+void contd__turn_wait(void)
+{
+	/* In the tick itself MPI takes such locks, too. */
+	if (P.shared && !contd__mark_is_live(&contd__inside.mpi, CONTD__FRAME))
+		wait_for_tick();
+}
+
+enum contd__entered contd__turn_begin(enum contd__entered how, uintptr_t frame, struct contd__mark *mark)
+{
+	if (how == ENTERED_UNSEEN) {
+		if (contd__load(&P.ending))
+			return how;
+		contd__progress_join();
+		how = contd__enter(&contd__inside.mpi, frame, mark);
+	}
+	if (how != ENTERED_OUTER && !(how == ENTERED_LOOSE && contd__inside.loose == 1))
+		return how;
+	if (contd__or(&P.turn, TURN_CALL) & TURN_TICK)
+		wait_for_tick();
+	if (contd__load(&P.last) != contd__this_thread() && contd__on_own_stack(frame)) {
+		/* Dekker with judge_shared(): store this, then take away that the thread rests. */
+		contd__store_seq(&P.last, contd__this_thread());
+		contd__inspect_again(false);
+	}
+	return how;
+}
+
+/* Calls are by turns, so there is one. If it was left by a jump, the next one's end takes the mark away. */
+void contd__turn_end(enum contd__entered how)
+{
+	if (!contd__inside.loose && (how == ENTERED_OUTER || !contd__inside.mpi.frame))
+		contd__and(&P.turn, ~(uint32_t)TURN_CALL);
+}
+
+void contd__turn_leave(void)
+{
+	uintptr_t me = contd__this_thread();
+
+	if (!contd__inside.high)
+		return;
+	contd__inspect(NULL);
+	/* What it calls still is counted, as on an unknown stack. */
+	contd__inside.low = contd__inside.high = 1;
+	if (contd__cas(&P.last, &me, 0))
+		contd__inspect_again(true);
+}

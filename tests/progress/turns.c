@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_THREAD_SERIALIZED. Progress is made on the thread that has called MPI last, never while another thread is in MPI,
+ * and on another one when that thread has ended.
+ */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <pthread.h>
+#include <threads.h>
+#include <unistd.h>
+
+#define CLOSURE_WITH_MPI
+#include "closure.h"
+
+EXPORTED void contd_test_progress(void);
+
+static __thread int self; /* a number of the thread */
+static uint64_t ran_on[4], overlaps, together;
+static uint32_t inside_mpi, inside_progress;
+static int failures;
+
+/* In the place of MPI's progress. */
+void contd_test_progress(void)
+{
+	void *block;
+
+	__atomic_store_n(&inside_progress, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&ran_on[self], 1, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&inside_mpi, __ATOMIC_SEQ_CST))
+		overlaps++;
+	flockfile(stdout); /* as MPI might */
+	block = malloc(100);
+	spin(20000);
+	if (__atomic_load_n(&inside_mpi, __ATOMIC_SEQ_CST))
+		overlaps++;
+	free(block);
+	funlockfile(stdout);
+	__atomic_store_n(&inside_progress, 0, __ATOMIC_SEQ_CST);
+}
+
+static uint64_t on(int thread)
+{
+	return __atomic_load_n(&ran_on[thread], __ATOMIC_RELAXED);
+}
+
+static void fail(const char *what)
+{
+	printf("%s\n", what);
+	failures++;
+}
+
+/* ------------------------------------------------------------------------------------------------ one at a time --- */
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static double end;
+
+static int copies(MPI_Comm comm, int key, void *extra, void *in, void *value, int *flag)
+{
+	(void)comm, (void)key, (void)extra, (void)in, (void)value;
+	__atomic_store_n(&inside_mpi, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&inside_progress, __ATOMIC_SEQ_CST))
+		together++;
+	spin(2000);
+	if (__atomic_load_n(&inside_progress, __ATOMIC_SEQ_CST))
+		together++;
+	__atomic_store_n(&inside_mpi, 0, __ATOMIC_SEQ_CST);
+	*flag = 0;
+	return MPI_SUCCESS;
+}
+
+static int key = MPI_KEYVAL_INVALID;
+static MPI_Comm comm;
+
+static void call_mpi(void)
+{
+	MPI_Comm copy;
+
+	MPI_Comm_dup(comm, &copy);
+	MPI_Comm_free(&copy);
+}
+
+/* Now and then it computes for long, so that it is the last one. */
+static void *calls(void *number)
+{
+	unsigned times = 0;
+
+	self = *(int *)number;
+	while (now_s() < end) {
+		pthread_mutex_lock(&turn);
+		if (++times % 3 == 0) { /* what progress needs, too */
+			flockfile(stdout);
+			spin(20000);
+		}
+		call_mpi();
+		if (times % 3 == 0)
+			funlockfile(stdout);
+		pthread_mutex_unlock(&turn);
+		spin(times % 2 ? 300000 : 2000);
+	}
+	return NULL;
+}
+
+static void one_at_a_time(void)
+{
+	static const int numbers[] = {1, 2};
+	pthread_t thread[2];
+
+	end = now_s() + 3;
+	for (int i = 0; i < 2; i++)
+		pthread_create(&thread[i], NULL, calls, (void *)&numbers[i]);
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	printf("progress on two threads: %lu and %lu times\n", (unsigned long)on(1), (unsigned long)on(2));
+	if (overlaps || together)
+		fail("progress beside a call of MPI");
+	if (on(1) < 10 || on(2) < 10)
+		fail("a thread made no progress");
+}
+
+/* ---------------------------------------------------------------------------------------------- the last caller --- */
+
+static uint32_t step;
+
+static void await_step(uint32_t which)
+{
+	while (__atomic_load_n(&step, __ATOMIC_SEQ_CST) < which)
+		spin(1000);
+}
+
+static void next_step(void)
+{
+	__atomic_fetch_add(&step, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Progress comes on this thread. */
+static bool comes(int thread)
+{
+	uint64_t before = on(thread);
+	double give_up = now_s() + 30;
+
+	while (on(thread) < before + 20 && now_s() < give_up)
+		spin(20000);
+	return on(thread) >= before + 20;
+}
+
+static int over; /* how the thread ends */
+
+static void *second(void *unused)
+{
+	uint64_t first;
+
+	(void)unused;
+	self = 3;
+	call_mpi(); /* now it is the last one; the first one computes */
+	next_step();
+	if (!comes(3))
+		fail("no progress on the thread that has called last");
+	first = on(0);
+	if (!comes(3) || on(0) != first)
+		fail("progress on another thread than the last");
+	next_step();
+	await_step(3); /* the first thread has called */
+	first = on(3);
+	for (double until = now_s() + 0.2; now_s() < until;)
+		spin(20000);
+	if (on(3) != first)
+		fail("progress on a thread that is not the last any more");
+	next_step();
+	await_step(5);
+	call_mpi();
+	if (!comes(3))
+		fail("no progress on the thread that has called last, once more");
+	if (over == 1)
+		pthread_exit(NULL);
+	if (over == 2)
+		thrd_exit(0);
+	return NULL;
+}
+
+static void the_last_caller(void)
+{
+	pthread_t thread;
+
+	step = 0;
+	call_mpi();
+	if (!comes(0))
+		fail("no progress on the first thread");
+	pthread_create(&thread, NULL, second, NULL);
+	await_step(2);
+	call_mpi();
+	if (!comes(0))
+		fail("no progress on the first thread when it has called again");
+	next_step();
+	await_step(4);
+	next_step();
+	pthread_join(thread, NULL);
+	/* Without a call of MPI. */
+	if (!comes(0))
+		fail("no progress when the last caller has ended");
+}
+
+int main(int argc, char **argv)
+{
+	int level;
+
+	MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+	if (level > MPI_THREAD_SERIALIZED) {
+		printf("this MPI has no such level\n");
+		MPI_Finalize();
+		return 77;
+	}
+	if (!contd_test_passed) {
+		printf("the progress library does not run\n");
+		return 1;
+	}
+	MPI_Comm_create_keyval(copies, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+	MPI_Comm_dup(MPI_COMM_SELF, &comm);
+	MPI_Comm_set_attr(comm, key, &key);
+	one_at_a_time();
+	for (over = 0; over < 3; over++)
+		the_last_caller();
+	MPI_Comm_free(&comm);
+	MPI_Finalize();
+	return failures != 0;
+}
