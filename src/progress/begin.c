@@ -417,7 +417,7 @@ void contd__progress_end(void)
 	contd__store_seq(&P.ending, 1);
 	contd__inspect(NULL);
 	if (P.shared) {
-		contd__or(&P.turn, TURN_CALL);
+		contd__add(&P.turn, 1);
 		contd__turn_wait();
 	}
 	if (reports())

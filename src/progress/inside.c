@@ -95,7 +95,7 @@ void contd__allowed(void)
 {
 	if (!P.shared)
 		return;
-	contd__and(&P.turn, ~(uint32_t)TURN_TICK);
+	contd__and(&P.turn, ~TURN_TICK);
 	pthread_sigmask(SIG_SETMASK, &contd__inside.signals, NULL);
 }
 

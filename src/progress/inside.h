@@ -40,6 +40,7 @@ struct contd__inside {
 	struct contd__mark mpi;
 	struct contd__mark called;  /* of a function that calls the program back */
 	struct contd__mark handler; /* of a signal handler of the program */
+	bool in_call;               /* it is counted in `turn` of struct contd__progress */
 	uint32_t loose;             /* such functions, and calls of MPI, that were entered on another stack */
 	uint32_t locks;             /* streams that the program has locked */
 	uint32_t floating;          /* x86-64: how the program computed when it last called MPI, MXCSR */
@@ -195,7 +196,7 @@ struct contd__progress {
 	bool allow_user_code;
 	sigset_t but_faults; /* signals that wait while progress is made */
 	bool shared;         /* threads call MPI by turns: MPI_THREAD_SERIALIZED */
-	uint32_t turn;       /* then: a mask of enum contd__turn */
+	uint32_t turn;       /* then: threads that are in MPI, and TURN_TICK */
 	uintptr_t last;      /* and the thread that has called last, as contd__this_thread() has it; 0: any */
 	uint32_t locked;     /* and streams that threads have locked; any thread */
 	void *const volatile *hooks[HOOKS]; /* where glibc before 2.34 has functions of the program's; or NULL */
@@ -210,7 +211,7 @@ extern struct contd__progress contd__progress __attribute__((visibility("hidden"
  * of the kind store, then load (Dekker): TURN_TICK and then `loading` and `locked` there; these and then TURN_TICK
  * here.
  */
-enum contd__turn { TURN_CALL = 1, TURN_TICK = 2 };
+#define TURN_TICK 0x80000000u
 
 static inline uintptr_t contd__this_thread(void)
 {

@@ -34,8 +34,11 @@ enum contd__entered contd__turn_begin(enum contd__entered how, uintptr_t frame, 
 	}
 	if (how != ENTERED_OUTER && !(how == ENTERED_LOOSE && contd__inside.loose == 1))
 		return how;
-	if (contd__or(&P.turn, TURN_CALL) & TURN_TICK)
-		wait_for_tick();
+	if (!contd__inside.in_call) {
+		contd__inside.in_call = true;
+		if (contd__add(&P.turn, 1) & TURN_TICK)
+			wait_for_tick();
+	}
 	if (contd__load(&P.last) != contd__this_thread() && contd__on_own_stack(frame)) {
 		/* Dekker with judge_shared(): store this, then take away that the thread rests. */
 		contd__store_seq(&P.last, contd__this_thread());
@@ -44,11 +47,13 @@ enum contd__entered contd__turn_begin(enum contd__entered how, uintptr_t frame, 
 	return how;
 }
 
-/* Calls are by turns, so there is one. If it was left by a jump, the next one's end takes the mark away. */
+/* If a call was left by a jump, the end of the thread's next one makes good for that. */
 void contd__turn_end(enum contd__entered how)
 {
-	if (!contd__inside.loose && (how == ENTERED_OUTER || !contd__inside.mpi.frame))
-		contd__and(&P.turn, ~(uint32_t)TURN_CALL);
+	if (contd__inside.loose || (how != ENTERED_OUTER && contd__inside.mpi.frame) || !contd__inside.in_call)
+		return;
+	contd__inside.in_call = false;
+	contd__sub(&P.turn, 1);
 }
 
 void contd__turn_leave(void)

@@ -19,6 +19,10 @@
 enum contd__entered contd__turn_begin(enum contd__entered how, uintptr_t frame, struct contd__mark *mark);
 void contd__turn_end(enum contd__entered how);
 
+/* Around a call of MPI that is only passed on. */
+enum contd__entered contd__call_begin(uintptr_t frame, struct contd__mark *mark);
+void contd__call_end(enum contd__entered how, const struct contd__mark *mark);
+
 /* After an addition to `loading` or `locked`: until no tick makes progress any more. */
 void contd__turn_wait(void);
 

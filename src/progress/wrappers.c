@@ -155,6 +155,17 @@ INLINE bool counts(enum contd__entered how)
 	return how == ENTERED_OUTER || how == ENTERED_LOOSE;
 }
 
+enum contd__entered contd__call_begin(uintptr_t frame, struct contd__mark *mark)
+{
+	return go_in(frame, mark);
+}
+
+void contd__call_end(enum contd__entered how, const struct contd__mark *mark)
+{
+	if (counts(how))
+		go_out(how, mark);
+}
+
 /* always: also below another call, in code of MPI's or in a callback of the program's. */
 #define CALL_ALWAYS(S, name, parameters, arguments, always, afterwards) \
 	static int on_##name##S parameters \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI_THREAD_SERIALIZED. Progress is made on the thread that has called MPI last, never while another thread is in MPI,
- * and on another one when that thread has ended.
+ * and on another one when that thread has ended. It needs CONTD_PROGRESS_ALLOW=user-code, for an error handler.
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -54,9 +54,8 @@ static void fail(const char *what)
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static double end;
 
-static int copies(MPI_Comm comm, int key, void *extra, void *in, void *value, int *flag)
+static void in_mpi(void)
 {
-	(void)comm, (void)key, (void)extra, (void)in, (void)value;
 	__atomic_store_n(&inside_mpi, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&inside_progress, __ATOMIC_SEQ_CST))
 		together++;
@@ -64,6 +63,18 @@ static int copies(MPI_Comm comm, int key, void *extra, void *in, void *value, in
 	if (__atomic_load_n(&inside_progress, __ATOMIC_SEQ_CST))
 		together++;
 	__atomic_store_n(&inside_mpi, 0, __ATOMIC_SEQ_CST);
+}
+
+static void on_error(MPI_Comm *where, int *code, ...)
+{
+	(void)where, (void)code;
+	in_mpi();
+}
+
+static int copies(MPI_Comm comm, int key, void *extra, void *in, void *value, int *flag)
+{
+	(void)comm, (void)key, (void)extra, (void)in, (void)value;
+	in_mpi();
 	*flag = 0;
 	return MPI_SUCCESS;
 }
@@ -73,10 +84,15 @@ static MPI_Comm comm;
 
 static void call_mpi(void)
 {
+	static unsigned times;
 	MPI_Comm copy;
 
-	MPI_Comm_dup(comm, &copy);
-	MPI_Comm_free(&copy);
+	if (++times % 2) {
+		MPI_Comm_dup(comm, &copy);
+		MPI_Comm_free(&copy);
+	} else {
+		MPI_Comm_split(comm, 0, 0, NULL); /* an error */
+	}
 }
 
 /* Now and then it computes for long, so that it is the last one. */
@@ -201,6 +217,7 @@ static void the_last_caller(void)
 
 int main(int argc, char **argv)
 {
+	MPI_Errhandler errhandler;
 	int level;
 
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
@@ -216,6 +233,9 @@ int main(int argc, char **argv)
 	MPI_Comm_create_keyval(copies, MPI_COMM_NULL_DELETE_FN, &key, NULL);
 	MPI_Comm_dup(MPI_COMM_SELF, &comm);
 	MPI_Comm_set_attr(comm, key, &key);
+	MPI_Comm_create_errhandler(on_error, &errhandler);
+	MPI_Comm_set_errhandler(comm, errhandler);
+	MPI_Errhandler_free(&errhandler);
 	one_at_a_time();
 	for (over = 0; over < 3; over++)
 		the_last_caller();
