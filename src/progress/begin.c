@@ -104,6 +104,7 @@ static void progress(bool last)
 		set_yield(true);
 	/* Moving data is work, which costs the budget nothing, and a reason to come again soon. */
 	contd__self.work += worked;
+	P.moved += worked != 0;
 	if (P.places && contd__load(&P.loads) != P.places->generation)
 		contd__progress_read_again(true);
 	pthread_sigmask(SIG_SETMASK, &signals, NULL);
@@ -402,9 +403,9 @@ static void report(void)
 		if (names[i] && P.passed[i])
 			used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%" PRIu64 " %s", used ? ", " : "",
 						 P.passed[i], names[i]);
-	contd__say("progress: %" PRIu64 " ticks, %" PRIu64 " with progress; passed over: %s; %.1f ms in the "
-		   "handler, %.1f ms lost",
-		   stats.ticks - at_begin.ticks, P.passed[PASSED_NOT], used ? line : "none",
+	contd__say("progress: %" PRIu64 " operations, %" PRIu64 " ticks, %" PRIu64 " with progress, %" PRIu64
+		   " of them moved something; passed over: %s; %.1f ms in the handler, %.1f ms lost",
+		   P.begun, stats.ticks - at_begin.ticks, P.passed[PASSED_NOT], P.moved, used ? line : "none",
 		   (double)(stats.handler_ns - at_begin.handler_ns) / 1e6,
 		   (double)(stats.lost_ns - at_begin.lost_ns) / 1e6);
 }

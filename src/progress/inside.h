@@ -200,6 +200,7 @@ struct contd__progress {
 	uintptr_t last;      /* and the thread that has called last, as contd__this_thread() has it; 0: any */
 	uint32_t locked;     /* and streams that threads have locked; any thread */
 	void *const volatile *hooks[HOOKS]; /* where glibc before 2.34 has functions of the program's; or NULL */
+	uint64_t begun, moved;              /* operations, all that were counted; and ticks that found work */
 	uint64_t passed[PASSED_COUNT];
 };
 extern struct contd__progress contd__progress __attribute__((visibility("hidden")));

@@ -20,6 +20,7 @@ void contd__more(uint32_t *which)
 	bool first = !contd__wants_looks();
 
 	contd__store(which, *which + 1);
+	contd__progress.begun += which != &contd__progress.windows;
 	if (first)
 		contd__pending_sig();
 }
