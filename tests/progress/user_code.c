@@ -2,7 +2,8 @@
 /*
  * MPI's progress, or what it prints, might run code of the program's: then none is made, unless that is allowed.
  *
- *     user_code KIND    KIND: operation, persistent, callback, unseen, handler, inner_handler, cookie, hook
+ *     user_code KIND    KIND: operation, persistent, callback, unseen, handler, inner_handler, removed_handler, cookie,
+ *                       hook
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -61,6 +62,9 @@ static void begins_receive(void)
 {
 	MPI_Irecv(&out, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &request);
 }
+
+/* mpi.h may not declare it any more. */
+int removed_create(void *function, MPI_Errhandler *handler) __asm__("MPI_Errhandler_create");
 
 static void makes_handler(void)
 {
@@ -151,6 +155,10 @@ int main(int argc, char **argv)
 		ok = ok && progress_comes();
 	} else if (!strcmp(kind, "inner_handler")) {
 		from_mpi(makes_handler);
+		ok = ok && progress_comes() == allowed;
+	} else if (!strcmp(kind, "removed_handler")) {
+		removed_create((void *)(uintptr_t)handler, &errhandler);
+		MPI_Errhandler_free(&errhandler);
 		ok = ok && progress_comes() == allowed;
 	} else if (!strcmp(kind, "hook")) {
 		__malloc_hook = hook;
