@@ -269,19 +269,26 @@ CONTD_API int dlclose(void *handle)
 
 FOR_GOOD(FILE *, fopencookie, (void *restrict cookie, const char *restrict mode, cookie_io_functions_t functions),
 	 (cookie, mode, functions))
-/* Each Fortran program of gcc has libquadmath, which makes conversions when it is loaded. Its code counts as the
+/* Each Fortran library of gcc's needs libquadmath, which makes conversions when it is loaded. Its code counts as the
  * closure's (closure.c), and needs no more. */
-#define CONVERSION(name, parameters, arguments) \
+static bool of_quadmath(const void *function)
+{
+	Dl_info info;
+
+	return dladdr(function, &info) && info.dli_fname && strstr(info.dli_fname, "libquadmath.so");
+}
+
+#define CONVERSION(name, parameters, arguments, function) \
 	CONTD_API int name parameters; \
 	int name parameters \
 	{ \
-		if (contd__main_runs) \
+		if (contd__main_runs && !of_quadmath((const void *)(uintptr_t)(function))) \
 			contd__store(&P.user_code, 1); \
 		return NEXT_OF(name) arguments; \
 	}
 CONVERSION(register_printf_specifier, (int letter, printf_function print, printf_arginfo_size_function sizes),
-	   (letter, print, sizes))
-CONVERSION(register_printf_type, (printf_va_arg_function take), (take))
+	   (letter, print, sizes), print)
+CONVERSION(register_printf_type, (printf_va_arg_function take), (take), take)
 
 /* Open MPI's Fortran makes error handlers without MPI's calls in C, which wrappers.c sees. Whatever they take is an
  * address. */

@@ -27,8 +27,7 @@ struct object {
 };
 
 static struct object *objects;
-static bool lacking;      /* out of memory: nothing is known */
-static char *libc_folder; /* with the slash at its end */
+static bool lacking; /* out of memory: nothing is known */
 
 /* Functions that a program or a tool may define in the place of the C library's, and that the C library then calls
  * itself. Other ones are found by what the closure imports. */
@@ -468,6 +467,17 @@ static void publish(uint64_t generation)
 	free(before);
 }
 
+/*
+ * glibc loads these by itself, past dlopen(3): for names of users and hosts (nsswitch.conf(5), and libidn2), for
+ * character sets (gconv, iconv(3)), and to leave a thread's stack (pthread_cancel(3), backtrace(3)). printf(3) may call
+ * libquadmath: callers.c.
+ */
+static bool is_the_c_library_s(const struct object *o)
+{
+	return begins(o->file, "libnss_") || strstr(o->path, "/gconv/") || begins(o->file, "libidn2.so") ||
+	       begins(o->file, "libgcc_s.so") || begins(o->file, "libquadmath.so");
+}
+
 void contd__closure_read(bool by_mpi)
 {
 	uint64_t generation = contd__load_seq(&P.loads);
@@ -479,8 +489,7 @@ void contd__closure_read(bool by_mpi)
 		if (o->known)
 			continue;
 		o->known = true;
-		if (!o->closure &&
-		    (by_mpi || begins(o->file, "linux-vdso") || (libc_folder && begins(o->path, libc_folder))))
+		if (!o->closure && (by_mpi || begins(o->file, "linux-vdso") || is_the_c_library_s(o)))
 			close_over(o);
 	}
 	close_over_all();
@@ -547,7 +556,6 @@ const char *contd__closure_after(uintptr_t address)
 		return "the C library is not found";
 	if (uses_contd())
 		return "the program uses contd itself, and can say where it computes (contd_compute_begin)";
-	libc_folder = strndup(c->path, (size_t)(c->file - c->path));
 	close_over_address((const void *)address);
 	close_over_folder(mpi);
 	close_over_address((const void *)contd__closure_after);
@@ -561,12 +569,10 @@ const char *contd__closure_after(uintptr_t address)
 			close_over_name("_ZdlPv");
 		}
 	for (struct object *o = objects; o; o = o->next)
-		if (!o->closure && (begins(o->name, "ld-linux") || begins(o->name, "ld64.so") ||
-				    begins(o->file, "linux-vdso") || begins(o->file, "libcontd") ||
-				    begins(o->name, "libgcc_s.so") ||   /* the C library opens it, for backtrace(3) */
-				    begins(o->name, "libquadmath.so"))) /* printf() may call it: callers.c */
+		if (!o->closure &&
+		    (begins(o->name, "ld-linux") || begins(o->name, "ld64.so") || begins(o->file, "linux-vdso") ||
+		     begins(o->file, "libcontd") || is_the_c_library_s(o)))
 			close_over(o);
-	/* What it has loaded from the C library's folder until now was judged by its name alone. */
 	for (struct object *o = objects; o; o = o->next)
 		o->known = true;
 	contd__closure_read(true);

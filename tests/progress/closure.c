@@ -910,6 +910,37 @@ static void computes_in_plugin(void)
 	dlclose(plugin);
 }
 
+/* So is that of one from the folder where MPI and the C library are: Python loads NumPy's from there. */
+static void computes_in_a_system_library(void)
+{
+	int (*compress)(char *, unsigned *, char *, unsigned, int, int, int) = NULL;
+	uint64_t before = ran, closure = passed(PASSED_CLOSURE);
+	double give_up = now_s() + PATIENCE;
+	static char text[1 << 16], shorter[1 << 17];
+	void *library = dlopen("libbz2.so.1.0", RTLD_NOW); /* dpkg needs it; MPI does not */
+	int flag;
+
+	if (library)
+		compress = (int (*)(char *, unsigned *, char *, unsigned, int, int, int))dlsym(
+			library, "BZ2_bzBuffToBuffCompress");
+	if (!compress) {
+		fail("no libbz2.so.1.0");
+		return;
+	}
+	/* Opened by name: it is looked at in the next call of MPI. */
+	MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = (char)(i * i >> 7);
+	while (ran < before + 100 && now_s() < give_up) {
+		unsigned length = sizeof(shorter);
+
+		CHECK(compress(shorter, &length, text, sizeof(text), 9, 0, 30) == 0);
+	}
+	CHECK(ran >= before + 100);
+	CHECK(passed(PASSED_CLOSURE) < closure + 100);
+	dlclose(library);
+}
+
 /* ---------------------------------------------------------------------------------------------------- the table --- */
 
 static const struct {
@@ -953,6 +984,7 @@ static const struct {
 	{"printing", printing_storm, PASSED_NOT, 1},
 	{"processes", processes, PASSED_NOT, 1},
 	{"plugin", computes_in_plugin, PASSED_NOT, 1},
+	{"system_library", computes_in_a_system_library, PASSED_NOT, 1},
 	{"floating", computes_as_before, PASSED_NOT, 1},
 	{"tool", in_tool, PASSED_CLOSURE, OFTEN},
 	{"tool_opens", a_driver_of_tool, PASSED_CLOSURE, OFTEN},
