@@ -4,7 +4,8 @@
  * which finish later:
  * contd__set_attached_sig, contd__op_done_sig, end_sig, less_sig, contd__invoke_revised (src/mpi/set.c),
  * contd__attach, set_begin
- * (src/mpi/continue.c), recheck_slot (src/mpi/native.c).
+ * (src/mpi/continue.c), recheck_slot (src/mpi/native.c). A set of one operation (a short one, src/mpi/set.h) has no such
+ * life: its operation counts at the slot itself.
  *
  * check: safety
  * unreached: 2: who looks at an operation that was missed holds the slot, so it is not the last one there

@@ -145,12 +145,14 @@ static void set_begin(struct contd__set *set, const struct contd__mpi_attach *a,
 	set->group = s->group;
 	if (!a->revised)
 		return;
+	set->revised = true;
 	set->cr = cr;
 	set->flags = a->flags;
-	set->rc = MPI_SUCCESS;
 	set->whole = a->whole;
 	set->discard = a->discard;
 	set->failure = (struct contd__failure){.data = a->failed_data, .set = set};
+	if (!set->results)
+		return;
 	/* The requests, attaching, and the continuation's reference. */
 	set->life = (uint64_t)((uint32_t)a->count - awaited_crs(look) + 1) * SET_WAIT + SET_REFERENCE;
 	contd__group_pin_sig(s->group);
@@ -173,7 +175,7 @@ static int failed(const struct contd__look *look, int class)
 static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
 	uint32_t generation, events, looked, fired = 0, done = 1; /* 1: this call's own hold */
-	bool startable = cr && cr->revised;
+	bool startable = cr && cr->revised, by_set;
 	struct contd__at_work telling;
 	struct contd__look look;
 	struct contd__slot *s;
@@ -193,8 +195,9 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	s = contd__slot_get(group, &rc);
 	if (!s)
 		return failed(&look, contd__mpi_class(rc));
+	by_set = a->revised && (a->count > 1 || look.crs); /* the slot waits for an event of the set */
 	if (look.pending || look.crs || a->revised) {
-		set = contd__set_new((uint32_t)look.pending, (uint32_t)look.crs, a->revised);
+		set = contd__set_new((uint32_t)look.pending, (uint32_t)look.crs, by_set);
 		if (!set) {
 			contd__slot_free_sig(&group->table, s);
 			return failed(&look, contd__fail(MPI_ERR_NO_MEM, CONTD_NO_MEMORY));
@@ -206,7 +209,7 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	s->out.dest = a->statuses;
 	contd__store(&s->source, KIND_SOURCE);
 	CONTD_TESTPOINT("attach_before_publish");
-	events = (a->revised ? awaited_crs(&look) + 1 : (uint32_t)a->count) + 1 + startable;
+	events = (by_set ? awaited_crs(&look) + 1 : (uint32_t)a->count) + 1 + startable;
 	generation = contd__slot_publish_sig(s, events);
 	if (look.crs && look.crs_pending && (rc = await_crs(a, s, &done, &fired)) < 0) {
 		contd__slot_withdraw_sig(s, generation);
@@ -231,7 +234,7 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	contd__telling_end(&telling);
 	if (a->taken)
 		a->taken(a->data); /* this call's own hold keeps the continuation from running */
-	done += a->revised ? contd__set_attached_sig(set, looked) : looked;
+	done += by_set ? contd__set_attached_sig(set, looked) : looked;
 	if (startable && contd__cr_hold(cr, s))
 		done++;
 	if (cr) {

@@ -22,22 +22,23 @@ static struct __cds_lfs_stack put_off; /* sets that are to be released by a thre
 struct __cds_lfs_stack contd__sets_left;
 uint32_t contd__sets_left_over, contd__sets_owing;
 
-struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool revised)
+struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool results)
 {
 	size_t ops = sizeof(struct contd__set) + operations * sizeof(struct contd__op);
 	size_t bytes = ops + crs * sizeof(struct contd__cr *);
-	size_t results = revised ? (operations ? operations : 1) * sizeof(MPI_Status) : 0;
-	struct contd__set *set = contd__alloc_refused() ? NULL : malloc(bytes + results);
+	size_t more = results ? (operations ? operations : 1) * sizeof(MPI_Status) : 0;
+	struct contd__set *set = contd__alloc_refused() ? NULL : malloc(bytes + more);
 
 	if (!set)
 		return NULL;
 	set->count = 0;
 	set->crs = 0;
 	set->awaited = (struct contd__cr **)(void *)((char *)set + ops);
-	set->failed = 0;
+	set->rc = MPI_SUCCESS;
+	set->revised = false;
 	set->left = 0;
 	set->owing = NULL;
-	set->results = revised ? (MPI_Status *)(void *)((char *)set + bytes) : NULL;
+	set->results = results ? (MPI_Status *)(void *)((char *)set + bytes) : NULL;
 	return set;
 }
 
@@ -291,7 +292,7 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 		if (op->status)
 			*op->status = *status; /* MPI_ERROR too: a continuation has no return code to look at */
 		if (op->error)
-			contd__store(&set->failed, 1);
+			contd__set_failed_sig(set, set->revised ? contd__mpi_error_class(op->error) : op->error);
 		/* From here on another thread may run the continuation and free the set. It is not run here: MPI may
 		 * hold locks. */
 		event_done_sig(slot, generation);
@@ -314,6 +315,18 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 
 /* ------------------------------------------------------------------------------------------------------ running --- */
 
+/* The continuation has run, and nothing refers to its set. */
+static void end_short(struct contd__set *set, struct contd_group *group, bool may, bool owes)
+{
+	if (may) {
+		release(set);
+		return;
+	}
+	if (owes)
+		owe_sig(set, group);
+	set_put_off(set);
+}
+
 /* Also in a handler, where nothing of MPI's may be called. */
 void contd__invoke_draft(struct contd__slot *s)
 {
@@ -324,18 +337,14 @@ void contd__invoke_draft(struct contd__slot *s)
 	if (contd__mpi_over())
 		return;
 	may = may_call_mpi();
-	if (set && may && contd__load(&set->failed))
+	if (set && may && contd__load(&set->rc))
 		contd__mpi->ops_tell(set);
 	if (set && !contd__in_handler())
 		report_crs(set);
 	cb(s->out.dest, s->data);
 	/* After the callback, which is not to wait for this; a generalized request's free_fn comes last anyway. */
-	if (set && may) {
-		release(set);
-	} else if (set) {
-		owe_sig(set, s->group);
-		set_put_off(set);
-	}
+	if (set)
+		end_short(set, s->group, may, true);
 }
 
 /* Its slot is given back, and it still waits for an operation: it can no longer be found by the slot. */
@@ -367,33 +376,48 @@ static void deliver(struct contd__set *set)
 	}
 }
 
+/* One reference, of a short set that has failed: its CR's queue has it. The slot keeps the group meanwhile. */
+static void refer_sig(struct contd__set *set)
+{
+	set->life = SET_REFERENCE;
+	contd__group_pin_sig(set->group);
+}
+
 void contd__invoke_revised(struct contd__slot *s)
 {
 	struct contd__set *set = contd__set_of(s);
 	MPIX_Continue_cb_function *cb = (MPIX_Continue_cb_function *)s->cb.any;
 	int rc = contd__load_seq(&set->rc), failed = rc;
+	bool is_short = !set->results, may;
 	uint64_t before;
 
 	if (contd__mpi_over())
 		return;
-	if (may_call_mpi() && rc != MPI_SUCCESS)
+	may = may_call_mpi();
+	if (may && rc != MPI_SUCCESS)
 		contd__mpi->ops_tell(set);
-	if (!contd__in_handler())
+	if (set->crs && !contd__in_handler())
 		report_crs(set);
-	deliver(set);
-	if (rc != MPI_SUCCESS)
-		leave_sig(set);
+	if (!is_short) {
+		deliver(set);
+		if (rc != MPI_SUCCESS)
+			leave_sig(set);
+	}
 	if (rc == MPI_SUCCESS || set->flags & (MPIX_CONT_INVOKE_FAILED | MPIX_CONT_REQBUF_VOLATILE)) {
 		failed = cb(rc, s->data);
 		rc = MPI_SUCCESS;
 	} else if (set->discard) {
 		set->discard(s->data);
 	}
+	if (is_short && (failed == MPI_SUCCESS || !set->cr)) {
+		end_short(set, s->group, may, failed == MPI_SUCCESS);
+		return;
+	}
 	/*
 	 * Of a set that has not failed only the references are used from now on. And a thread that waits for the CR
 	 * must find free_fn called. So MPI gets its requests back here, and not when the last reference is dropped.
 	 */
-	if (may_call_mpi()) {
+	if (may) {
 		if (contd__load_seq(&set->rc) == MPI_SUCCESS)
 			give_back(set);
 		else if (!mpi_is_gone())
@@ -405,10 +429,12 @@ void contd__invoke_revised(struct contd__slot *s)
 		if (rc == MPI_SUCCESS)
 			contd__store_seq(&set->rc, failed);
 		set->failure.class = failed;
+		if (is_short)
+			refer_sig(set);
 		contd__cr_fail_sig(set->cr, &set->failure, rc != MPI_SUCCESS);
 	} else if (less_sig(set, SET_REFERENCE, &before)) {
 		set_put_off(set);
 	}
-	if (may_call_mpi() && !contd__self.frame->outer)
+	if (may && !contd__self.frame->outer)
 		contd__put_off_drain();
 }

@@ -13,6 +13,9 @@
  * waits for these. The set has a reference for each operation and one for the continuation, which passes to the CR's
  * queue if that fails; and a reference to its group.
  *
+ * A revised continuation of one operation, or none, is counted like the draft interface's: its operation is the last
+ * one, failed or not, and nothing is left to finish late. Its set is a *short* one.
+ *
  *     operation                 thread  handler  MPI's completion callback  progress
  *     contd__set_new              yes     no              no                blocking (memory)
  *     contd__op_done_sig          yes     yes             yes               lock-free
@@ -59,21 +62,22 @@ struct contd__set {
 	struct cds_lfs_node node; /* put off, or left */
 	struct contd__slot *slot;
 	uint32_t generation;
-	uint32_t count;             /* of op; goes up while they are attached */
-	uint32_t failed;            /* draft interface: an operation did */
-	uint32_t crs;               /* of awaited */
+	uint32_t count; /* of op; goes up while they are attached */
+	uint32_t crs;   /* of awaited */
+	int rc;         /* class of the first failure, or MPI_SUCCESS (draft interface: an error code) */
+	bool revised;
 	struct contd__cr **awaited; /* CRs among the requests, until they are reported */
 	uint32_t left;              /* it is in contd__sets_left, or was */
 	/* its CR's, which is not complete until functions of the program's have been called; or NULL */
 	struct contd_group *owing;
 	struct contd_group *group; /* the continuation's */
-	/* Revised interface; results is NULL otherwise. */
-	struct contd__cr *cr;        /* or NULL: none */
-	uint64_t life;               /* SET_* */
-	int flags, rc;               /* rc: class of the first failure */
+	/* Revised interface. */
+	struct contd__cr *cr; /* or NULL: none */
+	uint64_t life;        /* SET_*; of a short one only if it has failed */
+	int flags;
 	bool whole;                  /* it waits for all of its operations, also when one has failed */
 	void (*discard)(void *data); /* in place of the callback, or NULL */
-	MPI_Status *results;         /* of op */
+	MPI_Status *results;         /* of op; NULL: a short one, or the draft interface */
 	struct contd__failure failure;
 	struct contd__op op[];
 };
@@ -95,8 +99,8 @@ static inline struct contd__set *contd__set_of(const struct contd__slot *s)
 	return (source & 3) == KIND_SOURCE ? (struct contd__set *)(source & ~(uintptr_t)3) : NULL;
 }
 
-/* Room for so many operations and CRs; NULL without memory. */
-struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool revised);
+/* Room for so many operations and CRs, and for results; NULL without memory. */
+struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool results);
 
 /*
  * Revised interface: a continuation that runs inside the attaching call has no set. If its callback fails, the failure
