@@ -22,15 +22,55 @@ static struct __cds_lfs_stack put_off; /* sets that are to be released by a thre
 struct __cds_lfs_stack contd__sets_left;
 uint32_t contd__sets_left_over, contd__sets_owing;
 
+/*
+ * A set with room for one operation that this thread has released, and uses again. A thread keeps one only while it has
+ * a spare set, whose destructor frees it (spare_free). Handlers outside regions, which may interrupt this, neither make
+ * nor release sets.
+ */
+static __thread struct contd__set *kept __attribute__((tls_model("initial-exec")));
+
+#ifdef __SANITIZE_ADDRESS__
+#define KEEPS false /* it shall see the use of a set that has been released */
+#else
+#define KEEPS true
+#endif
+
+/* It has room for one operation, and for no CR and no results. */
+static bool is_small(uint32_t operations, uint32_t crs, bool results)
+{
+	return operations <= 1 && crs == 0 && !results;
+}
+
+static struct contd__set *take_kept(void)
+{
+	struct contd__set *set = kept;
+
+	kept = NULL;
+	return set;
+}
+
+/* Its memory, which nothing refers to any more. */
+static void put_away(struct contd__set *set)
+{
+	if (KEEPS && set->small && contd__set_spare && !kept)
+		kept = set;
+	else
+		free(set);
+}
+
 struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool results)
 {
-	size_t ops = sizeof(struct contd__set) + operations * sizeof(struct contd__op);
+	bool small = is_small(operations, crs, results);
+	size_t ops = sizeof(struct contd__set) + (small ? 1 : operations) * sizeof(struct contd__op);
 	size_t bytes = ops + crs * sizeof(struct contd__cr *);
 	size_t more = results ? (operations ? operations : 1) * sizeof(MPI_Status) : 0;
-	struct contd__set *set = contd__alloc_refused() ? NULL : malloc(bytes + more);
+	struct contd__set *set = NULL;
 
+	if (!contd__alloc_refused())
+		set = small && kept ? take_kept() : malloc(bytes + more);
 	if (!set)
 		return NULL;
+	set->small = small;
 	set->count = 0;
 	set->crs = 0;
 	set->awaited = (struct contd__cr **)(void *)((char *)set + ops);
@@ -53,6 +93,7 @@ static void spare_free(void *set)
 {
 	contd__set_spare = NULL;
 	free(set);
+	free(take_kept());
 }
 
 bool contd__set_spare_make(void)
@@ -72,6 +113,7 @@ void contd__set_spare_fail(struct contd__cr *cr, int class, void *failed_data)
 	struct contd__set *set = contd__set_spare;
 
 	contd__set_spare = NULL;
+	free(take_kept());
 	pthread_setspecific(spare_key, NULL); /* takes memory only where a value is set for the first time */
 	set->group = cr->group;
 	set->life = SET_REFERENCE;
@@ -181,7 +223,7 @@ static void release(struct contd__set *set)
 		contd__sub(&contd__sets_owing, 1);
 		contd__group_count_down_own_sig(owing, 1);
 	}
-	free(set);
+	put_away(set);
 }
 
 void contd__put_off_drain(void)
@@ -385,7 +427,8 @@ static void refer_sig(struct contd__set *set)
 
 void contd__invoke_revised(struct contd__slot *s)
 {
-	struct contd__set *set = contd__set_of(s);
+	/* As contd__set_of(): there always is one. */
+	struct contd__set *set = (struct contd__set *)(contd__load_acquire(&s->source) & ~(uintptr_t)3);
 	MPIX_Continue_cb_function *cb = (MPIX_Continue_cb_function *)s->cb.any;
 	int rc = contd__load_seq(&set->rc), failed = rc;
 	bool is_short = !set->results, may;

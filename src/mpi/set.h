@@ -66,6 +66,7 @@ struct contd__set {
 	uint32_t crs;   /* of awaited */
 	int rc;         /* class of the first failure, or MPI_SUCCESS (draft interface: an error code) */
 	bool revised;
+	bool small;                 /* its memory has room for one operation, and for no CR */
 	struct contd__cr **awaited; /* CRs among the requests, until they are reported */
 	uint32_t left;              /* it is in contd__sets_left, or was */
 	/* its CR's, which is not complete until functions of the program's have been called; or NULL */
