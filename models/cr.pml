@@ -19,6 +19,9 @@
  * mutant: NOW_FIRST safety the attaching call looks whether the CR is active and counts afterwards
  * mutant: TAKE_BLIND safety a call takes a CR that another one has taken
  *
+ * (Where no other thread can complete an operation meanwhile (steady, src/mpi/native.c), the attaching call holds no event
+ * of its own. It too counts first, and looks then. If it finds the CR inactive it goes on as here.)
+ *
  * Continuation 0 waits for an operation that another thread completes, 1 for one that is complete. Continuation 0,
  * when it runs, registers 2. Nothing runs while the CR is inactive, each runs once, starting and testing comes to an
  * end, and the CR is inactive for a thread only after a call has told that it is complete.

@@ -183,6 +183,13 @@ struct contd__mpi_backend {
 	/* Are all of them complete, and no CRs? Then finish() may come at once, without look(). May be NULL, and may
 	 * say no. For the revised interface it says no if one has failed. */
 	bool (*at_once)(const struct contd__mpi_attach *a);
+	/*
+	 * Is it one plain operation that waits, and cannot complete before this thread calls MPI again? Then
+	 * hook_steady() may come without look(), if nothing of the program's or MPI's is called in between. Both may
+	 * be NULL.
+	 */
+	bool (*steady)(const struct contd__mpi_attach *a);
+	void (*hook_steady)(const struct contd__mpi_attach *a, struct contd__set *set);
 	/* After look() succeeded, nothing is attached after all. */
 	void (*unlook)(const struct contd__look *look);
 	/* After at_once(): finish them as Test would. */

@@ -172,10 +172,18 @@ static int failed(const struct contd__look *look, int class)
 	return class;
 }
 
+/* Something was registered with it. */
+static void cr_registered(struct contd__cr *cr)
+{
+	contd__cr_registered(cr);
+	if (contd__mpi->cr_changed)
+		contd__mpi->cr_changed(cr);
+}
+
 static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
 	uint32_t generation, events, looked, fired = 0, done = 1; /* 1: this call's own hold */
-	bool startable = cr && cr->revised, by_set;
+	bool startable = cr && cr->revised, by_set, steady;
 	struct contd__at_work telling;
 	struct contd__look look;
 	struct contd__slot *s;
@@ -188,10 +196,16 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 		run_now(a, cr, group);
 		return MPI_SUCCESS;
 	}
-	rc = contd__mpi->look(a, group, &look);
-	if (rc)
-		return rc;
-	contd__put_off_drain();
+	/* What was put off may call functions of the program's, and they MPI. */
+	steady = !a->taken && !contd__put_off_any() && contd__mpi->steady && contd__mpi->steady(a);
+	if (steady) {
+		look = (struct contd__look){.pending = 1};
+	} else {
+		rc = contd__mpi->look(a, group, &look);
+		if (rc)
+			return rc;
+		contd__put_off_drain();
+	}
 	s = contd__slot_get(group, &rc);
 	if (!s)
 		return failed(&look, contd__mpi_class(rc));
@@ -210,7 +224,14 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	contd__store(&s->source, KIND_SOURCE);
 	CONTD_TESTPOINT("attach_before_publish");
 	events = (by_set ? awaited_crs(&look) + 1 : (uint32_t)a->count) + 1 + startable;
-	generation = contd__slot_publish_sig(s, events);
+	/* One that is steady cannot become ready inside this call: no hold of this call's is needed, nor an event for
+	 * the start of a CR that is active. */
+	generation = contd__slot_publish_sig(s, steady ? 1 : events);
+	/* Counted, then looked: see CR_ACTIVE. */
+	if (steady && startable && __builtin_expect(!(contd__load_seq(&cr->state) & CR_ACTIVE), 0)) {
+		contd__add(&s->state, SLOT_WORD(0, events - 1, 0));
+		steady = false;
+	}
 	if (look.crs && look.crs_pending && (rc = await_crs(a, s, &done, &fired)) < 0) {
 		contd__slot_withdraw_sig(s, generation);
 		/* Withdrawing is one more. */
@@ -229,6 +250,12 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 		/* Release: pairs with the acquire in contd__set_of. */
 		contd__store_release(&s->source, (uintptr_t)set | KIND_SOURCE);
 	}
+	if (steady) {
+		contd__mpi->hook_steady(a, set);
+		if (cr)
+			cr_registered(cr);
+		return MPI_SUCCESS;
+	}
 	contd__telling_begin(&telling, group);
 	looked = contd__mpi->hook(a, &look, set, look.crs_pending == 0);
 	contd__telling_end(&telling);
@@ -237,11 +264,8 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	done += by_set ? contd__set_attached_sig(set, looked) : looked;
 	if (startable && contd__cr_hold(cr, s))
 		done++;
-	if (cr) {
-		contd__cr_registered(cr);
-		if (contd__mpi->cr_changed)
-			contd__mpi->cr_changed(cr);
-	}
+	if (cr)
+		cr_registered(cr);
 	if (may_run_here(a, cr, group))
 		contd__slot_run_inline(s, generation, done);
 	else

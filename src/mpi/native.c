@@ -143,7 +143,10 @@ static int op_complete(struct contd__op *op)
 		op->freed = contd__xchg(&request->free, own) == freed_free;
 		CONTD_TESTPOINT("op_given_back");
 	}
-	contd__sub(&ops_hooked, 1);
+	if (alone)
+		contd__add_by_turns(&ops_hooked, (uint32_t)-1);
+	else
+		contd__sub(&ops_hooked, 1);
 	if (persistent)
 		contd__sub(&persistent_hooked, 1);
 	if (op->type == OMPI_TYPE_PART)
@@ -1082,6 +1085,41 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 	op_recheck(op);
 }
 
+/* Below MPI_THREAD_MULTIPLE, and not one that other threads or handlers complete, as generalized requests. */
+static bool steady(const struct contd__mpi_attach *a)
+{
+	const struct contd__ompi_request *r = alone && a->count == 1 ? inside(a->requests[0]) : NULL;
+
+	return r && r->state == OMPI_ACTIVE && r->complete == OMPI_PENDING && !r->complete_cb && !r->persistent &&
+	       r->type != OMPI_TYPE_GEN && r->free != cr_free;
+}
+
+/* One operation more waits, while threads do not meet in MPI. */
+static void hooked_one_more(void)
+{
+	if (contd__add_by_turns(&ops_hooked, 1) != 0)
+		return;
+	/* A thread that is about to sleep sees this count, or this thread sees which one to wake. Partner: doze(), and
+	 * the daemon's. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	contd__pending_sig();
+}
+
+static void hook_steady(const struct contd__mpi_attach *a, struct contd__set *set)
+{
+	struct contd__ompi_request *r = inside(a->requests[0]);
+
+	set->op[0] = (struct contd__op){
+		.request = a->requests[0], .set = set, .status = contd__status_at(a, 0), .state = OP_WAITS};
+	/* Release: pairs with the acquire in recheck_slot. */
+	contd__store_release(&set->count, 1);
+	hooked_one_more();
+	a->requests[0] = MPI_REQUEST_NULL;
+	r->complete_cb_data = &set->op[0];
+	r->complete_cb = op_hook;
+	CONTD_TESTPOINT("op_hooked");
+}
+
 static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
 		     bool count_crs)
 {
@@ -1171,12 +1209,7 @@ static void quick_hook(struct contd_mpi_op *op, contd__quick_done *done)
 	struct contd__ompi_request *r = inside(op->requests[0]);
 
 	contd__store(&quick_done, done); /* always the same */
-	if (contd__add_by_turns(&ops_hooked, 1) == 0) {
-		/* A thread that is about to sleep sees this count, or this thread sees which one to wake. Partner:
-		 * doze(), and the daemon's. */
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		contd__pending_sig();
-	}
+	hooked_one_more();
 	op->hooked = op->requests[0];
 	op->requests[0] = MPI_REQUEST_NULL;
 	r->complete_cb_data = op;
@@ -1361,6 +1394,8 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.look = look,
 	.finish = finish,
 	.at_once = at_once,
+	.steady = steady,
+	.hook_steady = hook_steady,
 	.hook = hook,
 	.quick_look = quick_look,
 	.quick_finish = quick_finish,
