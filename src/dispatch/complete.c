@@ -258,9 +258,20 @@ void contd__group_count_down_last_sig(struct contd_group *g, uint32_t n)
 	contd__group_unpin_sig(g);
 }
 
-void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s)
+static inline void finish(struct contd_group *g, struct contd__slot *s)
 {
 	contd__slot_free_sig(&g->table, s);
 	CONTD_TESTPOINT("finish_freed");
+}
+
+void contd__slot_finish_pinned_sig(struct contd_group *g, struct contd__slot *s)
+{
+	finish(g, s);
+	contd__group_count_down_sig(g, 1);
+}
+
+void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s)
+{
+	finish(g, s);
 	contd__group_count_down_own_sig(g, 1);
 }

@@ -79,6 +79,9 @@ void contd__slot_mark_sig(struct contd_group *g, struct contd__slot *s);
 /* Free a slot that no other thread will touch, and count down. Until then the slot keeps the group. */
 void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s);
 
+/* The same; the caller holds a pin. */
+void contd__slot_finish_pinned_sig(struct contd_group *g, struct contd__slot *s);
+
 /* Nothing of g is outstanding any more; the caller holds a pin. */
 void contd__group_idle_sig(struct contd_group *g);
 

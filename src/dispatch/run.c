@@ -12,25 +12,28 @@ void contd__invoke_user_sig(struct contd__slot *s)
 	s->cb.user(contd__load(&s->out.status), s->data);
 }
 
-void contd__slot_run(struct contd_group *g, struct contd__slot *s)
+void contd__slot_run(struct contd_group *g, struct contd__slot *s, bool pinned)
 {
 	struct contd__frame f;
 
 	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)s->cb.any);
 	s->invoke(s);
 	contd__frame_leave_sig(&f, 1);
-	contd__slot_finish_sig(g, s);
+	if (pinned)
+		contd__slot_finish_pinned_sig(g, s);
+	else
+		contd__slot_finish_sig(g, s);
 }
 
 void contd__slot_run_here(struct contd__slot *s)
 {
-	contd__slot_run(s->group, s);
+	contd__slot_run(s->group, s, false);
 }
 
 void contd__slot_run_taken(struct contd__slot *s)
 {
 	CONTD_COUNT(latency[0], 1);
-	contd__slot_run(s->group, s);
+	contd__slot_run(s->group, s, false);
 }
 
 int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t n)

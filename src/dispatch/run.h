@@ -35,8 +35,9 @@ CONTD_INTERNAL_API int contd__slot_run_inline(struct contd__slot *s, uint32_t ge
  */
 CONTD_INTERNAL_API void contd__slot_run_taken(struct contd__slot *s);
 
-/* Run a slot that the caller has made RUNNING. The slot keeps the group. */
-void contd__slot_run(struct contd_group *g, struct contd__slot *s);
+/* Run a slot that the caller has made RUNNING. `pinned`: the caller holds a pin, as scans do; else the slot keeps the
+ * group. */
+void contd__slot_run(struct contd_group *g, struct contd__slot *s, bool pinned);
 
 /* The same for one that an executor has been given: it runs here, whatever its group says. */
 void contd__slot_run_here(struct contd__slot *s);

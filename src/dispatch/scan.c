@@ -110,7 +110,7 @@ static int run_claimed(struct contd_group *g, const struct contd__root *root, st
 		    (rc = contd__load(&g->outlet)->ops->takes(g, s)) != 0)
 			return rc;
 		count_latency(s);
-		contd__slot_run(g, s);
+		contd__slot_run(g, s, true);
 		return 1;
 	}
 	contd__slot_finish_sig(g, s); /* cancelled between ready and claim */
