@@ -64,7 +64,7 @@ unsigned contd__run_ready(void)
 static void look_beside(void)
 {
 	contd__look_beside(&contd__mpi_source);
-	if (!contd__mpi_thread_may())
+	if (__builtin_expect(contd__load(&contd__instances_pushed) != 0, 0) && !contd__mpi_thread_may())
 		contd__instances_look();
 }
 
@@ -285,7 +285,7 @@ static bool looks_here(void)
  * of an operation that one of them waits for. Or it has taken the CR, is in MPI for the other requests, and has called
  * a query function or an error handler there. Or MPI has called such a function in a look, and nobody else can look.
  */
-static bool waits_for_itself(const struct contd__cr *cr)
+static inline bool waits_for_itself(const struct contd__cr *cr)
 {
 	return (contd__inside_sig(cr->group) && !contd__cr_inactive(cr)) || (taking && taken_here(cr)) ||
 	       (looks_here() && !contd__cr_complete(cr));
@@ -295,10 +295,33 @@ static bool waits_for_itself(const struct contd__cr *cr)
 	"the call would wait for itself: it is made by a continuation of this request, or in a look for it; let that " \
 	"return first"
 
-static int cr_wait(struct contd__cr *cr, MPI_Status *status)
+/* Run what is ready, and make progress, until it is complete. Not inlined: a wait for one that is complete is short. */
+__attribute__((noinline)) static void cr_run_until_complete(struct contd__cr *cr)
 {
 	struct contd__testing waiting;
 	struct contd__call call;
+
+	contd__thread_ensure();
+	enter(&call, true);
+	waiting_begin(&waiting, cr);
+	for (unsigned round = 0;;) {
+		unsigned ran;
+
+		look_beside();
+		ran = cr_run(cr);
+		ran += contd__run_ready();
+		if (contd__cr_complete(cr))
+			break;
+		/* The links of a chain follow each other, with progress now and then. */
+		if (ran == 0 || ++round % ROUNDS == 0)
+			cr_progress(cr, true);
+	}
+	contd__self.testing = waiting.outer;
+	leave(&call);
+}
+
+static int cr_wait(struct contd__cr *cr, MPI_Status *status)
+{
 	bool told;
 
 	if (waits_for_itself(cr)) {
@@ -309,25 +332,8 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 	if (contd__put_off_any())
 		contd__put_off_drain();
 	do {
-		if (contd__cr_complete(cr))
-			continue; /* to the report */
-		contd__thread_ensure();
-		enter(&call, true);
-		waiting_begin(&waiting, cr);
-		for (unsigned round = 0;;) {
-			unsigned ran;
-
-			look_beside();
-			ran = cr_run(cr);
-			ran += contd__run_ready();
-			if (contd__cr_complete(cr))
-				break;
-			/* The links of a chain follow each other, with progress now and then. */
-			if (ran == 0 || ++round % ROUNDS == 0)
-				cr_progress(cr, true);
-		}
-		contd__self.testing = waiting.outer;
-		leave(&call);
+		if (!contd__cr_complete(cr))
+			cr_run_until_complete(cr);
 	} while (!contd__cr_report(cr, &told));
 	return cr_result("MPI_Wait", cr, told, status);
 }
@@ -358,33 +364,33 @@ static int test(MPI_Request *request, int *completed, MPI_Status *status)
 	return rc;
 }
 
-static int wait_one(MPI_Request *request, MPI_Status *status)
+static int wait_other(MPI_Request *request, MPI_Status *status)
 {
 	struct contd__call call;
-	bool special = contd__mpi->specials(1, request) != 0;
 	int rc;
 
-	if (special) {
-		struct contd__cr *cr = contd__mpi->cr_of(*request);
-
-		if (cr)
-			return cr_wait(cr, status);
-	}
 	enter(&call, false);
-	if (special) {
-		if (looks_here() && contd__mpi->hooked(*request)) {
+	if (__builtin_expect(contd__mpi->hooked(*request), 0)) {
+		if (looks_here()) {
 			leave(&call);
 			return contd__mpi_refuse("MPI_Wait", MPI_ERR_REQUEST, OWN);
 		}
-		while (contd__mpi->hooked(*request)) {
+		do {
 			contd__mpi->progress(PROGRESS_WAITING);
 			run_if_may();
-		}
+		} while (contd__mpi->hooked(*request));
 	}
 	rc = contd__original.wait(request, status);
 	run_if_may();
 	leave(&call);
 	return rc;
+}
+
+static int wait_one(MPI_Request *request, MPI_Status *status)
+{
+	struct contd__cr *cr = contd__load(&contd__cr_live) ? contd__mpi->cr_of(*request) : NULL;
+
+	return cr ? cr_wait(cr, status) : wait_other(request, status);
 }
 
 /* ------------------------------------------------------------------------------------------------------- arrays --- */
