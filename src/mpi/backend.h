@@ -308,8 +308,17 @@ void contd__mpi_leave(void);
 /* May the calling thread enter MPI although the program has not called MPI? */
 bool contd__mpi_thread_may(void);
 
-/* continue.c: are the arguments usable? MPI error class, and the text. */
-int contd__attach_check(const struct contd__mpi_attach *a);
+/* continue.c: what is wrong with the arguments: an MPI error class, and its text; or MPI_SUCCESS. */
+int contd__attach_wrong(const struct contd__mpi_attach *a);
+
+/* The same: usable ones are found to be so at once. */
+static inline int contd__attach_check(const struct contd__mpi_attach *a)
+{
+	bool usable = a->count >= 0 && (uint32_t)a->count <= SLOT_REMAINING_MAX - 8 && a->cb &&
+		      (a->count == 0 || (a->requests && (a->statuses || a->ignore)));
+
+	return __builtin_expect(usable, 1) ? MPI_SUCCESS : contd__attach_wrong(a);
+}
 
 /* The group of the continuation that contd__attach() runs on this thread without a slot, or NULL. */
 extern __thread struct contd_group *contd__attach_runs __attribute__((tls_model("initial-exec")));

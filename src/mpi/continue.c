@@ -27,7 +27,7 @@ static const char *const null_statuses[] = {
 	"status must not be NULL; MPI_STATUS_IGNORE says that none is wanted",
 	"op->statuses must not be NULL unless op->count is 0; MPI_STATUSES_IGNORE says that none are wanted"};
 
-int contd__attach_check(const struct contd__mpi_attach *a)
+int contd__attach_wrong(const struct contd__mpi_attach *a)
 {
 	if (a->count < 0 || (uint32_t)a->count > SLOT_REMAINING_MAX - 8) /* holds of our own */
 		return contd__fail(MPI_ERR_COUNT, a->names == NAMES_OP ? "op->count must be from 0 to 8388599"
@@ -70,9 +70,13 @@ static void run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, str
 	struct contd__frame frame;
 	int rc = MPI_SUCCESS;
 
-	contd__telling_begin(&telling, cr ? group : NULL);
-	contd__mpi->finish(a);
-	contd__telling_end(&telling);
+	if (a->revised) {
+		contd__mpi->finish(a); /* none has failed (at_once): no error handler is called */
+	} else {
+		contd__telling_begin(&telling, cr ? group : NULL);
+		contd__mpi->finish(a);
+		contd__telling_end(&telling);
+	}
 	if (a->taken)
 		a->taken(a->data);
 	if (cr) {
@@ -159,7 +163,8 @@ static void set_begin(struct contd__set *set, const struct contd__mpi_attach *a,
 }
 
 /* May it run inside the call that attaches it? */
-static bool may_run_here(const struct contd__mpi_attach *a, const struct contd__cr *cr, const struct contd_group *group)
+static inline bool may_run_here(const struct contd__mpi_attach *a, const struct contd__cr *cr,
+				const struct contd_group *group)
 {
 	return contd__may_run_inline(group) && !(a->flags & MPIX_CONT_DEFER_COMPLETE) &&
 	       !(cr && contd__cr_inactive(cr));

@@ -137,7 +137,7 @@ int contd__cr_start(struct contd__cr *cr)
 	return MPI_SUCCESS;
 }
 
-bool contd__cr_take(struct contd__cr *cr, bool *toldp)
+static inline bool take(struct contd__cr *cr, bool *toldp)
 {
 	uint32_t state;
 
@@ -163,12 +163,22 @@ bool contd__cr_take(struct contd__cr *cr, bool *toldp)
 	return *toldp;
 }
 
-void contd__cr_taken(struct contd__cr *cr)
+bool contd__cr_take(struct contd__cr *cr, bool *toldp)
+{
+	return take(cr, toldp);
+}
+
+static inline void taken(struct contd__cr *cr)
 {
 	if (!cr->revised)
 		return;
 	say_active(cr, false);
 	contd__and(&cr->state, ~(CR_TAKEN | CR_AWAITED));
+}
+
+void contd__cr_taken(struct contd__cr *cr)
+{
+	taken(cr);
 }
 
 /* Taken, and not reported: active again. Returns whether a continuation has waited for it meanwhile. */
@@ -222,10 +232,10 @@ void contd__cr_give_back(struct contd__cr *cr)
 
 bool contd__cr_report(struct contd__cr *cr, bool *toldp)
 {
-	if (!contd__cr_take(cr, toldp))
+	if (!take(cr, toldp))
 		return false;
 	if (*toldp)
-		contd__cr_taken(cr);
+		taken(cr);
 	return true;
 }
 

@@ -618,17 +618,24 @@ static int cr_cancel(struct contd__ompi_request *request, int flag)
 }
 
 /* MPI_Start and MPI_Startall; they call no error handler for what this returns. */
+static int start_one(MPI_Request *request)
+{
+	struct contd__native_cr *cr = native_cr(*request);
+	int rc = cr ? contd__cr_start(&cr->cr) : inside(*request)->start(1, request);
+
+	if (__builtin_expect(cr && rc, 0))
+		contd__mpi_refused("MPI_Start", rc);
+	return rc;
+}
+
 static int cr_start(size_t count, MPI_Request *requests)
 {
 	int rc = MPI_SUCCESS;
 
-	for (size_t i = 0; i < count && !rc; i++) {
-		struct contd__native_cr *cr = native_cr(requests[i]);
-
-		rc = cr ? contd__cr_start(&cr->cr) : inside(requests[i])->start(1, &requests[i]);
-		if (cr && rc)
-			contd__mpi_refused("MPI_Start", rc);
-	}
+	if (count == 1)
+		return start_one(requests);
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = start_one(&requests[i]);
 	return rc;
 }
 
@@ -1028,7 +1035,9 @@ static void finish(const struct contd__mpi_attach *a)
 {
 	bool failed = false;
 
-	for (int i = 0; i < a->count; i++)
+	for (int i = 0; i < a->count && a->revised; i++) /* none has failed: at_once() */
+		finish_complete(&a->requests[i], contd__status_at(a, i));
+	for (int i = 0; i < a->count && !a->revised; i++)
 		finish_one(a, i, &failed);
 	if (__builtin_expect(failed, 0))
 		finish_failed(a);
@@ -1044,7 +1053,7 @@ static bool at_once(const struct contd__mpi_attach *a)
 		if (a->revised && r->state != OMPI_INACTIVE && r->status.MPI_ERROR != MPI_SUCCESS)
 			return false;
 	}
-	return a->count <= 1 || !named_twice(a);
+	return a->count <= 1 || (a->count == 2 && a->requests[0] != a->requests[1]) || !named_twice(a);
 }
 
 static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *status)
@@ -1055,6 +1064,7 @@ static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *st
 	*op = (struct contd__op){.request = request, .set = set, .status = status, .persistent = r->persistent};
 	if (r->type == OMPI_TYPE_GEN) {
 		op->instance = contd__instance_hook(request);
+		set->instances |= op->instance != NULL;
 		/* A thread that completes it may let go of it later than this one, and would call free_fn then. */
 		op->backend = op->instance ? NULL : contd__general_find(request);
 		if (op->backend)

@@ -784,6 +784,7 @@ static void push(struct contd__set *set, MPI_Request request, MPI_Status *status
 				 .backend = h ? (void *)h : (void *)g,
 				 .instance = instance,
 				 .state = OP_TAKEN};
+	set->instances |= instance != NULL;
 	if (set->results)
 		contd__add(&set->life, SET_REFERENCE);
 	if (h)

@@ -18,7 +18,7 @@
 #include "mpi/instance.h"
 #include "rcu/table.h"
 
-static struct __cds_lfs_stack put_off; /* sets that are to be released by a thread; pushed anywhere */
+struct __cds_lfs_stack contd__sets_put_off; /* to be released by a thread; pushed anywhere */
 struct __cds_lfs_stack contd__sets_left;
 uint32_t contd__sets_left_over, contd__sets_owing;
 
@@ -76,6 +76,7 @@ struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool result
 	set->awaited = (struct contd__cr **)(void *)((char *)set + ops);
 	set->rc = MPI_SUCCESS;
 	set->revised = false;
+	set->instances = false;
 	set->left = 0;
 	set->owing = NULL;
 	set->results = results ? (MPI_Status *)(void *)((char *)set + bytes) : NULL;
@@ -127,7 +128,7 @@ void contd__set_spare_fail(struct contd__cr *cr, int class, void *failed_data)
 
 void contd__put_off_start(void)
 {
-	__cds_lfs_init(&put_off);
+	__cds_lfs_init(&contd__sets_put_off);
 	__cds_lfs_init(&contd__sets_left);
 	if (!spare_works)
 		spare_works = pthread_key_create(&spare_key, spare_free) == 0;
@@ -135,12 +136,7 @@ void contd__put_off_start(void)
 
 static void set_put_off(struct contd__set *set)
 {
-	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &put_off}, &set->node);
-}
-
-bool contd__put_off_any(void)
-{
-	return contd__load(&put_off.head) != NULL || contd__general_any();
+	cds_lfs_push((cds_lfs_stack_ptr_t){._s = &contd__sets_put_off}, &set->node);
 }
 
 /* Operations of templates, after the callback; of the revised interface those that have completed. */
@@ -187,9 +183,10 @@ __attribute__((noinline)) static void give_back(struct contd__set *set)
 {
 	if (mpi_is_gone())
 		return;
-	instances_finish(set);
+	if (__builtin_expect(set->instances, 0))
+		instances_finish(set);
 	contd__mpi->ops_release(set);
-	for (uint32_t i = 0; i < set->count; i++)
+	for (uint32_t i = 0; set->instances && i < set->count; i++)
 		if (set->op[i].instance)
 			contd__instance_unref(set->op[i].instance);
 	contd__store_release(&set->count, 0);
@@ -231,9 +228,9 @@ void contd__put_off_drain(void)
 	struct cds_lfs_head *head;
 
 	contd__general_drain();
-	if (!contd__load(&put_off.head))
+	if (!contd__load(&contd__sets_put_off.head))
 		return;
-	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &put_off});
+	head = __cds_lfs_pop_all((cds_lfs_stack_ptr_t){._s = &contd__sets_put_off});
 	for (struct cds_lfs_node *node = head ? &head->node : NULL, *next; node; node = next) {
 		next = node->next;
 		release(caa_container_of(node, struct contd__set, node));

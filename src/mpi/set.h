@@ -36,6 +36,7 @@
 #include "base/atomic.h"
 #include "dispatch/group.h"
 #include "mpi/cr.h"
+#include "mpi/grequest.h"
 #include "rcu/table.h"
 
 enum contd__op_state { OP_WAITS, OP_TAKEN, OP_DONE };
@@ -66,6 +67,7 @@ struct contd__set {
 	uint32_t crs;   /* of awaited */
 	int rc;         /* class of the first failure, or MPI_SUCCESS (draft interface: an error code) */
 	bool revised;
+	bool instances;             /* operations of templates are among them */
 	bool small;                 /* its memory has room for one operation, and for no CR */
 	struct contd__cr **awaited; /* CRs among the requests, until they are reported */
 	uint32_t left;              /* it is in contd__sets_left, or was */
@@ -149,8 +151,12 @@ extern uint32_t contd__sets_left_over;
 extern uint32_t contd__sets_owing;
 
 /* Sets that handlers have put off, to be released. Ordinary threads that may call MPI. */
+extern struct __cds_lfs_stack contd__sets_put_off;
 void contd__put_off_start(void);
 void contd__put_off_drain(void);
-bool contd__put_off_any(void);
+static inline bool contd__put_off_any(void)
+{
+	return contd__load(&contd__sets_put_off.head) != NULL || contd__general_any();
+}
 
 #endif
