@@ -22,6 +22,9 @@
  * (Where no other thread can complete an operation meanwhile (steady, src/mpi/native.c), the attaching call holds no event
  * of its own. It too counts first, and looks then. If it finds the CR inactive it goes on as here.)
  *
+ * Below MPI_THREAD_MULTIPLE these calls do not meet, and some do without steps that are here (contd__cr_by_turns,
+ * src/mpi/cr.h): that is not modelled.
+ *
  * Continuation 0 waits for an operation that another thread completes, 1 for one that is complete. Continuation 0,
  * when it runs, registers 2. Nothing runs while the CR is inactive, each runs once, starting and testing comes to an
  * end, and the CR is inactive for a thread only after a call has told that it is complete.

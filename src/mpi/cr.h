@@ -94,6 +94,13 @@ void contd__cr_fini(struct contd__cr *cr);
 /* Beside CR_TAKEN: contd__cr_awaited() was called meanwhile. */
 #define CR_AWAITED 0x20000000u
 
+/*
+ * The program's calls of MPI come by turns: below MPI_THREAD_MULTIPLE, and without sessions. So while one starts,
+ * attaches to or reports a CR, no other does. Only contd__cr_awaited(), in a continuation that another thread runs, may
+ * come at the same time. It changes the state of an active CR, or of one that it has taken itself, and no other.
+ */
+extern bool contd__cr_by_turns;
+
 /* Revised, and not between MPI_Start and the report that it is complete. */
 static inline bool contd__cr_inactive(const struct contd__cr *cr)
 {

@@ -413,6 +413,7 @@ static int start_in_model(bool asking)
 	contd__store(&contd__mpi, backend); /* its callers have seen contd__mpi_open, or the source, first */
 	/* Of other sessions there may be several threads in MPI. */
 	rc = backend->start(contd__model.sessions ? MPI_THREAD_MULTIPLE : contd__model.level);
+	contd__cr_by_turns = !contd__model.sessions && contd__model.level < MPI_THREAD_MULTIPLE;
 	contd__mpi_source.where =
 		WHERE_THREAD | WHERE_REGION | (contd__model.level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
 	if (rc)
