@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MOST_STEPS 8000u /* in a row */
+#define MOST_STEPS 8000u  /* in a row */
 #define MOST_BETWEEN 400u /* instructions between two added ticks */
 
 static uint64_t seed;
