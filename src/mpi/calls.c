@@ -575,7 +575,7 @@ static int special_report(const struct special *s, MPI_Status *status, bool *unt
 }
 
 /*
- * What MPI deals with: all but the specials. It works on the program's array and not on a copy. So functions of the
+ * All but the specials: MPI deals with these. It works on the program's array and not on a copy. So functions of the
  * program's that it calls (error handlers, query functions) find there what has become of the other requests. Specials
  * at both ends are left out. Those between other requests are MPI_REQUEST_NULL meanwhile. A persistent request whose
  * continuation has run is no special any more: its callback may have started it again.

@@ -201,7 +201,7 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 		run_now(a, cr, group);
 		return MPI_SUCCESS;
 	}
-	/* What was put off may call functions of the program's, and they MPI. */
+	/* Work that was put off may call functions of the program's, and these may call MPI. */
 	steady = !a->taken && !contd__put_off_any() && contd__mpi->steady && contd__mpi->steady(a);
 	if (steady) {
 		look = (struct contd__look){.pending = 1};

@@ -127,8 +127,10 @@ int contd__cr_start(struct contd__cr *cr)
 	say_active(cr, true);
 	CONTD_TESTPOINT("cr_start_said");
 	if (contd__cr_by_turns && !held) {
-		/* Nobody else changes the state of an inactive CR. Release: pairs with the acquire in
-		 * contd__cr_awaited; what was registered before is what it finds. */
+		/*
+		 * No other thread changes the state of an inactive CR. Release: pairs with the acquire in
+		 * contd__cr_awaited; what was registered before is what it finds.
+		 */
 		contd__store_release(&cr->state, CR_ACTIVE);
 		contd__store(&cr->started, true);
 		return MPI_SUCCESS;
@@ -240,8 +242,8 @@ void contd__cr_give_back(struct contd__cr *cr)
 
 /*
  * Where calls come by turns, nothing is attached meanwhile: so the count may be read first, and one exchange makes the
- * CR inactive. It fails if contd__cr_awaited() has been faster. Until the next MPI_Start nobody else tells the backend
- * of the state.
+ * CR inactive. It fails if contd__cr_awaited() has been faster. Until the next MPI_Start no other thread tells the
+ * backend of the state.
  */
 static inline bool report_in_turn(struct contd__cr *cr)
 {

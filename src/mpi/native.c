@@ -774,8 +774,8 @@ static bool stands_in(MPI_Request request, size_t count, const MPI_Request *requ
  * yet. In a receive another thread may just be writing it, and of a receive that has failed the call may have nothing
  * to say yet. Other threads may raise and tell the errors of CRs at the same time. So while Open MPI looks, nothing is
  * in the array but a likeness of what has failed: of the first request that has, or of the CR. It comes last, and when
- * Open MPI drops it, the others come back. What is to be dropped is dropped here, before that: its free_fn may look at
- * the array. No function of the program's is called while the others are hidden.
+ * Open MPI drops it, the others come back. Failed requests are dropped here, before that: a free_fn may look at the
+ * array. No function of the program's is called while the others are hidden.
  */
 static void raising(size_t count, MPI_Request *requests, const struct contd__raised *raised)
 {
@@ -839,7 +839,7 @@ static void finish_all(size_t count, MPI_Request *requests, MPI_Status *statuses
 	}
 }
 
-/* What completes after this look is left to the next one, so that no failure is overlooked. */
+/* Requests that complete after this look are left to the next one, so that no failure is overlooked. */
 static int test_all(size_t count, MPI_Request *requests, int *completed, MPI_Status *statuses)
 {
 	bool failed = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which code has opened which library by dlopen(3). What the closure opens belongs to it, also if the program had
- * loaded it before.
+ * Which code has opened which library by dlopen(3). A library that the closure opens belongs to it, also if the
+ * program had loaded it before.
  *
  * Noted is the address of the call, and the name; each pair once. Notes are never freed: a program has few such pairs.
  *

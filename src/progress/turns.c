@@ -63,7 +63,7 @@ void contd__turn_leave(void)
 	if (!contd__inside.high)
 		return;
 	contd__inspect(NULL);
-	/* What it calls still is counted, as on an unknown stack. */
+	/* Its later calls are counted, as on an unknown stack. */
 	contd__inside.low = contd__inside.high = 1;
 	if (contd__cas(&P.last, &me, 0))
 		contd__inspect_again(true);

@@ -103,7 +103,7 @@ WAITS(int, semop, (int id, struct sembuf *operations, size_t n), (id, operations
 WAITS(int, semtimedop, (int id, struct sembuf *operations, size_t n, const struct timespec *time),
       (id, operations, n, time))
 
-/* What programs call that are built with _FORTIFY_SOURCE. */
+/* Programs that are built with _FORTIFY_SOURCE call these. */
 WAITS(int, __poll_chk, (struct pollfd * fds, nfds_t n, int ms, size_t size), (fds, n, ms, size))
 
 /* libaio's, which may be absent from where dlsym(3) looks: it is the system call. Its errors are no errno. */

@@ -83,7 +83,7 @@ CHECK_HELPER void free_failed(MPI_Request cr)
 	CHECK_OK(MPI_Request_free(&cr));
 }
 
-/* A message of four to this process, for a receive of one. */
+/* A message of four numbers to this process; the receive has room for one. */
 CHECK_HELPER MPI_Request send_too_much(int tag, MPI_Comm comm)
 {
 	static const int out[4] = {1, 2, 3, 4};
@@ -95,7 +95,7 @@ CHECK_HELPER MPI_Request send_too_much(int tag, MPI_Comm comm)
 	return send;
 }
 
-/* What has arrived is dealt with. */
+/* MPI takes messages that have arrived. */
 CHECK_HELPER void make_progress(MPI_Comm comm)
 {
 	int flag;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 1 */
 /*
- * An error handler uses the array of the call that has failed, with a CR among its requests: what has completed is
- * null there, as without a CR, wherever the CR stands. The CR can be tested. What the handler begins in the place of a
- * complete one stays. Nor do functions of generalized requests find anything else. The same for a call that attaches:
- * the handler completes another request of the array, or begins some.
+ * An error handler uses the array of the call that has failed, with a CR among its requests: complete requests are null
+ * there, as without a CR, wherever the CR stands. The CR can be tested. A request that the handler begins in the place
+ * of a complete one stays. Nor do functions of generalized requests find anything else. The same for a call that
+ * attaches: the handler completes another request of the array, or begins some.
  */
 #include "errors.h"
 

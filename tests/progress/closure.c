@@ -703,7 +703,7 @@ static void in_tool(void)
 		fail("no tool");
 }
 
-/* What the tool opens belongs to what MPI needs, too. */
+/* Libraries that the tool opens belong to MPI's closure, too. */
 static void a_driver_of_tool(void)
 {
 	static void *(*opens)(const char *);

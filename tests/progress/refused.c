@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI refuses the receive that the progress library asks for. The program runs as without it, and nothing is left. */
+/* MPI refuses the receive that the progress library asks for. The program runs without it, and nothing is left. */
 #include <mpi.h>
 #include <stdio.h>
 

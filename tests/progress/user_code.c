@@ -144,7 +144,9 @@ int main(int argc, char **argv)
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
 		ok = ok && progress_comes();
 	} else if (!strcmp(kind, "unseen")) {
-		/* What is completed here, but was begun in a callback, must not be taken for the reduction. */
+		/*
+		 * A request that is completed here, but was begun in a callback, must not be taken for the reduction.
+		 */
 		begins_reduction();
 		reduction = request;
 		from_mpi(begins_receive);
