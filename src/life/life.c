@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/note.h"
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
 #include "dispatch/classes.h"
@@ -29,6 +30,10 @@
 #include "rcu/table.h"
 #include "signal/attach.h"
 #include "signal/attached.h"
+
+/* The linker collects sections of such names as notes. */
+__attribute__((section(".note.contd"), used, aligned(4))) static const struct contd__note note = {
+	sizeof(CONTD_NOTE_NAME), 0, CONTD_NOTE_TYPE, CONTD_NOTE_NAME};
 
 /* ------------------------------------------------------------------------------------------------------- errors --- */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/note.h"
 #include "progress/closure.h"
 #include "progress/inside.h"
 #include "progress/opened.h"
@@ -23,6 +24,7 @@ struct object {
 	uint32_t needed_count, opened_count, ranges;
 	struct contd__code range[RANGES];
 	bool program, seen, known, closure;
+	bool core;    /* contd's core is in it */
 	bool imports; /* who defines what it imports was looked up */
 };
 
@@ -92,6 +94,24 @@ static void forget(struct object *o)
 	free(o);
 }
 
+/* Is contd's among these notes? */
+static bool has_note(const char *at, size_t size)
+{
+	while (size >= sizeof(struct contd__note)) {
+		const struct contd__note *n = (const struct contd__note *)(const void *)at;
+		size_t whole = sizeof(ElfW(Nhdr)) + ((n->name_size + 3) & ~3u) + ((n->size + 3) & ~3u);
+
+		if (n->name_size == sizeof(CONTD_NOTE_NAME) && n->type == CONTD_NOTE_TYPE &&
+		    !memcmp(n->name, CONTD_NOTE_NAME, sizeof(CONTD_NOTE_NAME)))
+			return true;
+		if (whole > size)
+			break;
+		at += whole;
+		size -= whole;
+	}
+	return false;
+}
+
 static struct object *object_of(const struct dl_phdr_info *info, bool first)
 {
 	struct object *o = calloc(1, sizeof(*o));
@@ -110,6 +130,8 @@ static struct object *object_of(const struct dl_phdr_info *info, bool first)
 		if (p->p_type == PT_LOAD && p->p_flags & PF_X && o->ranges < RANGES)
 			o->range[o->ranges++] = (struct contd__code){o->base + p->p_vaddr,
 								     o->base + p->p_vaddr + p->p_memsz, false, false};
+		if (p->p_type == PT_NOTE && p->p_align <= 4)
+			o->core |= has_note((const char *)(o->base + p->p_vaddr), p->p_memsz);
 		if (p->p_type == PT_DYNAMIC) {
 			o->dynamic = (const void *)(o->base + p->p_vaddr);
 			if (!read_dynamic(o, o->dynamic))
@@ -509,6 +531,8 @@ static bool uses_contd(void)
 	for (struct object *o = objects; o; o = o->next) {
 		if (begins(o->file, "libcontd-doorbell") || o == object_at((uintptr_t)contd__closure_after))
 			continue;
+		if (o->core && !begins(o->file, "libcontd.so"))
+			return true; /* linked statically */
 		for (uint32_t i = 0; i < o->needed_count; i++)
 			if (begins(o->needed[i], "libcontd"))
 				return true;
