@@ -43,6 +43,40 @@ CHECK_HELPER void count_errors(void)
 	MPI_Errhandler_free(&world);
 }
 
+/*
+ * Does MPI_Wait itself call MPI_COMM_SELF's handler if a receive on another communicator of this process alone fails,
+ * the message of which had been sent before? It does in MPICH 4.2, whose request has no communicator then.
+ */
+CHECK_HELPER bool mpi_tells_self(void)
+{
+	static const int out[2];
+	MPI_Comm of[3] = {MPI_COMM_SELF, MPI_COMM_WORLD, MPI_COMM_NULL};
+	MPI_Errhandler before[2], self;
+	int in, calls = on_self_count;
+	MPI_Request send, receive;
+
+	MPI_Comm_dup(MPI_COMM_SELF, &of[2]);
+	MPI_Comm_create_errhandler(on_self, &self);
+	for (int i = 0; i < 2; i++)
+		MPI_Comm_get_errhandler(of[i], &before[i]);
+	for (int i = 0; i < 3; i++)
+		MPI_Comm_set_errhandler(of[i], i ? MPI_ERRORS_RETURN : self);
+	PMPI_Isend(out, 2, MPI_INT, 0, 0, of[2], &send);
+	PMPI_Irecv(&in, 1, MPI_INT, 0, 0, of[2], &receive);
+	CHECK_EQ(class_of(PMPI_Wait(&receive, MPI_STATUS_IGNORE)), MPI_ERR_TRUNCATE);
+	PMPI_Wait(&send, MPI_STATUS_IGNORE);
+	for (int i = 0; i < 2; i++) {
+		MPI_Comm_set_errhandler(of[i], before[i]);
+		MPI_Errhandler_free(&before[i]);
+	}
+	MPI_Errhandler_free(&self);
+	MPI_Comm_free(&of[2]);
+	calls = on_self_count - calls;
+	on_self_count -= calls;
+	CHECK(calls <= 1);
+	return calls != 0;
+}
+
 /* One handler of the program's for this communicator, and for those that MPICH may tell instead. */
 CHECK_HELPER void tell_all(MPI_Comm comm, MPI_Comm_errhandler_function *function)
 {

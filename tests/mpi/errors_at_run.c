@@ -8,7 +8,7 @@
 
 #include <contd/modes.h>
 
-#include "check.h"
+#include "errors.h"
 
 #define TAG 82
 
@@ -20,12 +20,11 @@ static MPI_Comm comm;
 static MPI_Request cr;
 static enum how how;
 static int told, ran;
+static bool self_is_told; /* of failed receives, by MPI_Wait itself too */
 
-static void on_error(MPI_Comm *which, int *error, ...)
+static void receive_failed(bool by_self)
 {
-	int class;
-
-	(void)which, (void)error;
+	CHECK_EQ(by_self, self_is_told);
 	if (told++)
 		return;
 	if (how == FREES) {
@@ -38,11 +37,24 @@ static void on_error(MPI_Comm *which, int *error, ...)
 			CHECK_EQ(contd_group_destroy(group), 0);
 		}
 	} else if (how == WAITS) {
-		MPI_Error_class(MPI_Wait(&cr, MPI_STATUS_IGNORE), &class);
-		CHECK_EQ(class, MPI_ERR_REQUEST);
+		CHECK_EQ(class_of(MPI_Wait(&cr, MPI_STATUS_IGNORE)), MPI_ERR_REQUEST);
 	} else if (check_native()) {
 		CHECK_EQ(contd_group_wait(contd_mpi_group(cr), 1000000000), -EDEADLK);
 	}
+}
+
+static void on_error(MPI_Comm *which, int *error, ...)
+{
+	(void)which, (void)error;
+	receive_failed(false);
+}
+
+static void on_refusal(MPI_Comm *which, int *error, ...)
+{
+	if (class_of(*error) == MPI_ERR_REQUEST)
+		on_self(which, error);
+	else
+		receive_failed(true);
 }
 
 static void done(struct contd_mpi_op *op, int status)
@@ -62,7 +74,7 @@ static void run(void)
 	int in, flag;
 
 	check_begin(name[how]);
-	told = ran = 0;
+	told = ran = on_self_count = 0;
 	cr = check_plain_cr();
 	attr.cont_req = cr;
 	MPI_Isend(out, 4, MPI_INT, 0, TAG, comm, &send);
@@ -74,6 +86,7 @@ static void run(void)
 		MPI_Iprobe(0, TAG + 1, comm, &flag, MPI_STATUS_IGNORE);
 	CHECK_EQ(ran, 1);
 	CHECK_EQ(told, 1);
+	CHECK_EQ(on_self_count, how == WAITS);
 	MPI_Wait(&send, MPI_STATUS_IGNORE);
 	if (how != FREES) {
 		CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
@@ -83,12 +96,14 @@ static void run(void)
 
 int main(int argc, char **argv)
 {
-	MPI_Errhandler handler;
+	MPI_Errhandler handler, self;
 
 	check_init(&argc, &argv, MPI_THREAD_FUNNELED);
 	CHECK_EQ(contd_init(NULL), 0);
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	self_is_told = mpi_tells_self();
 	MPI_Comm_create_errhandler(on_error, &handler);
+	MPI_Comm_create_errhandler(on_refusal, &self);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, self);
 	MPI_Comm_dup(MPI_COMM_SELF, &comm);
 	MPI_Comm_set_errhandler(comm, handler);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler); /* MPICH's, which it calls with MPI_ERR_IN_STATUS */
@@ -96,6 +111,7 @@ int main(int argc, char **argv)
 		run();
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 	MPI_Errhandler_free(&handler);
+	MPI_Errhandler_free(&self);
 	MPI_Comm_free(&comm);
 	CHECK_EQ(contd_fini(), 0);
 	return check_fini();
