@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
 /* not on portable: rings are the same with each backend */
+/* one host: rings reach no other */
 /*
  * contd ends in a peer and begins again. While a thread finds that the peer's bell is no more, another finds the peer
  * by its new one: it must not be taken for ended.
