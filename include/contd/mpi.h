@@ -21,9 +21,9 @@
  * MPI_Waitany over such ones gives MPI_UNDEFINED. Inside a CR's own callback MPI_Wait on it is MPI_ERR_REQUEST, and
  * MPI_Test gives flag 0; so it is in the error handler of an operation that one of its continuations waits for. (On the
  * portable backend that holds there for every CR that is not complete.) MPI_Cancel of a CR is MPI_ERR_REQUEST. After
- * MPI_Request_free outstanding continuations still run, except those of a revised CR that is inactive then.
- * MPI_Finalize first runs what is outstanding, for as long as something completes, and reports on stderr what never
- * ran; CRs need not be freed before.
+ * MPI_Request_free outstanding continuations still run, except those of a revised CR that is inactive then: contd does
+ * not touch their statuses any more. MPI_Finalize first runs what is outstanding, for as long as something completes,
+ * and reports on stderr what never ran; CRs need not be freed before.
  *
  * Context of all functions: threads that may call MPI at the thread level that was granted; in continuations, also in
  * those that contd's handler runs in a compute region. Not in continuations that the handler runs outside regions, nor

@@ -328,8 +328,11 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 
 	op->error = status->MPI_ERROR;
 	if (!set->results) {
-		if (op->status)
-			*op->status = *status; /* MPI_ERROR too: a continuation has no return code to look at */
+		/* MPI_ERROR too: a continuation has no return code to look at */
+		if (set->revised)
+			set->result = *status;
+		else if (op->status)
+			*op->status = *status;
 		if (op->error)
 			contd__set_failed_sig(set, set->revised ? contd__mpi_error_class(op->error) : op->error);
 		/* From here on another thread may run the continuation and free the set. It is not run here: MPI may
@@ -415,6 +418,13 @@ static void deliver(struct contd__set *set)
 	}
 }
 
+/* The same for a short set. If nothing waited its statuses were written by the attaching call. */
+static inline void deliver_short(struct contd__set *set)
+{
+	if (set->count && set->op[0].status)
+		*set->op[0].status = set->result;
+}
+
 /* One reference, of a short set that has failed: its CR's queue has it. The slot keeps the group meanwhile. */
 static void refer_sig(struct contd__set *set)
 {
@@ -438,7 +448,9 @@ void contd__invoke_revised(struct contd__slot *s)
 		contd__mpi->ops_tell(set);
 	if (set->crs && !contd__in_handler())
 		report_crs(set);
-	if (!is_short) {
+	if (is_short) {
+		deliver_short(set);
+	} else {
 		deliver(set);
 		if (rc != MPI_SUCCESS)
 			leave_sig(set);

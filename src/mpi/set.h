@@ -14,7 +14,8 @@
  * queue if that fails; and a reference to its group.
  *
  * A revised continuation of one operation, or none, is counted like the draft interface's: its operation is the last
- * one, failed or not, and nothing is left to finish late. Its set is a *short* one.
+ * one, failed or not, and nothing is left to finish late. Its set is a *short* one. It keeps the status, too, until the
+ * continuation is run: if the CR is freed while it is inactive that never happens, and the program may free its own.
  *
  *     operation                 thread  handler  MPI's completion callback  progress
  *     contd__set_new              yes     no              no                blocking (memory)
@@ -81,6 +82,7 @@ struct contd__set {
 	bool whole;                  /* it waits for all of its operations, also when one has failed */
 	void (*discard)(void *data); /* in place of the callback, or NULL */
 	MPI_Status *results;         /* of op; NULL: a short one, or the draft interface */
+	MPI_Status result;           /* a short one's: the user's status may be gone if its CR was freed inactive */
 	struct contd__failure failure;
 	struct contd__op op[];
 };
