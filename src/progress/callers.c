@@ -10,6 +10,9 @@
 #include <argp.h>
 #include <dirent.h>
 #include <dlfcn.h>
+#include <err.h>
+#include <errno.h>
+#include <error.h>
 #include <fts.h>
 #include <ftw.h>
 #include <glob.h>
@@ -19,6 +22,7 @@
 #include <pty.h>
 #include <search.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +88,10 @@ CALLS_BACK(void *, tsearch, (const void *key, void **root, compare *by), (key, r
 CALLS_BACK(void *, tfind, (const void *key, void *const *root, compare *by), (key, root, by))
 CALLS_BACK(void *, tdelete, (const void *restrict key, void **restrict root, compare *by), (key, root, by))
 CALLS_BACK_VOID(twalk, (const void *root, __action_fn_t action), (root, action))
+#if __GLIBC_PREREQ(2, 30)
+CALLS_BACK_VOID(twalk_r, (const void *root, void (*action)(const void *, VISIT, void *), void *data),
+		(root, action, data))
+#endif
 CALLS_BACK_VOID(tdestroy, (void *root, __free_fn_t free_node), (root, free_node))
 CALLS_BACK(int, ftw, (const char *path, __ftw_func_t each, int descriptors), (path, each, descriptors))
 CALLS_BACK(int, ftw64, (const char *path, __ftw64_func_t each, int descriptors), (path, each, descriptors))
@@ -117,6 +125,13 @@ CALLS_BACK(FTS *, fts_open, (char *const *paths, int options, int (*by)(const FT
 	   (paths, options, by))
 CALLS_BACK(FTSENT *, fts_read, (FTS * fts), (fts))
 CALLS_BACK(FTSENT *, fts_children, (FTS * fts, int options), (fts, options))
+/* Those of programs that are built with _FILE_OFFSET_BITS=64. */
+CALLS_BACK(FTS64 *, fts64_open, (char *const *paths, int options, int (*by)(const FTSENT64 **, const FTSENT64 **)),
+	   (paths, options, by))
+CALLS_BACK(FTSENT64 *, fts64_read, (FTS64 * fts), (fts))
+CALLS_BACK(FTSENT64 *, fts64_children, (FTS64 * fts, int options), (fts, options))
+CALLS_BACK_VOID(argp_help, (const struct argp *restrict argp, FILE *restrict stream, unsigned flags, char *name),
+		(argp, stream, flags, name))
 CALLS_BACK(error_t, argp_parse,
 	   (const struct argp *restrict argp, int argc, char **restrict argv, unsigned flags, int *restrict end,
 	    void *restrict input),
@@ -238,6 +253,40 @@ CONTD_API JUMPS void *dlopen(const char *path, int mode)
 	contd__add(&P.loads, 1);
 	contd__mark_next(&contd__inside.called, frame, (uintptr_t)__builtin_return_address(0));
 	return next(path, mode);
+}
+
+/* What it loads beside the program's libraries is seen in the list of the main ones only, so its code is unknown. */
+static __attribute__((noinline)) void *open_beside(Lmid_t where, const char *path, int mode)
+{
+	struct contd__mark before;
+	enum contd__entered how = ENTER(&before);
+	void *handle;
+
+	contd__add(&P.loading, 1);
+	contd__turn_wait();
+	handle = NEXT_OF(dlmopen)(where, path, mode);
+	contd__add(&P.loads, 1);
+	contd__sub(&P.loading, 1);
+	read_again(how);
+	LEAVE(how, &before);
+	return handle;
+}
+
+CONTD_API JUMPS void *dlmopen(Lmid_t where, const char *path, int mode)
+{
+	__typeof__(&dlmopen) next = NEXT_OF(dlmopen);
+	uintptr_t frame = (uintptr_t)__builtin_dwarf_cfa() - 2 * sizeof(uintptr_t);
+
+	if (!path)
+		return next(where, path, mode);
+	if (where != LM_ID_BASE)
+		return open_beside(where, path, mode);
+	if (strchr(path, '/') && !strchr(path, '$'))
+		return open_path(path, mode, __builtin_return_address(0));
+	opens(path, __builtin_return_address(0));
+	contd__add(&P.loads, 1);
+	contd__mark_next(&contd__inside.called, frame, (uintptr_t)__builtin_return_address(0));
+	return next(where, path, mode);
 }
 
 CONTD_API int dlclose(void *handle)
@@ -498,6 +547,66 @@ int __libc_start_main(main_function *program, int argc, char **argv, void (*init
 	}
 ENDS(exit, int)
 ENDS(quick_exit, int)
+
+/* These call exit(3), inside the C library. */
+#define ENDS_WITH_TEXT(name, with) \
+	CONTD_API void name(int status, const char *format, ...); \
+	CONTD_API void with(int status, const char *format, va_list list); \
+	void name(int status, const char *format, ...) \
+	{ \
+		va_list list; \
+\
+		va_start(list, format); \
+		with(status, format, list); \
+	} \
+	void with(int status, const char *format, va_list list) \
+	{ \
+		int saved = errno; \
+		__typeof__(&with) next = NEXT_OF(with); \
+\
+		ending(); \
+		errno = saved; \
+		next(status, format, list); \
+		__builtin_unreachable(); \
+	}
+ENDS_WITH_TEXT(err, verr)
+ENDS_WITH_TEXT(errx, verrx)
+
+/* So do these, if `status` is not 0. They have no form with a va_list. */
+#define TEXT_OF(text) \
+	({ \
+		va_list list; \
+		int length; \
+\
+		va_start(list, format); \
+		length = vasprintf(&(text), format, list); \
+		va_end(list); \
+		length >= 0; \
+	})
+
+CONTD_API void error(int status, int number, const char *format, ...)
+{
+	char *text;
+	bool made = TEXT_OF(text);
+
+	if (status)
+		ending();
+	NEXT_OF(error)(status, number, "%s", made ? text : format);
+	if (made)
+		free(text);
+}
+
+CONTD_API void error_at_line(int status, int number, const char *file, unsigned line, const char *format, ...)
+{
+	char *text;
+	bool made = TEXT_OF(text);
+
+	if (status)
+		ending();
+	NEXT_OF(error_at_line)(status, number, file, line, "%s", made ? text : format);
+	if (made)
+		free(text);
+}
 
 /* Of the attached thread, or one of them. */
 static void thread_ends(void)

@@ -92,6 +92,10 @@ WAITS(int, aio_suspend, (const struct aiocb *const list[], int n, const struct t
       (list, n, time))
 WAITS(int, lio_listio, (int mode, struct aiocb *const list[restrict], int n, struct sigevent *restrict event),
       (mode, list, n, event))
+WAITS(int, aio_suspend64, (const struct aiocb64 *const list[], int n, const struct timespec *restrict time),
+      (list, n, time))
+WAITS(int, lio_listio64, (int mode, struct aiocb64 *const list[restrict], int n, struct sigevent *restrict event),
+      (mode, list, n, event))
 WAITS(int, sem_timedwait, (sem_t *restrict semaphore, const struct timespec *restrict time), (semaphore, time))
 #if __GLIBC_PREREQ(2, 30)
 WAITS(int, sem_clockwait, (sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict time),

@@ -4,12 +4,15 @@
  * program is interrupted there, and after that some is made again.
  *
  *     closure            the cases of the table below
- *     closure NAME...    these; or one of those that end the process: exit, return, pthread_exit
+ *     closure NAME...    these; or one of those that end the process: exit, return, pthread_exit, err, ...
  *     closure inner_stack    a coroutine's stack on the thread's own
  *     closure tool tool_opens    with tool.c preloaded
  */
 #define _GNU_SOURCE
+#include <argp.h>
 #include <dirent.h>
+#include <err.h>
+#include <error.h>
 #include <fts.h>
 #include <ftw.h>
 #include <glob.h>
@@ -18,6 +21,7 @@
 #include <search.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -136,6 +140,12 @@ static void node(const void *p, VISIT which, int depth)
 	forbidden_spin(1000);
 }
 
+static void node_with(const void *p, VISIT which, void *data)
+{
+	(void)data;
+	node(p, which, 0);
+}
+
 static void free_node(void *p)
 {
 	(void)p;
@@ -152,6 +162,7 @@ static void a_tree(void)
 	for (int i = 0; i < 32; i++)
 		tfind(&numbers[i], &root, slowly);
 	twalk(root, node);
+	twalk_r(root, node_with, NULL);
 	for (int i = 0; i < 16; i++)
 		tdelete(&numbers[i], &root, slowly);
 	tdestroy(root, free_node);
@@ -220,6 +231,42 @@ static void an_fts(void)
 		;
 	if (fts)
 		fts_close(fts);
+}
+
+static int by_name_fts64(const FTSENT64 **a, const FTSENT64 **b)
+{
+	forbidden_spin(1000);
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* fts_open() and so on of a program that is built with _FILE_OFFSET_BITS=64. */
+static void an_fts64(void)
+{
+	char *paths[] = {(char *)"/etc", NULL};
+	FTS64 *fts = fts64_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name_fts64);
+
+	if (fts)
+		fts64_children(fts, 0);
+	while (fts && fts64_read(fts))
+		;
+	if (fts)
+		fts64_close(fts);
+}
+
+static char *filter(int key, const char *text, void *input)
+{
+	(void)key, (void)input;
+	forbidden_spin(30000);
+	return (char *)(uintptr_t)text;
+}
+
+static void an_argp_help(void)
+{
+	static const struct argp_option options[] = {{"option", 'o', NULL, 0, "what it is", 0}, {0}};
+	static const struct argp argp = {options, NULL, "arguments", "what it does", NULL, filter, NULL};
+	static char name[] = "closure";
+
+	argp_help(&argp, printed, ARGP_HELP_STD_HELP & ~ARGP_HELP_EXIT_OK, name);
 }
 
 static void *open_slowly(const char *path)
@@ -310,6 +357,22 @@ static void a_plugin(void)
 		dlclose(plugin);
 	else
 		fail(dlerror());
+}
+
+static void a_plugin_by_dlmopen(void)
+{
+	static const char *const paths[] = {PLUGIN, PLUGIN_NAME};
+	int flag;
+
+	for (int i = 0; i < 2; i++) {
+		void *plugin = dlmopen(LM_ID_BASE, paths[i], RTLD_NOW);
+
+		if (plugin)
+			dlclose(plugin);
+		else
+			fail(dlerror());
+	}
+	MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
 }
 
 /* By its name alone it is found on the program's own path, which the loader knows by who calls. */
@@ -958,11 +1021,14 @@ static const struct {
 	{"nftw", a_nftw, PASSED_CALLED, OFTEN},
 	{"scandir", a_scandir, PASSED_CALLED, OFTEN},
 	{"fts", an_fts, PASSED_CALLED, OFTEN},
+	{"fts64", an_fts64, PASSED_CALLED, OFTEN},
 	{"glob", a_glob, PASSED_CALLED, OFTEN},
+	{"argp_help", an_argp_help, PASSED_CALLED, OFTEN},
 	{"pthread_once", a_pthread_once, PASSED_CALLED, OFTEN},
 	{"call_once", a_call_once, PASSED_CALLED, OFTEN},
 	{"dl_iterate_phdr", a_dl_iterate_phdr, PASSED_CALLED, OFTEN},
 	{"dlopen", a_plugin, PASSED_CALLED, OFTEN},
+	{"dlmopen", a_plugin_by_dlmopen, PASSED_CALLED, 100},
 	{"dlopen_by_name", a_named_plugin, PASSED_CALLED, 100},
 	{"fork", a_fork, PASSED_CALLED, 100},
 	{"flockfile", a_locked_stream, PASSED_CALLED, OFTEN},
@@ -1064,9 +1130,45 @@ static int an_inner_stack(void)
 	return wrong || ran != before;
 }
 
+/* All but exit() itself call it inside the C library. */
+static void vend(bool with_error, ...)
+{
+	va_list none;
+
+	va_start(none, with_error);
+	if (with_error)
+		verr(1, "%s", none);
+	else
+		verrx(1, "%s", none);
+}
+
+static void end_by(const char *name)
+{
+	if (!strcmp(name, "exit"))
+		exit(1);
+	if (!strcmp(name, "err"))
+		err(1, "%s", name);
+	if (!strcmp(name, "errx"))
+		errx(1, "%s", name);
+	if (!strcmp(name, "verr"))
+		vend(true, name);
+	if (!strcmp(name, "verrx"))
+		vend(false, name);
+	if (!strcmp(name, "error"))
+		error(1, 0, "%s %d", name, 1);
+	if (!strcmp(name, "error_at_line"))
+		error_at_line(1, 0, __FILE__, __LINE__, "%s %d", name, 1);
+}
+
 static bool ends(const char *name)
 {
-	return !strcmp(name, "exit") || !strcmp(name, "return") || !strcmp(name, "pthread_exit");
+	static const char *const names[] = {"exit", "return", "pthread_exit", "err",          "errx",
+					    "verr", "verrx",  "error",        "error_at_line"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
 }
 
 int main(int argc, char **argv)
@@ -1085,8 +1187,7 @@ int main(int argc, char **argv)
 		atexit(at_end);
 		progress_again();
 		fflush(stdout);
-		if (at[0] == 'e')
-			exit(1);
+		end_by(at);
 		if (at[0] == 'p') {
 			pthread_key_t key;
 

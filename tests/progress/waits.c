@@ -243,6 +243,23 @@ static int do_aio_suspend(void)
 	return aio_suspend(list, 1, &short_time) != -1 || errno != EAGAIN;
 }
 
+/* aio_suspend() of a program that is built with _FILE_OFFSET_BITS=64. */
+static int do_aio_suspend64(void)
+{
+	static char text[1];
+	static struct aiocb64 block;
+	const struct aiocb64 *const list[] = {&block};
+
+	if (!block.aio_buf) {
+		block.aio_fildes = nothing[0];
+		block.aio_buf = text;
+		block.aio_nbytes = 1;
+		if (aio_read64(&block))
+			return -1;
+	}
+	return aio_suspend64(list, 1, &short_time) != -1 || errno != EAGAIN;
+}
+
 static int do_sem_clockwait(void)
 {
 	struct timespec end;
@@ -283,6 +300,7 @@ static const struct {
 	{"epoll_pwait2", do_epoll_pwait2},
 	{"io_getevents", do_io_getevents},
 	{"aio_suspend", do_aio_suspend},
+	{"aio_suspend64", do_aio_suspend64},
 };
 
 static void on_alarm(int signo)
