@@ -222,6 +222,7 @@ static __attribute__((noinline)) void *open_path(const char *path, int mode, con
 	enum contd__entered how = ENTER(&before);
 	void *handle;
 
+	contd__error_forget();
 	contd__add(&P.loading, 1);
 	contd__turn_wait();
 	handle = NEXT_OF(dlopen)(path, mode);
@@ -249,6 +250,7 @@ CONTD_API JUMPS void *dlopen(const char *path, int mode)
 		return next(path, mode);
 	if (strchr(path, '/') && !strchr(path, '$'))
 		return open_path(path, mode, __builtin_return_address(0));
+	contd__error_forget();
 	opens(path, __builtin_return_address(0));
 	contd__add(&P.loads, 1);
 	contd__mark_next(&contd__inside.called, frame, (uintptr_t)__builtin_return_address(0));
@@ -262,6 +264,7 @@ static __attribute__((noinline)) void *open_beside(Lmid_t where, const char *pat
 	enum contd__entered how = ENTER(&before);
 	void *handle;
 
+	contd__error_forget();
 	contd__add(&P.loading, 1);
 	contd__turn_wait();
 	handle = NEXT_OF(dlmopen)(where, path, mode);
@@ -283,6 +286,7 @@ CONTD_API JUMPS void *dlmopen(Lmid_t where, const char *path, int mode)
 		return open_beside(where, path, mode);
 	if (strchr(path, '/') && !strchr(path, '$'))
 		return open_path(path, mode, __builtin_return_address(0));
+	contd__error_forget();
 	opens(path, __builtin_return_address(0));
 	contd__add(&P.loads, 1);
 	contd__mark_next(&contd__inside.called, frame, (uintptr_t)__builtin_return_address(0));
@@ -295,6 +299,7 @@ CONTD_API int dlclose(void *handle)
 	enum contd__entered how = ENTER(&before);
 	int rc;
 
+	contd__error_forget();
 	contd__add(&P.loads, 1);
 	contd__add(&P.loading, 1);
 	contd__turn_wait();
@@ -634,8 +639,4 @@ CONTD_API void thrd_exit(int result)
 __attribute__((constructor)) static void find_contd(void)
 {
 	contd__library_find(&contd_library, (uintptr_t)dlsym(RTLD_NEXT, "contd_init"));
-	/* Signal handlers may call these. */
-	(void)NEXT_OF(sigaction);
-	(void)NEXT_OF(signal);
-	(void)NEXT_OF(sigaltstack);
 }

@@ -9,6 +9,7 @@
 #include "base/note.h"
 #include "progress/closure.h"
 #include "progress/inside.h"
+#include "progress/next.h"
 #include "progress/opened.h"
 
 #define P contd__progress
@@ -435,7 +436,6 @@ static bool close_over_imports(void)
 	free(names.text);
 	free(names.place);
 	memset(&names, 0, sizeof(names));
-	dlerror(); /* the program shall not see this library's errors */
 	return true;
 }
 
@@ -500,7 +500,7 @@ static bool is_the_c_library_s(const struct object *o)
 	       begins(o->file, "libgcc_s.so") || begins(o->file, "libquadmath.so");
 }
 
-void contd__closure_read(bool by_mpi)
+static void read_all(bool by_mpi)
 {
 	uint64_t generation = contd__load_seq(&P.loads);
 
@@ -516,6 +516,14 @@ void contd__closure_read(bool by_mpi)
 	}
 	close_over_all();
 	publish(generation);
+}
+
+void contd__closure_read(bool by_mpi)
+{
+	char *error = contd__error_take();
+
+	read_all(by_mpi);
+	contd__error_give(error);
 }
 
 void contd__closure_before(void)
@@ -561,7 +569,7 @@ static void find_hooks(void)
 			n++;
 }
 
-const char *contd__closure_after(uintptr_t address)
+static const char *read_after(uintptr_t address)
 {
 	const struct object *mpi, *c;
 	const char *cannot = "the libraries of the process cannot be listed (out of memory)";
@@ -599,8 +607,17 @@ const char *contd__closure_after(uintptr_t address)
 			close_over(o);
 	for (struct object *o = objects; o; o = o->next)
 		o->known = true;
-	contd__closure_read(true);
+	read_all(true);
 	return lacking ? cannot : NULL;
+}
+
+const char *contd__closure_after(uintptr_t address)
+{
+	char *error = contd__error_take();
+	const char *why = read_after(address);
+
+	contd__error_give(error);
+	return why;
 }
 
 bool contd__is_of_mpi(uintptr_t address)

@@ -46,8 +46,6 @@ void contd__opened_note(const char *path, uintptr_t caller)
 
 bool contd__opened_each(void (*each)(uintptr_t caller, const void *dynamic))
 {
-	bool failed = false;
-
 	for (struct note *n = contd__load_acquire(&notes); n; n = n->next) {
 		uint32_t tries = contd__load(&n->tries);
 		struct link_map *map;
@@ -58,17 +56,12 @@ bool contd__opened_each(void (*each)(uintptr_t caller, const void *dynamic))
 			continue;
 		/* The loader knows a library by each name that it was asked for. */
 		library = NEXT_OF(dlopen)(n->path, RTLD_LAZY | RTLD_NOLOAD);
-		if (!library) {
-			failed = true;
+		if (!library)
 			continue;
-		}
 		contd__cas(&n->tries, &(uint32_t){tries - 1}, 0);
 		if (!dlinfo(library, RTLD_DI_LINKMAP, &map))
 			each(n->caller, map->l_ld);
 		NEXT_OF(dlclose)(library);
 	}
-	/* The program shall not see this library's errors. */
-	if (failed)
-		dlerror();
 	return !contd__load(&lost);
 }

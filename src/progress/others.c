@@ -8,12 +8,12 @@
  * Not among them are calls that only read what does not change, and those with other types (MPI_Wtime). mpi.h, which
  * declares them, is not included here.
  */
-#include <dlfcn.h>
 #include <stddef.h>
 
 #include <contd/contd.h>
 
 #include "base/atomic.h"
+#include "progress/next.h"
 #include "progress/turns.h"
 
 /* clang-format off */
@@ -99,17 +99,16 @@
 
 typedef long function(WORDS);
 
-static __attribute__((noinline)) long pass_on(function **found, const char *name, WORDS)
+static __attribute__((noinline)) long pass_on(struct contd__next *found, WORDS)
 {
 	struct contd__mark mark;
 	enum contd__entered how;
-	function *next = contd__load(found);
+	function *next;
 	long result;
 
-	if (!next) {
-		next = (function *)dlsym(RTLD_NEXT, name);
-		contd__store(found, next);
-	}
+	if (!contd__load(&found->found))
+		contd__next_find(found);
+	next = (function *)contd__load(&found->found);
 	if (!next)
 		return NO_SUCH_CALL;
 	how = contd__call_begin(CONTD__FRAME, &mark);
@@ -127,9 +126,9 @@ static __attribute__((noinline)) long pass_on(function **found, const char *name
 	} \
 	long P##prefix##_##name(WORDS) \
 	{ \
-		static function *found; \
+		static struct contd__next found = {"P" #prefix "_" #name, NULL}; \
 \
-		return pass_on(&found, "P" #prefix "_" #name, THESE); \
+		return pass_on(&found, THESE); \
 	}
 #define NAMES_MPI(name) NAMES(MPI, name)
 #define NAMES_MPIX(name) NAMES(MPIX, name)
