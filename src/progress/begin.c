@@ -88,6 +88,11 @@ static void progress(bool last)
 	(void)last;
 	contd__floating_use();
 	pthread_sigmask(SIG_BLOCK, &P.but_faults, &signals);
+	contd__inside.ticks = true;
+	if (!P.shared)
+		contd__store_seq(&P.turn, TURN_TICK);
+	if (contd__load_seq(&P.ending))
+		goto over;
 	yields = set_yield && set_yield(false);
 	do {
 		ask_mpi();
@@ -107,6 +112,10 @@ static void progress(bool last)
 	P.moved += worked != 0;
 	if (P.places && contd__load(&P.loads) != P.places->generation)
 		contd__progress_read_again(true);
+over:
+	if (!P.shared)
+		contd__store_seq(&P.turn, 0);
+	contd__inside.ticks = false;
 	pthread_sigmask(SIG_SETMASK, &signals, NULL);
 	contd__cancel_as(cancel);
 	contd__leave(&contd__inside.mpi, how, &mark);

@@ -512,7 +512,9 @@ bool contd__main_runs;
 
 static void ending(void)
 {
+	/* Dekker with a tick: store this, then look whether one is under way. */
 	contd__store_seq(&P.ending, 1);
+	contd__turn_over();
 }
 
 typedef int main_function(int argc, char **argv, char **environment);

@@ -63,7 +63,7 @@ static enum contd__passed judge(const ucontext_t *context)
 	const struct contd__places *places = contd__load(&P.places);
 	const struct contd__code *code;
 
-	if (contd__load(&P.ending) || !places)
+	if (contd__load_seq(&P.ending) || !places)
 		return PASSED_ENDING;
 	if (!contd__on_own_stack(sp) || sp - contd__inside.low < ROOM)
 		return PASSED_STACK;

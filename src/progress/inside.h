@@ -40,6 +40,7 @@ struct contd__inside {
 	struct contd__mark mpi;
 	struct contd__mark called;  /* of a function that calls the program back */
 	struct contd__mark handler; /* of a signal handler of the program */
+	bool ticks;                 /* in a tick, which makes progress */
 	bool in_call;               /* it is counted in `turn` of struct contd__progress */
 	uint32_t loose;             /* such functions, and calls of MPI, that were entered on another stack */
 	uint32_t locks;             /* streams that the program has locked */
@@ -196,7 +197,7 @@ struct contd__progress {
 	bool allow_user_code;
 	sigset_t but_faults; /* signals that wait while progress is made */
 	bool shared;         /* threads call MPI by turns: MPI_THREAD_SERIALIZED */
-	uint32_t turn;       /* then: threads that are in MPI, and TURN_TICK */
+	uint32_t turn;       /* then: threads that are in MPI; and TURN_TICK, at each thread level */
 	uintptr_t last;      /* and the thread that has called last, as contd__this_thread() has it; 0: any */
 	uint32_t locked;     /* and streams that threads have locked; any thread */
 	void *const volatile *hooks[HOOKS]; /* where glibc before 2.34 has functions of the program's; or NULL */
@@ -210,7 +211,8 @@ extern struct contd__progress contd__progress __attribute__((visibility("hidden"
  * not wait: it passes. A call waits until the tick is done. So must a thread that takes a lock of the C library's or of
  * the loader's, for good, because the tick may need it, and the thread may call MPI before it gives it back. Both are
  * of the kind store, then load (Dekker): TURN_TICK and then `loading` and `locked` there; these and then TURN_TICK
- * here.
+ * here. So does, at each thread level, a thread that ends the program, because the handlers of atexit(3) may take MPI
+ * down. It stores `ending`.
  */
 #define TURN_TICK 0x80000000u
 

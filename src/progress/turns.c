@@ -4,12 +4,14 @@
 #include <contd/contd.h>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/rest.h"
 #include "progress/begin.h"
 #include "progress/turns.h"
 #include "signal/inspect.h"
 
 #define P contd__progress
+#define MOST_NS 1000000000
 
 static void wait_for_tick(void)
 {
@@ -22,6 +24,15 @@ void contd__turn_wait(void)
 	/* In the tick itself MPI takes such locks, too. */
 	if (P.shared && !contd__mark_is_live(&contd__inside.mpi, CONTD__FRAME))
 		wait_for_tick();
+}
+
+/* Whoever ends the program from inside MPI may hold a lock that the tick waits for: so not for ever. */
+void contd__turn_over(void)
+{
+	int64_t end = contd__now_ns() + MOST_NS;
+
+	while (contd__load_seq(&P.turn) & TURN_TICK && !contd__inside.ticks && contd__now_ns() < end)
+		contd__rest();
 }
 
 enum contd__entered contd__turn_begin(enum contd__entered how, uintptr_t frame, struct contd__mark *mark)

@@ -7,6 +7,7 @@
  *     contd__turn_begin         yes     no     blocking
  *     contd__turn_end           yes     no     wait-free
  *     contd__turn_wait          yes     no     blocking
+ *     contd__turn_over          yes     no     blocking, for a second at most
  *     contd__turn_leave         yes     no     wait-free in the number of attached threads
  */
 #ifndef CONTD_PROGRESS_TURNS_H
@@ -25,6 +26,9 @@ void contd__call_end(enum contd__entered how, const struct contd__mark *mark);
 
 /* After an addition to `loading` or `locked`: until no tick makes progress any more. */
 void contd__turn_wait(void);
+
+/* After `ending` was stored: until no other thread's tick makes progress. At each thread level. */
+void contd__turn_over(void);
 
 /* The thread makes no more progress. */
 void contd__turn_leave(void);
