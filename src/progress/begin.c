@@ -208,6 +208,7 @@ static void in_child(void)
 {
 	contd__store(&P.ending, 1);
 	contd__store(&P.turn, 0);
+	contd__inside.in_call = false;
 	runs = false;
 }
 

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <threads.h>
 #include <unistd.h>
 
@@ -71,10 +72,17 @@ static void on_error(MPI_Comm *where, int *code, ...)
 	in_mpi();
 }
 
+static bool forks; /* in the next call */
+static pid_t child = -1;
+
 static int copies(MPI_Comm comm, int key, void *extra, void *in, void *value, int *flag)
 {
 	(void)comm, (void)key, (void)extra, (void)in, (void)value;
 	in_mpi();
+	if (forks) {
+		forks = false;
+		child = fork();
+	}
 	*flag = 0;
 	return MPI_SUCCESS;
 }
@@ -215,6 +223,25 @@ static void the_last_caller(void)
 		fail("no progress when the last caller has ended");
 }
 
+/* A child of fork(2) that was made in a call of MPI goes on: nobody else is in it there. */
+static void forks_in_a_call(void)
+{
+	MPI_Comm copy;
+	int status;
+
+	forks = true;
+	MPI_Comm_dup(comm, &copy);
+	if (child == 0) {
+		alarm(20);
+		flockfile(stdout);
+		funlockfile(stdout);
+		_exit(7);
+	}
+	MPI_Comm_free(&copy);
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 7)
+		fail("a child of fork() that was made in a call of MPI hangs");
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Errhandler errhandler;
@@ -239,6 +266,7 @@ int main(int argc, char **argv)
 	one_at_a_time();
 	for (over = 0; over < 3; over++)
 		the_last_caller();
+	forks_in_a_call();
 	MPI_Comm_free(&comm);
 	MPI_Finalize();
 	return failures != 0;
