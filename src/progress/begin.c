@@ -206,10 +206,20 @@ static bool find_stack(void)
 /* In a child of fork nothing is left of it: contd has no timers there. */
 static void in_child(void)
 {
+	if (!runs)
+		return;
 	contd__store(&P.ending, 1);
 	contd__store(&P.turn, 0);
 	contd__inside.in_call = false;
 	runs = false;
+}
+
+static bool sees_children;
+
+/* Early: handlers of the program's that are called before it would wait for a tick that is none in the child. */
+__attribute__((constructor)) static void see_children(void)
+{
+	sees_children = !pthread_atfork(NULL, NULL, in_child);
 }
 
 static bool switched_off(void)
@@ -262,7 +272,7 @@ static const char *prepare(void)
 	sigfillset(&P.but_faults);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
 		sigdelset(&P.but_faults, faults[i]);
-	if (pthread_atfork(NULL, NULL, in_child))
+	if (!sees_children)
 		return "out of memory";
 	return NULL;
 }

@@ -4,10 +4,12 @@
  * handlers of atexit(3) take MPI's libraries down.
  *
  *     turns_end LEVEL    funneled, serialized
+ *     turns_end fork     at the latter level, it forks instead: the child does not wait for that tick
  */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CLOSURE_WITH_MPI
@@ -50,20 +52,48 @@ static void *ends(void *unused)
 	return unused;
 }
 
+/* Of pthread_atfork(3), from before MPI_Init: it comes before those that are made in MPI_Init. */
+static void in_child(void)
+{
+	alarm(20);
+	flockfile(stderr);
+	funlockfile(stderr);
+}
+
+static void *forks(void *unused)
+{
+	pid_t child;
+	int status;
+
+	while (!__atomic_load_n(&inside_progress, __ATOMIC_SEQ_CST))
+		;
+	child = fork();
+	if (child == 0)
+		_exit(7);
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 7) {
+		printf("the child waits for a tick\n");
+		fflush(stdout);
+		_exit(1);
+	}
+	_exit(0);
+	return unused;
+}
+
 int main(int argc, char **argv)
 {
+	const char *what = argc > 1 ? argv[1] : "funneled";
 	pthread_t thread;
 	int level;
 
-	MPI_Init_thread(&argc, &argv,
-			argc > 1 && !strcmp(argv[1], "serialized") ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED,
+	pthread_atfork(NULL, NULL, in_child);
+	MPI_Init_thread(&argc, &argv, strcmp(what, "funneled") != 0 ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED,
 			&level);
 	if (!contd_test_passed) {
 		printf("the progress library does not run\n");
 		return 1;
 	}
 	atexit(at_end);
-	pthread_create(&thread, NULL, ends, NULL);
+	pthread_create(&thread, NULL, strcmp(what, "fork") != 0 ? ends : forks, NULL);
 	for (;;)
 		spin(10000);
 }
