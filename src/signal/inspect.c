@@ -50,7 +50,6 @@ void contd__inspect_again(bool each)
 {
 	/* Acquire: pairs with the release in record_take (attach.c). */
 	uint32_t n = contd__load_acquire(&contd__signals.count);
-
 	bool any = contd__me && contd__xchg(&contd__me->off_turn, 0);
 
 	for (uint32_t i = 0; each && i < n; i++)

@@ -98,7 +98,7 @@ _Noreturn void chaos_wrong(const char *format, ...) __attribute__((format(printf
 
 /*
  * Outside handlers, and outside contd: no signal is blocked on this thread. Under the thread sanitizer that may be
- * untrue, and this makes it true again. gcc's runtime (12 to 14) puts a signal off until the thread calls a function
+ * untrue, and this makes it true again. The runtime of gcc 12 puts a signal off until the thread calls a function
  * that the runtime knows, blocks all signals while it calls the handlers, and keeps the mask from before in one place
  * for each thread. If one more signal arrives just before it blocks them, and a handler calls such a function, the
  * second one's mask overwrites the first one's: all signals stay blocked. Then a notification that is sent to the
