@@ -2,9 +2,28 @@
 /* A program that uses liburcu-memb, contd's flavor of RCU, for itself. */
 #include "coexist.h"
 
+#include <dlfcn.h>
+
 #include <urcu/urcu-memb.h>
 
-static atomic_int ran;
+static atomic_int ran, registered, unregistered_threads;
+
+/* In front of liburcu's, for contd's calls, too. */
+void urcu_memb_register_thread(void)
+{
+	void (*next)(void) = (void (*)(void))dlsym(RTLD_NEXT, "urcu_memb_register_thread");
+
+	atomic_fetch_add(&registered, 1);
+	next();
+}
+
+void urcu_memb_unregister_thread(void)
+{
+	void (*next)(void) = (void (*)(void))dlsym(RTLD_NEXT, "urcu_memb_unregister_thread");
+
+	atomic_fetch_add(&unregistered_threads, 1);
+	next();
+}
 
 static void count(int status, void *data)
 {
@@ -60,9 +79,14 @@ static void *never_registers(void *data)
 	return NULL;
 }
 
-static void in_threads(void *(*body)(void *))
+/* `times`: so often is each of the threads registered. */
+static void in_threads(void *(*body)(void *), int times)
 {
+	int before;
+
 	MUST(contd_init(NULL));
+	use_contd(); /* this thread is registered from here on */
+	before = atomic_load(&registered);
 	for (int i = 0; i < 200; i++) {
 		pthread_t thread[2];
 
@@ -72,23 +96,25 @@ static void in_threads(void *(*body)(void *))
 			CHECK_EQ(pthread_join(thread[k], NULL), 0);
 		urcu_memb_synchronize_rcu(); /* looks at each thread that is still listed */
 	}
-	CHECK_EQ(atomic_load(&ran), 400);
+	CHECK_EQ(atomic_load(&ran), 401);
+	CHECK_EQ(atomic_load(&registered) - before, 400 * times);
+	CHECK_EQ(atomic_load(&unregistered_threads), 400 * times);
 	CHECK_EQ(contd_fini(), 0);
 }
 
 static void detached(void)
 {
-	in_threads(detaches);
+	in_threads(detaches, 2); /* once more for the thread's end */
 }
 
 static void attached(void)
 {
-	in_threads(ends_attached);
+	in_threads(ends_attached, 2);
 }
 
 static void unregistered(void)
 {
-	in_threads(never_registers);
+	in_threads(never_registers, 1);
 }
 
 /* Registered before contd_init(), and until after contd_fini(). Sections of the program's, while contd ticks. */
