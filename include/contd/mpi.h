@@ -247,6 +247,19 @@ CONTD_API int contd_mpi_grequest_complete(MPI_Request request);
  */
 CONTD_API int contd_mpi_thread_level(void);
 
+/* ----------------------------------------------------------------------------------------------------- backend --- */
+
+/*
+ * The backend that contd uses with the MPI library that the program has loaded: "native" or "portable". A program's
+ * first call of contd's chooses it, and this may be that call. *stepsp (may be NULL) becomes what contd found on the
+ * way to its choice: a text of one or more lines, for people to read, with a newline between two of them. Both texts
+ * are contd's, and stay valid and the same. NULL: contd cannot begin with this MPI, or with its settings.
+ * contd_error_text() says why, *stepsp is not touched, and no error handler is called.
+ * Context: as MPI_Continue_init; returns NULL before MPI_Init, after MPI_Finalize (if there is no session), and in the
+ * child of a fork.
+ */
+CONTD_API const char *contd_mpi_backend(const char **stepsp);
+
 /* ---------------------------------------------------------------------------------------------------- doorbells --- */
 
 /*

@@ -258,6 +258,9 @@ const struct contd__mpi_backend *contd__mpi_start(const char *call, int *errp);
  */
 const struct contd__mpi_backend *contd__mpi_start_asking(const char *call, int *errp);
 
+/* While a backend is chosen: adds a line to what contd_mpi_backend() tells of that. As printf(3). */
+void contd__backend_step(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
+
 /* MPI_Finalize begins, or, if contd has a session, the process ends; once is enough. */
 void contd__mpi_end(void);
 

@@ -2,6 +2,8 @@
 /* The first call chooses a backend; then: which threads may enter MPI, and the orderly end. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -336,6 +338,26 @@ void contd__mpi_wake(void)
 
 /* ---------------------------------------------------------------------------------------------------- the start --- */
 
+/* How the backend was chosen, a line for each step. Written under start_lock, before contd__mpi_open is stored. */
+static char steps[1024];
+static bool choosing;
+
+void contd__backend_step(const char *format, ...)
+{
+	size_t length = strlen(steps);
+	va_list arguments;
+
+	if (!choosing)
+		return;
+	if (length)
+		length += (size_t)snprintf(steps + length, sizeof(steps) - length, "\n");
+	if (length >= sizeof(steps))
+		return;
+	va_start(arguments, format);
+	vsnprintf(steps + length, sizeof(steps) - length, format, arguments);
+	va_end(arguments);
+}
+
 static bool said_why; /* a line has said why contd cannot begin; under start_lock */
 #define say_why(...) (said_why = true, contd__mpi_say(__VA_ARGS__))
 
@@ -353,6 +375,8 @@ static const struct contd__mpi_backend *choose(bool asking)
 		contd__fail(MPI_ERR_OTHER, "contd cannot begin: CONTD_MPI_BACKEND must be native, portable or auto");
 		return NULL;
 	}
+	if (wanted && *wanted)
+		contd__backend_step("the variable CONTD_MPI_BACKEND is %s", wanted);
 	if (!wanted || strcmp(wanted, "portable") != 0) {
 #if CONTD_MPI_NATIVE
 		why = contd__mpi_native.refuses();
@@ -361,6 +385,7 @@ static const struct contd__mpi_backend *choose(bool asking)
 #else
 		why = "this build is for an MPI without a native backend";
 #endif
+		contd__backend_step("no native backend: %s", why);
 		if (wanted && strcmp(wanted, "native") == 0) {
 			say_why("CONTD_MPI_BACKEND=native: %s", why);
 			contd__fail(MPI_ERR_OTHER, "contd cannot begin with CONTD_MPI_BACKEND=native, because this MPI "
@@ -373,8 +398,10 @@ static const struct contd__mpi_backend *choose(bool asking)
 		contd__mpi_say("%s; continuations use the portable backend, which is slower", why);
 #endif
 	why = contd__mpi_portable.refuses();
-	if (!why)
+	if (!why) {
+		contd__backend_step("the program's calls of MPI come to contd, as the portable backend needs");
 		return &contd__mpi_portable;
+	}
 	if (asking && contd__portable_asks()) {
 		/* Release: pairs with the acquire in started. */
 		contd__store_release(&asks_only, 1);
@@ -400,7 +427,10 @@ static int start_in_model(bool asking)
 
 	PMPI_Request_get_status(MPI_REQUEST_NULL, &flag, &contd__status_empty);
 	contd__status_empty.MPI_ERROR = MPI_SUCCESS;
+	steps[0] = '\0';
+	choosing = true;
 	backend = choose(asking && !contd__model.sessions);
+	choosing = false;
 	if (!backend)
 		return asking && contd__load(&asks_only) ? MPI_SUCCESS : MPI_ERR_OTHER;
 	ask_main();
@@ -472,8 +502,7 @@ static bool started(bool asking)
 	return contd__load_acquire(&contd__mpi_open) || (asking && contd__load_acquire(&asks_only));
 }
 
-/* MPI must not be called, so no error handler is either. */
-static int outside_mpi(const char *call)
+static int fail_outside_mpi(const char *call)
 {
 	int finalized = 0;
 
@@ -481,35 +510,50 @@ static int outside_mpi(const char *call)
 	contd__fail(MPI_ERR_OTHER, finalized ? "called after MPI_Finalize; call it before"
 					     : "called before MPI_Init, and without a session of the program's that "
 					       "contd knows of; call MPI_Init first");
-	contd__fail_in(call, MPI_ERR_OTHER);
+	return contd__fail_in(call, MPI_ERR_OTHER);
+}
+
+/* MPI must not be called, so no error handler is either. */
+static int outside_mpi(const char *call)
+{
+	fail_outside_mpi(call);
 	contd__say("%s", contd__error_said());
 	return MPI_ERR_OTHER;
 }
 
+#define IN_CHILD "this is the child of a fork: call it in the process that called MPI_Init"
+
+static int start_once(bool asking)
+{
+	int rc;
+
+	if (started(asking))
+		return MPI_SUCCESS;
+	pthread_mutex_lock(&start_lock);
+	said_why = false;
+	rc = started(asking) ? MPI_SUCCESS : start_locked(asking);
+	if (rc && !said_why)
+		contd__mpi_say("it cannot begin: %s", contd_error_text());
+	pthread_mutex_unlock(&start_lock);
+	return rc;
+}
+
 static const struct contd__mpi_backend *start(const char *call, bool asking, int *errp)
 {
+	int rc;
+
 	if (!contd__model_is_open()) {
 		*errp = outside_mpi(call);
 		return NULL;
 	}
 	if (contd__load(&contd__live.forked)) {
-		*errp = contd__mpi_refuse(call, MPI_ERR_OTHER,
-					  "this is the child of a fork: call it in the process that called MPI_Init");
+		*errp = contd__mpi_refuse(call, MPI_ERR_OTHER, IN_CHILD);
 		return NULL;
 	}
-	if (!started(asking)) {
-		int rc;
-
-		pthread_mutex_lock(&start_lock);
-		said_why = false;
-		rc = started(asking) ? MPI_SUCCESS : start_locked(asking);
-		if (rc && !said_why)
-			contd__mpi_say("it cannot begin: %s", contd_error_text());
-		pthread_mutex_unlock(&start_lock);
-		if (rc) {
-			*errp = tell(call, rc);
-			return NULL;
-		}
+	rc = start_once(asking);
+	if (rc) {
+		*errp = tell(call, rc);
+		return NULL;
 	}
 	ask_main();
 	return asking && contd__load(&asks_only) ? &contd__mpi_portable : contd__mpi;
@@ -523,6 +567,25 @@ const struct contd__mpi_backend *contd__mpi_start(const char *call, int *errp)
 const struct contd__mpi_backend *contd__mpi_start_asking(const char *call, int *errp)
 {
 	return start(call, true, errp);
+}
+
+const char *contd_mpi_backend(const char **stepsp)
+{
+	int rc;
+
+	if (!contd__model_is_open())
+		rc = fail_outside_mpi(__func__);
+	else if (contd__load(&contd__live.forked))
+		rc = contd__fail(MPI_ERR_OTHER, IN_CHILD);
+	else
+		rc = start_once(false);
+	if (rc) {
+		contd__fail_in(__func__, rc);
+		return NULL;
+	}
+	if (stepsp)
+		*stepsp = steps;
+	return contd__mpi->name;
 }
 
 __attribute__((noinline)) static struct contd_group *make_loose(enum contd__loose which)

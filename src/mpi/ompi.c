@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "mpi/backend.h"
 #include "mpi/ompi.h"
 #include "mpi/model.h"
 #include "mpi/portable.h"
@@ -28,8 +29,11 @@ static const char *version_refuses(void)
 		return "the MPI library at run time is not Open MPI";
 	if (sscanf(at, "Open MPI v%d.%d", &major, &minor) != 2)
 		return "the MPI library does not say which version of Open MPI it is";
-	if (major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR))
+	if (major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR)) {
+		contd__backend_step("the MPI library is Open MPI %d.%d; the native backend knows %d.%d and later",
+				    major, minor, OLDEST_MAJOR, OLDEST_MINOR);
 		return NULL;
+	}
 	snprintf(why, sizeof(why), "Open MPI %d.%d is older than %d.%d, and its requests are not known", major, minor,
 		 OLDEST_MAJOR, OLDEST_MINOR);
 	return why;
@@ -63,8 +67,10 @@ static const char *symbols_find(void)
 		(int (*)(int, MPI_Request *, const char *))symbol("ompi_errhandler_request_invoke");
 	o->f_to_c_table = symbol("ompi_request_f_to_c_table");
 	o->pointer_array_set = (int (*)(void *, int, void *))symbol("opal_pointer_array_set_item");
-	if (!missing)
+	if (!missing) {
+		contd__backend_step("it has the symbols of its inside that the native backend uses");
 		return NULL;
+	}
 	snprintf(why, sizeof(why), "Open MPI's library has no symbol %s", missing);
 	return why;
 }
@@ -132,6 +138,8 @@ static const char *probe(void)
 		why = "its requests do not look as in the versions that are known";
 	if (handle != MPI_REQUEST_NULL)
 		contd__next_pmpi.Request_free(&handle);
+	if (!why)
+		contd__backend_step("a request of its own has looked as expected at each step of a probe");
 	return why;
 }
 

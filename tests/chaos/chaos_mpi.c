@@ -85,6 +85,7 @@ enum class {
 	C_MIXED,
 	C_EVENT,
 	C_RING,
+	C_BACKEND,
 	C_POLL,
 	C_REGION,
 	C_GUARD,
@@ -127,6 +128,7 @@ static struct chaos_class classes[C_END] = {
 	[C_GENERAL] = {"general", "generalized requests", 0},
 	[C_EVENT] = {"event", "events of the program's with the group of a CR", 0},
 	[C_RING] = {"ring", "contd_mpi_ring and contd_mpi_ring_all", 0},
+	[C_BACKEND] = {"backend", "contd_mpi_backend", 0},
 	[C_POLL] = {"poll", "contd_poll", 0},
 	[C_REGION] = {"region", "compute regions", 0},
 	[C_GUARD] = {"guard", "guards", 0},
@@ -1885,6 +1887,14 @@ static void mpi_step(struct self *me, uint64_t r)
 
 			if (rung < 0 || rung > (r & 1 ? 1 : ranks))
 				chaos_wrong("a ring for %d ranks is %d", ranks, rung);
+		}
+		if (on(C_BACKEND)) {
+			const char *steps = NULL, *name = contd_mpi_backend(&steps);
+
+			if (!name || !steps || !*steps ||
+			    (strcmp(name, "native") != 0 && strcmp(name, "portable") != 0))
+				chaos_wrong("contd_mpi_backend: %s, %s", name ? name : contd_error_text(),
+					    steps ? steps : "no steps");
 		}
 		break;
 	default:

@@ -39,18 +39,20 @@ static const struct {
 	const char *backend; /* NULL: not set */
 	int fails, lines;
 	const char *backend_said, *why;
+	const char *told; /* by contd_mpi_backend() */
 } cases[] = {
-	{"as_it_is", AS_IT_IS, NULL, 0, 0, "", ""},
-	{"empty", AS_IT_IS, "", 0, 0, "", ""},
-	{"auto", AS_IT_IS, "auto", 0, 0, "", ""},
-	{"version", OTHER_VERSION, NULL, 0, 1, "portable backend", "Open MPI 4.0 "},
-	{"version_auto", OTHER_VERSION, "auto", 0, 1, "portable backend", "Open MPI 4.0 "},
-	{"version_native", OTHER_VERSION, "native", 1, 1, "CONTD_MPI_BACKEND=native", "Open MPI 4.0 "},
-	{"version_portable", OTHER_VERSION, "portable", 0, 0, "", ""}, /* as was asked: nothing to be said */
-	{"other_mpi", OTHER_MPI, NULL, 0, 1, "portable backend", "not Open MPI"},
-	{"probe", OTHER_REQUESTS, NULL, 0, 1, "portable backend", "requests do not look"},
-	{"probe_native", OTHER_REQUESTS, "native", 1, 1, "CONTD_MPI_BACKEND=native", "requests do not look"},
-	{"nonsense", AS_IT_IS, "quick", 1, 1, "CONTD_MPI_BACKEND=quick", "native, portable or auto"},
+	{"as_it_is", AS_IT_IS, NULL, 0, 0, "", "", "native"},
+	{"empty", AS_IT_IS, "", 0, 0, "", "", "native"},
+	{"auto", AS_IT_IS, "auto", 0, 0, "", "", "native"},
+	{"version", OTHER_VERSION, NULL, 0, 1, "portable backend", "Open MPI 4.0 ", "portable"},
+	{"version_auto", OTHER_VERSION, "auto", 0, 1, "portable backend", "Open MPI 4.0 ", "portable"},
+	{"version_native", OTHER_VERSION, "native", 1, 1, "CONTD_MPI_BACKEND=native", "Open MPI 4.0 ", NULL},
+	{"version_portable", OTHER_VERSION, "portable", 0, 0, "", "",
+	 "portable"}, /* as was asked: nothing to be said */
+	{"other_mpi", OTHER_MPI, NULL, 0, 1, "portable backend", "not Open MPI", "portable"},
+	{"probe", OTHER_REQUESTS, NULL, 0, 1, "portable backend", "requests do not look", "portable"},
+	{"probe_native", OTHER_REQUESTS, "native", 1, 1, "CONTD_MPI_BACKEND=native", "requests do not look", NULL},
+	{"nonsense", AS_IT_IS, "quick", 1, 1, "CONTD_MPI_BACKEND=quick", "native, portable or auto", NULL},
 };
 
 static void count(MPI_Status *status, void *data)
@@ -80,6 +82,7 @@ static void use(MPI_Request cr)
 int main(int argc, char **argv)
 {
 	MPI_Request cr = MPI_REQUEST_NULL;
+	const char *told, *steps = NULL, *failed;
 	int rc, lines, n = (int)(sizeof(cases) / sizeof(cases[0])), i;
 
 	alarm(60);
@@ -105,11 +108,27 @@ int main(int argc, char **argv)
 		CHECK(MPI_Request_free(&cr) == MPI_SUCCESS);
 	}
 	lines = said_end();
+	pretend = cases[i].pretend; /* if contd cannot begin, each call tries again */
+	told = contd_mpi_backend(&steps);
+	pretend = AS_IT_IS;
+	failed = contd_error_text();
 	CHECK(rc == (cases[i].fails ? MPI_ERR_OTHER : MPI_SUCCESS));
 	CHECK(cr == MPI_REQUEST_NULL);
 	CHECK(lines == cases[i].lines);
 	CHECK(lines == 0 || strncmp(said, "contd: ", 7) == 0);
 	CHECK(strstr(said, cases[i].backend_said) && strstr(said, cases[i].why));
+	if (cases[i].fails) {
+		CHECK(!told && !steps && strncmp(failed, "contd_mpi_backend: ", 19) == 0);
+		CHECK(strstr(failed, "CONTD_MPI_BACKEND"));
+	} else {
+		CHECK(strcmp(told, cases[i].told) == 0);
+		CHECK(contd_mpi_backend(NULL) == told);
+		CHECK(strstr(steps, cases[i].why) && !strstr(steps, "native backend: ") == !*cases[i].why);
+		CHECK(!strstr(steps, "CONTD_MPI_BACKEND is") == (!cases[i].backend || !*cases[i].backend));
+		/* Each step of the probe, and no other. */
+		CHECK(!strstr(steps, "at each step of a probe") == (strcmp(told, "native") != 0));
+		CHECK(!strstr(steps, "calls of MPI come to contd") == (strcmp(told, "portable") != 0));
+	}
 	MPI_Finalize();
 	return failures != 0;
 }

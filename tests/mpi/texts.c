@@ -265,6 +265,7 @@ static void others(void)
 	      "event must not be NULL");
 	FAILS(contd_mpi_event(&zero, MPI_STATUS_IGNORE, &event), MPI_ERR_REQUEST, "contd_mpi_event", "*request: ");
 	FAILS(contd_mpi_group(MPI_REQUEST_NULL) ? 0 : MPI_ERR_REQUEST, MPI_ERR_REQUEST, "contd_mpi_group", "cont_req");
+	CHECK(contd_mpi_backend(NULL) && strcmp(contd_mpi_backend(NULL), check_native() ? "native" : "portable") == 0);
 	FAILS(contd_mpi_grequest_complete(MPI_REQUEST_NULL), MPI_ERR_REQUEST, "contd_mpi_grequest_complete", "request");
 	FAILS(contd_mpi_grequest_complete(cr), MPI_ERR_REQUEST, "contd_mpi_grequest_complete", "MPI_Grequest_start");
 	FAILS(MPI_Grequest_complete(cr), MPI_ERR_REQUEST, "MPI_Grequest_complete", "MPI_Grequest_start");
@@ -473,13 +474,29 @@ static void in_child(void)
 		other_failure();
 		/* The error handler is MPI_ERRORS_RETURN: nothing is said but what this says. */
 		contd_compute_end();
-		_exit(contd_mpi_grequest_complete(cr) != MPI_ERR_OTHER ||
-		      !strstr(contd_error_text(), "child of a fork"));
+		if (contd_mpi_grequest_complete(cr) != MPI_ERR_OTHER || !strstr(contd_error_text(), "child of a fork"))
+			_exit(1);
+		other_failure();
+		_exit(contd_mpi_backend(NULL) ||
+		      !strstr(contd_error_text(), "contd_mpi_backend: this is the child of a fork"));
 	}
 	waitpid(child, &ended, 0);
 	listen_end();
 	CHECK_EQ(ended, 0);
 	HEARD(child, check_rank, "] contd_compute_end() without");
+}
+
+/* No backend is in use: the reason is a text alone, and nothing is said. */
+static void asks_backend(const char *why, int line)
+{
+	const char *steps = "untouched", *name;
+
+	listen_begin();
+	other_failure();
+	name = contd_mpi_backend(&steps);
+	listen_end();
+	CHECK(!name && strcmp(steps, "untouched") == 0 && !*heard);
+	named("contd_mpi_backend", why, line);
 }
 
 int main(int argc, char **argv)
@@ -496,6 +513,7 @@ int main(int argc, char **argv)
 	failed(MPI_Continue_init(MPI_INFO_NULL, &cr), MPI_ERR_OTHER, "MPI_Continue_init", "before MPI_Init", __LINE__);
 	listen_end();
 	HEARD(getpid(), -1, "] MPI_Continue_init: called before MPI_Init");
+	asks_backend("before MPI_Init", __LINE__);
 	check_init(&argc, &argv, MPI_THREAD_SINGLE);
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -524,5 +542,6 @@ int main(int argc, char **argv)
 	named("MPI_Continue", "after MPI_Finalize", __LINE__);
 	listen_end();
 	HEARD(getpid(), check_rank, "] MPI_Continue: called after MPI_Finalize");
+	asks_backend("after MPI_Finalize", __LINE__);
 	return atomic_load(&check_failures) != 0;
 }

@@ -15,6 +15,7 @@ int when_both(MPI_Request *receive, struct contd_event *came, struct contd_event
 void send_stop(int rank, MPI_Comm comm);
 void send_stop_to_all(int ranks, int self, MPI_Comm comm);
 int make_progress_in_background(void);
+int many_may_be_pending(void);
 int continue_as_task(MPI_Request *request, MPI_Status *status, struct contd_task *task, contd_callback *cb, void *data,
 		     struct contd_executor *pool, MPI_Request cont);
 int continue_as_task_x(MPI_Request *request, struct contd_task *task, contd_callback *cb, void *data,
@@ -212,6 +213,11 @@ int main(int argc, char **argv)
 	revised();
 	generalized();
 	queries();
+#ifdef OPEN_MPI
+	EQ(many_may_be_pending(), 1);
+#else
+	EQ(many_may_be_pending(), 0);
+#endif
 	background = make_progress_in_background();
 	EQ(background, level == MPI_THREAD_MULTIPLE);
 	if (background)
