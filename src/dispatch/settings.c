@@ -2,6 +2,7 @@
 /* Settings and their ranges. Ordinary threads only. */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ struct setting {
 	double min, max;
 	const char *const *names; /* TYPE_NAMED: of 1, 2, … */
 	bool fixed;               /* only contd_init() takes it */
+	const char *field, *must;
 	/* The text of a value that is wrong, by what the user has set: the variable, the info key, the field. */
 	const char *wrong_variable, *wrong_key, *wrong_field;
 };
@@ -30,8 +32,8 @@ struct setting {
 #define SETTING(field, NAME, key, type, min, max, names, fixed, must) \
 	{ \
 		"contd_" key, "CONTD_" NAME, type, offsetof(struct contd_config, field), min, max, names, fixed, \
-			"the variable CONTD_" NAME " must be " must, "info: the key contd_" key " must be " must, \
-			"cfg->" #field " must be " must \
+			#field, must, "the variable CONTD_" NAME " must be " must, \
+			"info: the key contd_" key " must be " must, "cfg->" #field " must be " must \
 	}
 
 static const struct setting settings[] = {
@@ -235,13 +237,88 @@ static bool in_range(const struct setting *s, struct contd_config *c)
 	return v >= s->min && v <= s->max;
 }
 
+/* ------------------------------------------------------------------------------------------------ for people --- */
+
+static struct contd_config standard(void)
+{
+	struct contd_config c = defaults;
+
+	c.signal_number = SIGRTMAX - 3;
+	return c;
+}
+
+/* As read_text() would read it. */
+static void write_text(const struct setting *s, struct contd_config *c, char to[CONTD_SETTING_TEXT])
+{
+	uint64_t v = 0;
+
+	to[0] = '\0';
+	if (!is_given(s, c) && s->names == NULL && s->type != TYPE_INT)
+		return;
+	switch (s->type) {
+	case TYPE_REAL: {
+		uint64_t millionths = (uint64_t)(*(double *)field_of(s, c) * 1e6 + 0.5);
+		int n = snprintf(to, CONTD_SETTING_TEXT, "%llu.%06llu", (unsigned long long)(millionths / 1000000),
+				 (unsigned long long)(millionths % 1000000));
+
+		while (to[n - 1] == '0')
+			to[--n] = '\0';
+		if (to[n - 1] == '.')
+			to[--n] = '\0';
+		return;
+	}
+	case TYPE_NAMED:
+		snprintf(to, CONTD_SETTING_TEXT, "%s", s->names[*(int *)field_of(s, c) - 1]);
+		return;
+	case TYPE_TEXT:
+		snprintf(to, CONTD_SETTING_TEXT, "%s", *(const char **)field_of(s, c));
+		return;
+	case TYPE_INT:
+		v = (uint64_t) * (int *)field_of(s, c);
+		break;
+	case TYPE_U32:
+		v = *(uint32_t *)field_of(s, c);
+		break;
+	case TYPE_U64:
+		v = *(uint64_t *)field_of(s, c);
+		break;
+	}
+	snprintf(to, CONTD_SETTING_TEXT, "%llu", (unsigned long long)v);
+}
+
+bool contd__setting_describe(size_t i, struct contd__setting_info *info)
+{
+	const char *call = contd__error_call, *text = contd__error_text, *given;
+	struct contd_config c = standard();
+	const struct setting *s;
+
+	if (i >= SETTINGS)
+		return false;
+	s = &settings[i];
+	given = getenv(s->variable);
+	*info = (struct contd__setting_info){.field = s->field,
+					     .variable = s->variable,
+					     .key = s->fixed ? NULL : s->name,
+					     .must = s->must,
+					     .given = given != NULL};
+	write_text(s, &c, info->standard);
+	if (given &&
+	    (read_text(s, given, &c, s->wrong_variable) || c.signal_number < SIGRTMIN || c.signal_number > SIGRTMAX)) {
+		info->wrong = s->wrong_variable;
+		snprintf(info->value, sizeof(info->value), "%s", given);
+	} else {
+		write_text(s, &c, info->value);
+	}
+	contd__error_call = call;
+	contd__error_text = text;
+	return true;
+}
+
 int contd__settings_make(const struct contd_config *given, const struct contd_config *base, struct contd_config *config)
 {
-	struct contd_config c = base ? *base : defaults, g = {.size = 0};
+	struct contd_config c = base ? *base : standard(), g = {.size = 0};
 	int rc;
 
-	if (!base)
-		c.signal_number = SIGRTMAX - 3;
 	if (given) {
 		rc = contd__sized_take(&g, sizeof(g), given,
 				       CONTD_SIZED_TEXTS("contd_init", "cfg", "struct contd_config"));

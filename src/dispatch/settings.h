@@ -24,6 +24,19 @@ int contd__settings_make(const struct contd_config *given, const struct contd_co
 #define CONTD_SETTING_KEYS 16
 CONTD_API const char *contd__setting_key(size_t i);
 
+/* A setting as a program has it that does not set it: for the command contd. What is no array is a constant. */
+struct contd__setting_info {
+	const char *field, *variable, *key; /* key: NULL if it cannot be changed while contd runs */
+	const char *must;                   /* what a value must be, in words */
+	const char *wrong;                  /* the variable's value is none: the text of that error; or NULL */
+	bool given;                         /* the variable is set */
+	char value[CONTD_SETTING_TEXT];     /* in force; what the variable has, if that is wrong; "": none */
+	char standard[CONTD_SETTING_TEXT];  /* the default; "": none */
+};
+
+/* The i-th setting; false: there are not so many. */
+CONTD_INTERNAL_API bool contd__setting_describe(size_t i, struct contd__setting_info *info);
+
 /* Put the text's value for that key into *config. 0 or -EINVAL. */
 CONTD_API int contd__setting_read(const char *key, const char *text, struct contd_config *config);
 

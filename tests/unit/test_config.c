@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/testpoint.h"
 #include "dispatch/limits.h"
+#include "dispatch/settings.h"
 #include "dispatch/wake.h"
 #include "signal/attached.h"
 #include "signal/budget.h"
@@ -377,6 +378,75 @@ Test(config, environment_at_the_ends_of_its_ranges)
 	}
 	must(contd_init(NULL));
 	cr_assert_eq(contd_fini(), 0);
+}
+
+static struct contd__setting_info described(const char *variable)
+{
+	struct contd__setting_info info;
+
+	for (size_t i = 0; contd__setting_describe(i, &info); i++)
+		if (strcmp(info.variable, variable) == 0)
+			return info;
+	cr_assert_fail("%s is not described", variable);
+	return info;
+}
+
+/* For people: each value as contd_init() takes it, and its text where that refuses it. */
+Test(config, described)
+{
+	struct contd__setting_info info;
+	char longest[CONTD_SETTING_TEXT + 100];
+	size_t n = 0;
+
+	contd__fail(0, "as it was");
+	for (; contd__setting_describe(n, &info); n++) {
+		cr_assert(!info.given && !info.wrong && *info.must, "%s", info.variable);
+		cr_assert_str_eq(info.value, info.standard, "%s", info.variable);
+	}
+	cr_assert_str_eq(contd_error_text(), "as it was");
+	cr_assert_eq(n, 13);
+	for (size_t i = 0; contd__setting_key(i); i++) {
+		bool found = false;
+
+		for (size_t k = 0; contd__setting_describe(k, &info); k++)
+			found = found || (info.key && strcmp(info.key, contd__setting_key(i)) == 0);
+		cr_assert(found, "%s", contd__setting_key(i));
+	}
+	cr_assert_eq(atoi(described("CONTD_SIGNAL").standard), SIGRTMAX - 3);
+	cr_assert_str_eq(described("CONTD_SIGNAL_CHAIN").standard, "0");
+	cr_assert_str_eq(described("CONTD_AGENT").standard, "region");
+	cr_assert_str_eq(described("CONTD_OVERHEAD_PERCENT").standard, "2");
+	cr_assert_str_eq(described("CONTD_TICK_MAX_NS").standard, "10000000");
+	cr_assert_str_eq(described("CONTD_BELL").standard, "1");
+	cr_assert_str_eq(described("CONTD_WATCHDOG_NS").standard, "");
+	cr_assert_str_eq(described("CONTD_DAEMON_NAME").standard, "contd");
+	cr_assert_str_eq(described("CONTD_DAEMON_CPUS").standard, "");
+	for (size_t i = 0; i < sizeof(env_cases) / sizeof(env_cases[0]); i++) {
+		const struct env_case *e = &env_cases[i];
+
+		setenv(e->name, e->value, 1);
+		info = described(e->name);
+		cr_assert(info.given);
+		if (!e->good && !info.wrong) { /* it is right by itself, but not with another setting */
+			must_fail(contd_init(NULL), EINVAL);
+			cr_assert(strstr(contd_error_text(), "CONTD_TICK_MIN_NS") &&
+					  strstr(contd_error_text(), "CONTD_TICK_MAX_NS"),
+				  "%s=%s", e->name, e->value);
+		}
+		cr_assert(!e->good || !info.wrong, "%s=%s", e->name, e->value);
+		if (e->good && strcmp(e->name, "CONTD_OVERHEAD_PERCENT") == 0)
+			cr_assert_eq(strtod(info.value, NULL), strtod(e->value, NULL), "%s", info.value);
+		else
+			cr_assert_str_eq(info.value, e->value, "%s=%s is %s", e->name, e->value, info.value);
+		unsetenv(e->name);
+	}
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	setenv("CONTD_DAEMON_CPUS", longest, 1);
+	info = described("CONTD_DAEMON_CPUS");
+	cr_assert(info.wrong && strlen(info.value) == CONTD_SETTING_TEXT - 1);
+	setenv("CONTD_SIGNAL", "5", 1);
+	cr_assert_not_null(described("CONTD_SIGNAL").wrong);
 }
 
 Test(config, signal_in_the_environment)
