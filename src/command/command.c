@@ -7,12 +7,15 @@
 
 #include "base/say.h"
 #include "command/command.h"
+#include "command/probe.h"
 
 static const struct subcommand {
 	const char *name, *says;
 	int (*run)(int argc, char **argv);
 } subcommands[] = {
 	{"run", "run a program with contd's libraries preloaded, and with settings", command_run},
+	{"info", "what is installed, what works here, what it costs, and the settings", command_info},
+	{".probe", NULL, command_probe}, /* a process of contd info's */
 };
 #define SUBCOMMANDS (sizeof(subcommands) / sizeof(subcommands[0]))
 
@@ -36,7 +39,7 @@ const char *const *command_folders(void)
 static int usage(void)
 {
 	fputs("usage: contd SUBCOMMAND [OPTION]... [ARGUMENT]...\n\n", stdout);
-	for (size_t i = 0; i < SUBCOMMANDS; i++)
+	for (size_t i = 0; i < SUBCOMMANDS && subcommands[i].says; i++)
 		printf("  %-10s %s\n", subcommands[i].name, subcommands[i].says);
 	fputs("\n  --help     this text; contd SUBCOMMAND --help tells of one of them\n"
 	      "  --version  the version of contd\n",

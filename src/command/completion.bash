@@ -4,8 +4,11 @@ _contd() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run info --help --version" -- "$word")
 		return
+	fi
+	if [[ ${COMP_WORDS[1]} == info && $word == -* && $before != --time-limit ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "--json --no-measures --no-mpi-init --time-limit --help" -- "$word")
 	fi
 	[[ ${COMP_WORDS[1]} == run ]] || return
 	# Behind the program's name: what completes the program's own arguments.

@@ -11,20 +11,8 @@
 
 #include "base/say.h"
 #include "command/command.h"
+#include "command/libraries.h"
 #include "command/program.h"
-
-/* The MPIs that contd has libraries for. */
-static const struct mpi {
-	const char *name;   /* as the option says it */
-	const char *suffix; /* of the libraries' names */
-	const char *says;
-	const char *launched; /* a variable of the environment that its launcher sets, or NULL */
-} mpis[] = {
-	{"openmpi", "", "Open MPI", "OMPI_COMM_WORLD_RANK"},
-	{"mpich", "-mpich", "MPICH", "PMI_RANK"},
-	{"abi", "-abi", "MPI 5's standard ABI", NULL},
-};
-#define MPIS (sizeof(mpis) / sizeof(mpis[0]))
 
 struct options {
 	bool progress, ring, verbose;
@@ -67,21 +55,9 @@ static bool set(const struct options *o, const char *name, const char *value)
 
 /* ------------------------------------------------------------------------------------------------ which library --- */
 
-/* The path of lib<part><suffix of the MPI>.so, where there is one. */
 static bool library(const char *part, const struct mpi *mpi, char path[PATH_MAX])
 {
-	for (const char *const *folder = command_folders(); *folder; folder++) {
-		int n = snprintf(path, PATH_MAX, "%s/lib%s%s.so", *folder, part, mpi->suffix);
-
-		if (n > 0 && n < PATH_MAX && access(path, R_OK) == 0) {
-			char real[PATH_MAX];
-
-			if (realpath(path, real))
-				strcpy(path, real);
-			return true;
-		}
-	}
-	return false;
+	return library_find(part, mpi->suffix, path);
 }
 
 /* For the message: "Open MPI (libmpi.so.40), MPICH (libmpich.so.12)". */
@@ -139,8 +115,8 @@ static const struct mpi *fitting(const char *part, const struct program *p, cons
 /* In front of what is preloaded already. */
 static bool preload(const struct options *o, const char *part, const struct program *p)
 {
-	const char *before = getenv("LD_PRELOAD");
 	char path[PATH_MAX], why[512], *all;
+	const char *cause;
 	const struct mpi *mpi;
 	bool done;
 
@@ -157,14 +133,14 @@ static bool preload(const struct options *o, const char *part, const struct prog
 		contd__say("run: lib%s%s.so is not installed here. %s runs without it", part, mpi->suffix, p->path);
 		return true;
 	}
-	if (strpbrk(path, ": ")) {
-		contd__say("run: %s has a blank or a colon in its path, and LD_PRELOAD takes none. %s runs without it",
-			   path, p->path);
-		return true;
-	}
-	if (asprintf(&all, "%s%s%s", path, before && *before ? ":" : "", before ? before : "") < 0) {
+	all = library_preload(path, &cause);
+	if (!all && !cause) {
 		contd__say("run: no memory for LD_PRELOAD");
 		return false;
+	}
+	if (!all) {
+		contd__say("run: %s: %s. %s runs without it", path, cause, p->path);
+		return true;
 	}
 	done = set(o, "LD_PRELOAD", all);
 	free(all);

@@ -24,7 +24,7 @@ int contd__settings_make(const struct contd_config *given, const struct contd_co
 #define CONTD_SETTING_KEYS 16
 CONTD_API const char *contd__setting_key(size_t i);
 
-/* A setting as a program has it that does not set it: for the command contd. What is no array is a constant. */
+/* A setting as a program has it that does not set it: for the command contd. The pointers are to constants. */
 struct contd__setting_info {
 	const char *field, *variable, *key; /* key: NULL if it cannot be changed while contd runs */
 	const char *must;                   /* what a value must be, in words */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libfabric's providers on this machine, and which of them contd can use: for the command contd, which links neither.
- * A provider may hang or crash, so the command calls these in processes of their own. Ordinary threads only.
+ * A provider may hang or crash, so the command calls these in other processes. Ordinary threads only.
  */
 #ifndef CONTD_FABRIC_PROVIDERS_H
 #define CONTD_FABRIC_PROVIDERS_H
