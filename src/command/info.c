@@ -69,8 +69,8 @@ static const struct known {
 } known[] = {
 	{"CONTD_MPI_BACKEND", "auto", "auto, native or portable",
 	 (const char *const[]){"auto", "native", "portable", NULL}, true},
-	{"CONTD_FINALIZE", NULL, "together or alone", (const char *const[]){"together", "alone", NULL}, false},
-	{"CONTD_JOB", NULL, "a name of 1 to 64 characters", NULL, false},
+	{"CONTD_FINALIZE", NULL, "together or alone", (const char *const[]){"together", "alone", NULL}, true},
+	{"CONTD_JOB", NULL, "a name of 1 to 64 characters", NULL, true},
 	{"CONTD_PROGRESS", "1", "0 or 1", (const char *const[]){"0", "1", NULL}, false},
 	{"CONTD_PROGRESS_ALLOW", NULL, "user-code", (const char *const[]){"user-code", NULL}, false},
 	{"CONTD_PROGRESS_REPORT", "0", "0 or 1", (const char *const[]){"0", "1", NULL}, false},
