@@ -7,7 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <mpi.h>
-#ifdef OMPI_MAJOR_VERSION
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
 #endif
 
@@ -98,7 +98,7 @@ static void from_mpi(void (*function)(void))
 
 static void make_persistent(void)
 {
-#ifdef OMPI_MAJOR_VERSION
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 	MPIX_Allreduce_init(&in, &out, 1, MPI_INT, op, MPI_COMM_SELF, MPI_INFO_NULL, &request);
 #else
 	MPI_Allreduce_init(&in, &out, 1, MPI_INT, op, MPI_COMM_SELF, MPI_INFO_NULL, &request);
