@@ -16,7 +16,7 @@ them are skipped.
 
   --check   only look, install nothing
 
-Environment: CONTD_CORE=1, nothing of MPI or libfabric is needed.
+Environment: CONTD_CORE=1, nothing of MPI or libfabric is needed. CONTD_DEPS, what is needed besides: PROGRAM:PACKAGE...
 
 Sets (when sourced): MPIRUN, Open MPI's mpirun; the OMPI_* variables that let root run it and share cores.
 EOF
@@ -28,6 +28,9 @@ deps_missing() {
 	for entry in cc:build-essential c++:build-essential make:build-essential cmake:cmake ninja:ninja-build \
 		pkg-config:pkg-config spin:spin python3:python3; do
 		command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
+	done
+	for entry in ${CONTD_DEPS:-}; do
+		PATH=$PATH:/usr/sbin command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
 	done
 	command -v pkg-config >/dev/null || have=0
 	local more=(ompi-c:libopenmpi-dev mpich:libmpich-dev libfabric:libfabric-dev)
