@@ -231,6 +231,23 @@ extern uint32_t contd__mpi_open;
 extern uint32_t contd__mpi_ended; /* it does not begin again */
 
 /*
+ * Reports that a revised CR is complete, if calls come by turns. Nothing is attached meanwhile: so the count may be
+ * read first, and one exchange makes the CR inactive. False: it is not complete, or not active, or contd__cr_awaited()
+ * has been faster. Until the next MPI_Start no other thread tells the backend of the state.
+ */
+static inline bool contd__cr_report_in_turn(struct contd__cr *cr)
+{
+	uint32_t active = CR_ACTIVE;
+
+	if (!contd__cr_by_turns || !cr->revised || contd__group_outstanding_sig(cr->group) != 0 ||
+	    !contd__cas(&cr->state, &active, 0))
+		return false;
+	if (contd__mpi->cr_active)
+		contd__mpi->cr_active(cr, false);
+	return true;
+}
+
+/*
  * contd has ended, or this is a forked child: what an executor was given before, say, does nothing any more. While
  * contd rests between sessions it does. Sequentially consistent, after the slot has become RUNNING: pairs with
  * contd__mpi_end, which sets contd__mpi_ended and then looks at the slots.

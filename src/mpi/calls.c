@@ -228,20 +228,23 @@ static void set_failed(const char *call, int class, bool told)
 	contd__fail_in(call, class);
 }
 
+/* What the caller gets of one that has failed. */
+static int cr_failure(const char *call, struct contd__cr *cr, int class, MPI_Status *status)
+{
+	if (status != MPI_STATUS_IGNORE)
+		status->MPI_ERROR = class;
+	set_failed(call, class, contd__load(&cr->error_told));
+	return contd__mpi->cr_raise(cr, class, contd__load(&cr->error_told));
+}
+
 /* The CR is complete, and this call reports it, or there is nothing to report: what the caller gets. */
-static int cr_result(const char *call, struct contd__cr *cr, bool told, MPI_Status *status)
+static inline int cr_result(const char *call, struct contd__cr *cr, bool told, MPI_Status *status)
 {
 	int class = told ? contd__load_seq(&cr->error) : MPI_SUCCESS;
 
-	if (status != MPI_STATUS_IGNORE) {
+	if (status != MPI_STATUS_IGNORE)
 		status_empty(status);
-		if (class)
-			status->MPI_ERROR = class;
-	}
-	if (!class)
-		return MPI_SUCCESS;
-	set_failed(call, class, contd__load(&cr->error_told));
-	return contd__mpi->cr_raise(cr, class, contd__load(&cr->error_told));
+	return __builtin_expect(class, 0) ? cr_failure(call, cr, class, status) : MPI_SUCCESS;
 }
 
 static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
@@ -320,7 +323,7 @@ __attribute__((noinline)) static void cr_run_until_complete(struct contd__cr *cr
 	leave(&call);
 }
 
-static int cr_wait(struct contd__cr *cr, MPI_Status *status)
+__attribute__((noinline)) static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 {
 	bool told;
 
@@ -328,7 +331,6 @@ static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 		contd__mpi_refusing("MPI_Wait", MPI_ERR_REQUEST, OWN);
 		return contd__mpi->cr_raise(cr, MPI_ERR_REQUEST, false);
 	}
-	contd__low_latency_here(cr->group);
 	if (contd__put_off_any())
 		contd__put_off_drain();
 	do {
@@ -386,11 +388,21 @@ static int wait_other(MPI_Request *request, MPI_Status *status)
 	return rc;
 }
 
+/* This thread is in no continuation and in no look, and nothing is put off: reports a CR that is complete, by turns. */
+static inline bool reported_at_once(struct contd__cr *cr)
+{
+	return !contd__self.frame && !contd__self.lent.at_work && !taking && !contd__put_off_any() &&
+	       contd__cr_report_in_turn(cr);
+}
+
 static int wait_one(MPI_Request *request, MPI_Status *status)
 {
 	struct contd__cr *cr = contd__load(&contd__cr_live) ? contd__mpi->cr_of(*request) : NULL;
 
-	return cr ? cr_wait(cr, status) : wait_other(request, status);
+	if (!cr)
+		return wait_other(request, status);
+	contd__low_latency_here(cr->group);
+	return reported_at_once(cr) ? cr_result("MPI_Wait", cr, true, status) : cr_wait(cr, status);
 }
 
 /* ------------------------------------------------------------------------------------------------------- arrays --- */

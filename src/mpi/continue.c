@@ -63,8 +63,20 @@ static bool count_now(struct contd__cr *cr, struct contd_group *group)
 	return true;
 }
 
+/*
+ * The continuation has run. If calls come by turns, and the program has not freed the CR, its handle keeps the group
+ * until this call has returned: only a call of MPI's frees it.
+ */
+static inline void count_off(const struct contd__cr *cr, struct contd_group *group)
+{
+	if (contd__cr_by_turns && !contd__load(&cr->closed) && contd__load(&contd__mpi_open))
+		contd__group_count_down_sig(group, 1);
+	else
+		contd__group_count_down_own_sig(group, 1);
+}
+
 /* After count_now(). */
-static void run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
+static inline void run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
 	struct contd__at_work telling;
 	struct contd__frame frame;
@@ -96,7 +108,7 @@ static void run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, str
 		if (__builtin_expect(rc != MPI_SUCCESS, 0))
 			contd__set_spare_fail(cr, rc, a->failed_data);
 		contd__attach_runs = NULL;
-		contd__group_count_down_own_sig(group, 1);
+		count_off(cr, group);
 	}
 	contd__pickup();
 }
@@ -194,13 +206,7 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	struct contd__slot *s;
 	struct contd__set *set = NULL;
 	int rc;
-	bool now = may_run_here(a, cr, group) && (!a->revised || !cr || contd__set_spare_ready());
 
-	contd__low_latency_here(group);
-	if (now && contd__mpi->at_once && contd__mpi->at_once(a) && count_now(cr, group)) {
-		run_now(a, cr, group);
-		return MPI_SUCCESS;
-	}
 	/* Work that was put off may call functions of the program's, and these may call MPI. */
 	steady = !a->taken && !contd__put_off_any() && contd__mpi->steady && contd__mpi->steady(a);
 	if (steady) {
@@ -278,7 +284,9 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	return MPI_SUCCESS;
 }
 
-int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
+/* Not inlined: what runs at once has a short way. */
+__attribute__((noinline)) static int attach_deferring(const struct contd__mpi_attach *a, struct contd__cr *cr,
+						      struct contd_group *group)
 {
 	uint32_t later = a->flags & MPIX_CONT_DEFER_COMPLETE ? CONTD_ENQUEUE_COMPLETE : 0;
 	bool deferring = contd__defer_begin_sig(group->flags | later);
@@ -286,4 +294,16 @@ int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 
 	contd__defer_end_sig(deferring);
 	return rc;
+}
+
+int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
+{
+	contd__low_latency_here(group);
+	/* What may run here is not deferred. */
+	if (may_run_here(a, cr, group) && (!a->revised || !cr || contd__set_spare_ready()) && contd__mpi->at_once &&
+	    contd__mpi->at_once(a) && count_now(cr, group)) {
+		run_now(a, cr, group);
+		return MPI_SUCCESS;
+	}
+	return attach_deferring(a, cr, group);
 }

@@ -126,13 +126,8 @@ int contd__cr_start(struct contd__cr *cr)
 		return contd__fail(MPI_ERR_REQUEST, ACTIVE);
 	say_active(cr, true);
 	CONTD_TESTPOINT("cr_start_said");
-	if (contd__cr_by_turns && !held) {
-		/*
-		 * No other thread changes the state of an inactive CR. Release: pairs with the acquire in
-		 * contd__cr_awaited; what was registered before is what it finds.
-		 */
-		contd__store_release(&cr->state, CR_ACTIVE);
-		contd__store(&cr->started, true);
+	if (contd__cr_starts_empty(cr)) {
+		contd__cr_start_empty(cr);
 		return MPI_SUCCESS;
 	}
 	do {
@@ -240,25 +235,9 @@ void contd__cr_give_back(struct contd__cr *cr)
 	contd__group_unpin_sig(group);
 }
 
-/*
- * Where calls come by turns, nothing is attached meanwhile: so the count may be read first, and one exchange makes the
- * CR inactive. It fails if contd__cr_awaited() has been faster. Until the next MPI_Start no other thread tells the
- * backend of the state.
- */
-static inline bool report_in_turn(struct contd__cr *cr)
-{
-	uint32_t active = CR_ACTIVE;
-
-	if (!contd__cr_by_turns || !cr->revised || contd__group_outstanding_sig(cr->group) != 0 ||
-	    !contd__cas(&cr->state, &active, 0))
-		return false;
-	say_active(cr, false);
-	return true;
-}
-
 bool contd__cr_report(struct contd__cr *cr, bool *toldp)
 {
-	if (report_in_turn(cr)) {
+	if (contd__cr_report_in_turn(cr)) {
 		*toldp = true;
 		return true;
 	}

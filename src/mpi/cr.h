@@ -141,6 +141,21 @@ int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot);
 int contd__cr_start(struct contd__cr *cr);
 
 /*
+ * Calls come by turns, and it is inactive and holds nothing. Then no other thread changes its state, and MPI_Start has
+ * only to tell the backend and to call the second function.
+ */
+static inline bool contd__cr_starts_empty(const struct contd__cr *cr)
+{
+	return contd__cr_by_turns && cr->revised && contd__load(&cr->state) == 0;
+}
+static inline void contd__cr_start_empty(struct contd__cr *cr)
+{
+	/* Release: pairs with the acquire in contd__cr_awaited; what was registered before is what it finds. */
+	contd__store_release(&cr->state, CR_ACTIVE);
+	contd__store(&cr->started, true);
+}
+
+/*
  * A completion call is about to report that it is complete. False if it can't: something was registered meanwhile,
  * or another call is at it. *toldp: it was active (a draft CR: something was registered with it), and it is this
  * call that tells; of several one. After a successful take, call one of the next two: the CR is reported and becomes

@@ -621,11 +621,17 @@ static int cr_cancel(struct contd__ompi_request *request, int flag)
 static int start_one(MPI_Request *request)
 {
 	struct contd__native_cr *cr = native_cr(*request);
-	int rc = cr ? contd__cr_start(&cr->cr) : inside(*request)->start(1, request);
+	int rc;
 
-	if (__builtin_expect(cr && rc, 0))
-		contd__mpi_refused("MPI_Start", rc);
-	return rc;
+	if (!cr)
+		return inside(*request)->start(1, request);
+	if (contd__cr_starts_empty(&cr->cr)) {
+		cr_active(&cr->cr, true);
+		contd__cr_start_empty(&cr->cr);
+		return MPI_SUCCESS;
+	}
+	rc = contd__cr_start(&cr->cr);
+	return __builtin_expect(rc, 0) ? contd__mpi_refused("MPI_Start", rc) : MPI_SUCCESS;
 }
 
 static int cr_start(size_t count, MPI_Request *requests)
@@ -1031,29 +1037,61 @@ static void finish_failed(const struct contd__mpi_attach *a)
 	}
 }
 
+/* A complete one that has not failed, as Test would. */
+static inline void finish_well(MPI_Request *handle, MPI_Status *to)
+{
+	struct contd__ompi_request *r = inside(*handle);
+	MPI_Request own = *handle;
+
+	if (to)
+		*to = r->state == OMPI_INACTIVE ? contd__status_empty : r->status;
+	if (r->persistent || r->state == OMPI_INACTIVE) {
+		r->state = OMPI_INACTIVE;
+		return;
+	}
+	*handle = MPI_REQUEST_NULL;
+	r->free(&own);
+}
+
 static void finish(const struct contd__mpi_attach *a)
 {
 	bool failed = false;
 
-	for (int i = 0; i < a->count && a->revised; i++) /* none has failed: at_once() */
-		finish_complete(&a->requests[i], contd__status_at(a, i));
-	for (int i = 0; i < a->count && !a->revised; i++)
+	if (a->revised) { /* none has failed: at_once() */
+		for (int i = 0; i < a->count; i++)
+			finish_well(&a->requests[i], contd__status_at(a, i));
+		return;
+	}
+	for (int i = 0; i < a->count; i++)
 		finish_one(a, i, &failed);
 	if (__builtin_expect(failed, 0))
 		finish_failed(a);
 }
 
+/* Is it complete, no CR, and, if `well`, has it not failed? */
+static inline bool ends_now(const struct contd__ompi_request *r, bool well)
+{
+	/* Acquire: pairs with the exchange in op_complete; it is inactive if that has put its own function back. */
+	contd__ompi_free *its = contd__load_acquire(&r->free);
+
+	if (r->type == OMPI_TYPE_GEN || its == cr_free || its == hooked_free)
+		return false;
+	if (r->state == OMPI_INACTIVE)
+		return true;
+	/* Acquire: the status was written before. */
+	return contd__load_acquire(&r->complete) == OMPI_COMPLETED && !(well && r->status.MPI_ERROR != MPI_SUCCESS);
+}
+
 static bool at_once(const struct contd__mpi_attach *a)
 {
-	for (int i = 0; i < a->count; i++) {
-		const struct contd__ompi_request *r = inside(a->requests[i]);
+	const MPI_Request *requests = a->requests;
+	bool well = a->revised;
+	int count = a->count;
 
-		if (!r || r->free == cr_free || !complete_already(r))
+	for (int i = 0; i < count; i++)
+		if (!requests[i] || !ends_now(inside(requests[i]), well))
 			return false;
-		if (a->revised && r->state != OMPI_INACTIVE && r->status.MPI_ERROR != MPI_SUCCESS)
-			return false;
-	}
-	return a->count <= 1 || (a->count == 2 && a->requests[0] != a->requests[1]) || !named_twice(a);
+	return count <= 1 || (count == 2 && requests[0] != requests[1]) || !named_twice(a);
 }
 
 static void hook_one(struct contd__set *set, MPI_Request request, MPI_Status *status)
