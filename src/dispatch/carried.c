@@ -16,6 +16,7 @@
 #include "dispatch/run.h"
 #include "dispatch/slot.h"
 #include "dispatch/thread.h"
+#include "dispatch/wake.h"
 #include "rcu/table.h"
 
 struct contd_event *contd__put_off_carried;
@@ -75,20 +76,28 @@ static struct contd__slot *slot_for(struct contd_group *g)
 	return s;
 }
 
-/* There is no memory for a slot: the operation waits on the stack until the next look. */
-static void put_off_rcu(struct contd_carried *c)
+static inline void push(struct contd_event *e)
 {
-	struct contd_group *g = c->group;
-
-	c->event.next = contd__load(&contd__put_off_carried);
-	while (!contd__cas(&contd__put_off_carried, &c->event.next, &c->event))
+	e->next = contd__load(&contd__put_off_carried);
+	while (!contd__cas(&contd__put_off_carried, &e->next, e))
 		;
+}
+
+/* There is no memory for a slot: the operation waits on the stack until the next look. */
+static void put_off_rcu(struct contd_event *e, const struct contd_group *g)
+{
+	push(e);
 	contd__announce_rcu(g);
 }
 
-static void slot_ready_rcu(struct contd__slot *s, struct contd__marks *m)
+static inline uint32_t now(void)
 {
-	contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
+	return (uint32_t)(contd__ticks() >> 5);
+}
+
+static void slot_ready_rcu(struct contd__slot *s, uint32_t since, struct contd__marks *m)
+{
+	contd__store(&s->link, since);
 	/* Release: pairs with the acquire in run_claimed() (scan.c). The claiming thread sees what the slot holds. */
 	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
 	contd__marks_add_rcu(m, s);
@@ -99,7 +108,7 @@ static void make_ready_rcu(struct contd_carried *c, struct contd__marks *m)
 	struct contd__slot *s = slot_for(c->group);
 
 	if (!s) {
-		put_off_rcu(c);
+		put_off_rcu(&c->event, c->group);
 		return;
 	}
 	s->invoke = contd__invoke_user_sig;
@@ -109,7 +118,7 @@ static void make_ready_rcu(struct contd_carried *c, struct contd__marks *m)
 	contd__store(&s->out.status, c->status);
 	carried_over(c);
 	CONTD_TESTPOINT("carried_over");
-	slot_ready_rcu(s, m);
+	slot_ready_rcu(s, now(), m);
 }
 
 static void make_all_ready(struct contd_carried *const c[], uint32_t n)
@@ -123,18 +132,53 @@ static void make_all_ready(struct contd_carried *const c[], uint32_t n)
 	contd__leave_sig(reader);
 }
 
-void contd__carried_retry_all_sig(void)
+static void mark_rcu(struct contd__unmarked *u, struct contd__marks *m)
 {
-	struct contd_event *e = contd__xchg(&contd__put_off_carried, NULL), *next;
+	struct contd__slot *s = u->slot;
+
+	if (s) {
+		contd__marks_add_rcu(m, s);
+		return;
+	}
+	s = slot_for(u->as.group);
+	if (!s) {
+		put_off_rcu(&u->event, u->as.group);
+		return;
+	}
+	s->invoke = u->as.invoke;
+	s->cb = u->as.cb;
+	s->data = u->as.data;
+	s->out = u->as.out;
+	contd__store(&s->source, u->as.source);
+	slot_ready_rcu(s, u->as.link, m);
+}
+
+/* In the order in which they became complete: the stack has the newest first. */
+static void give_slots(struct contd_event *newest)
+{
+	struct contd_event *oldest = NULL, *next;
 	struct contd__marks m = CONTD__MARKS_INIT;
 	bool reader = contd__enter_sig();
 
-	for (; e; e = next) {
+	for (struct contd_event *e = newest; e; e = next) {
 		next = e->next;
-		make_ready_rcu((struct contd_carried *)e, &m);
+		e->next = oldest;
+		oldest = e;
+	}
+	for (struct contd_event *e = oldest; e; e = next) {
+		next = e->next;
+		if (contd__load(&e->word) == EVENT_UNMARKED)
+			mark_rcu((struct contd__unmarked *)e, &m);
+		else
+			make_ready_rcu((struct contd_carried *)e, &m);
 	}
 	contd__marks_end_rcu(&m);
 	contd__leave_sig(reader);
+}
+
+void contd__carried_retry_all_sig(void)
+{
+	give_slots(contd__xchg(&contd__put_off_carried, NULL));
 }
 
 /* Make ready all that has been taken and has not run yet. The slot's handle can be cancelled again. */
@@ -142,14 +186,20 @@ static void release(struct contd__taking *t)
 {
 	struct contd__marks m = CONTD__MARKS_INIT;
 	struct contd__slot *s = t->slot;
+	struct contd__unmarked *u = t->unmarked;
 	uint32_t next = t->next, count = t->count;
 	bool reader = contd__enter_sig();
 
 	/* Before the announcement: on an attached thread it may run continuations at once, and these may come here. */
 	t->slot = NULL;
+	t->unmarked = NULL;
 	t->count = next;
 	if (s)
-		slot_ready_rcu(s, &m);
+		slot_ready_rcu(s, now(), &m);
+	if (u) {
+		contd__unmarked_since_now(u);
+		mark_rcu(u, &m);
+	}
 	for (uint32_t i = next; i < count; i++)
 		make_ready_rcu(t->carried[i], &m);
 	contd__marks_end_rcu(&m);
@@ -167,6 +217,69 @@ void contd__carried_release_all_sig(void)
 		release(c->take);
 	if (c->waking)
 		release(c->waking);
+}
+
+/* ----------------------------------------------------------------------------------------------- without a bit --- */
+
+/* Must another thread be told, or may a handler interrupt this one and look? */
+static inline bool others_look(void)
+{
+	return contd__load_seq(&contd__threads_count) != 1 || !contd__self.registered ||
+	       contd__load_seq(&contd__wake.sleepers) || contd__load_seq(&contd__wake.fd_armed) ||
+	       contd__load_seq(&contd__wake.daemon_mode) || contd__self.context != CONTEXT_THREAD ||
+	       contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED;
+}
+
+void contd__unmarked_sig(struct contd__unmarked *u)
+{
+	contd__store(&u->event.word, EVENT_UNMARKED);
+	if (others_look()) {
+		u->event.next = NULL;
+		give_slots(&u->event);
+		return;
+	}
+	CONTD_TESTPOINT("unmarked_alone");
+	push(&u->event);
+	CONTD_TESTPOINT("unmarked_pushed");
+	/*
+	 * Once more, Dekker: the push, then these loads. A thread that begins to use contd, to sleep or to poll the
+	 * descriptor says so first, and then looks (contd__waits_sig, contd__carried_release_sig).
+	 */
+	if (others_look())
+		contd__carried_retry_all_sig();
+	else
+		contd__tls.checkpoint = 0; /* the next checkpoint looks: contd__ready does not tell it */
+}
+
+struct contd__unmarked *contd__unmarked_take_sig(const struct contd_group *g)
+{
+	struct contd_event *e = contd__xchg(&contd__put_off_carried, NULL);
+	struct contd__unmarked *u = (struct contd__unmarked *)e;
+
+	CONTD_TESTPOINT("unmarked_taken");
+	if (!e)
+		return NULL;
+	if (!e->next && contd__load(&e->word) == EVENT_UNMARKED && u->as.group == g &&
+	    !(contd__load(&g->flags) & GROUP_EXECUTOR))
+		return u;
+	give_slots(e);
+	return NULL;
+}
+
+void contd__unmarked_run(struct contd__unmarked *u)
+{
+	struct contd_group *g = u->as.group;
+	struct contd__frame f;
+
+	if (u->slot) {
+		contd__slot_run_unmarked(u->slot);
+		return;
+	}
+	contd__count_latency(u->as.link);
+	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)u->as.cb.any);
+	u->as.invoke(&u->as);
+	contd__frame_leave_sig(&f, 1);
+	contd__group_count_down_own_sig(g, 1);
 }
 
 /* ----------------------------------------------------------------------------------------------- without a slot --- */
@@ -277,6 +390,7 @@ static uint32_t run_some(struct contd__taking *t, uint32_t most)
 static void drop(struct contd__taking *t)
 {
 	t->slot = NULL;
+	t->unmarked = NULL;
 	t->slot_may = false;
 	t->count = t->next;
 }

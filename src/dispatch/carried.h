@@ -20,6 +20,7 @@
 
 #include "base/api.h"
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "dispatch/classes.h"
 #include "dispatch/event_word.h"
 #include "dispatch/group.h"
@@ -32,13 +33,15 @@
  * while its memory is still in the cache. On the thread's stack.
  */
 #define TAKEN_MOST 256u
+struct contd__unmarked;
 struct contd__taking {
-	struct contd__slot *slot; /* at most one with a slot, RUNNING */
-	bool slot_may;            /* `slot` may be filled: `left` does not include the run that is set aside for it */
-	uint32_t next, count;     /* taken and not run yet: carried[next] to carried[count - 1] */
-	uint32_t left;            /* how many may still run, those that are taken included */
-	uint32_t chained;         /* how many were complete when callbacks began them */
-	uint32_t spare;           /* callbacks of `group` that have returned, and still count as outstanding */
+	struct contd__slot *slot;         /* at most one with a slot, RUNNING, */
+	struct contd__unmarked *unmarked; /* or one that is ready without; the thread that drives runs it */
+	bool slot_may;        /* `slot` may be filled: `left` does not include the run that is set aside for it */
+	uint32_t next, count; /* taken and not run yet: carried[next] to carried[count - 1] */
+	uint32_t left;        /* how many may still run, those that are taken included */
+	uint32_t chained;     /* how many were complete when callbacks began them */
+	uint32_t spare;       /* callbacks of `group` that have returned, and still count as outstanding */
 	struct contd_group *group;
 	struct contd__taking *outer;
 	struct contd_carried *carried[TAKEN_MOST];
@@ -47,6 +50,7 @@ struct contd__taking {
 static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
 {
 	t->slot = NULL;
+	t->unmarked = NULL;
 	t->next = t->count = t->chained = t->spare = 0;
 	t->left = most - 1; /* one for the slot */
 	t->slot_may = true;
@@ -147,8 +151,48 @@ static inline void contd__carried_done_one_sig(struct contd_carried *c)
 		contd__carried_done_sig(&c, 1);
 }
 
-/* Complete operations for which there was no memory: a stack, linked by `next`. */
+/* Complete operations that have no slot or no bit: a stack, linked by `next`. */
 CONTD_INTERNAL_API extern struct contd_event *contd__put_off_carried;
+
+/* Is anything marked in a class of the mask, or ready without a slot, and so without a bit? That has no class yet:
+ * contd__scan_sig() gives it a slot first. */
+static inline bool contd__waits_sig(uint32_t classes)
+{
+	return contd__marked_sig(classes) || contd__load_seq(&contd__put_off_carried) != NULL;
+}
+
+/*
+ * Ready, but without a bit, and mostly without a slot: the part of a source's operation that says what its slot would
+ * hold. It is on the stack contd__put_off_carried, too. A test or wait of its group runs it from there
+ * (contd__unmarked_take_sig). All others that look for continuations give it slot and bit first
+ * (contd__carried_retry_sig).
+ */
+struct contd__unmarked {
+	struct contd_event event;
+	struct contd__slot *slot; /* READY, without its bit; or NULL: it has none */
+	/* Its group; without a slot also invoke, cb, data, out, source and link, as in a slot that is ready. */
+	struct contd__slot as;
+};
+
+/*
+ * u is ready; it counts as outstanding. It stays without a bit as long as this thread alone uses contd, because there
+ * is no other thread to tell. Otherwise it gets a slot, and a bit, at once. u may be gone afterwards. Its group has no
+ * executor, is not async-signal-safe, and its tests have no limit.
+ */
+CONTD_INTERNAL_API void contd__unmarked_sig(struct contd__unmarked *u);
+
+/*
+ * If nothing is on the stack but one continuation of g, that is taken, and the caller runs it at once. If not, all get
+ * slots and bits, and this returns NULL. _run: afterwards u may be gone. Ordinary threads that are registered.
+ */
+CONTD_INTERNAL_API struct contd__unmarked *contd__unmarked_take_sig(const struct contd_group *g);
+CONTD_INTERNAL_API void contd__unmarked_run(struct contd__unmarked *u);
+
+/* u is ready since now, which counts if it is not run at once. */
+static inline void contd__unmarked_since_now(struct contd__unmarked *u)
+{
+	u->as.link = (uint32_t)(contd__ticks() >> 5);
+}
 
 /*
  * A callback, or a function of the program that a source calls, looks for continuations: all that this thread has taken
@@ -165,8 +209,8 @@ static inline void contd__carried_release_sig(void)
 		contd__carried_release_all_sig();
 }
 
-/* Try again for the operations that found no memory for a slot. */
-void contd__carried_retry_all_sig(void);
+/* Give slots to the operations that have none, among them those that found no memory for one. */
+CONTD_INTERNAL_API void contd__carried_retry_all_sig(void);
 static inline void contd__carried_retry_sig(void)
 {
 	if (__builtin_expect(contd__load(&contd__put_off_carried) != NULL, 0))

@@ -10,6 +10,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/testpoint.h"
+#include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/interrupt.h"
 #include "dispatch/limits.h"
@@ -116,9 +117,11 @@ void contd__checkpoint(void)
 	if (dead || tls->guard || self->frame || self->context != CONTEXT_THREAD) {
 		if (dead || over)
 			checkpoint_count(tls, self, now, CHECKPOINT_CALLS_AWAY);
+		if (contd__load(&contd__put_off_carried)) /* as contd__unmarked_sig() has left it */
+			tls->checkpoint = 0;
 		return;
 	}
-	if (!contd__marked_sig(mine) && contd__load(tls->watch) && !look_is_due(self, now)) {
+	if (!contd__waits_sig(mine) && contd__load(tls->watch) && !look_is_due(self, now)) {
 		if (over) /* the loop has become faster */
 			checkpoint_count(tls, self, now, checkpoint_calls_left(tls, self, now));
 		return;

@@ -134,6 +134,11 @@ int contd__slot_take_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
 	return count_events(s, generation, n, SLOT_RUNNING);
 }
 
+int contd__slot_ready_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
+{
+	return count_events(s, generation, n, SLOT_READY);
+}
+
 uint32_t contd__word_holds_sig(struct contd__slot *s, uint32_t generation)
 {
 	bool reader = contd__enter_sig();

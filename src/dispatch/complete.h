@@ -26,6 +26,9 @@
 CONTD_INTERNAL_API int contd__slot_event_done_sig(struct contd__slot *s, uint32_t generation, uint32_t n);
 int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint32_t n); /* between enter and leave */
 
+/* The same, but no bit is set, and no thread is told: if it returns 1, the caller sees to that. */
+CONTD_INTERNAL_API int contd__slot_ready_sig(struct contd__slot *s, uint32_t generation, uint32_t n);
+
 /* The same for one event of each of n slots (contd__slot_word), announced together. Between enter and leave. */
 void contd__words_done_rcu(const uint64_t word[], uint32_t n);
 

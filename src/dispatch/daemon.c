@@ -576,7 +576,7 @@ void contd__daemon_hand_over(void)
 	if (!contd__load_seq(&contd__wake.daemon_mode)) {
 		if ((tell = contd__load_seq(&contd__daemon_changed)) != NULL)
 			tell();
-		if (contd__marked_sig(CLASSES_DAEMON))
+		if (contd__waits_sig(CLASSES_DAEMON))
 			contd__kick_sig(KICK_REGION);
 	}
 	contd__error_text = text;

@@ -8,6 +8,7 @@
 #define EVENT_DONE 1u
 #define EVENT_ATTACHED 2u
 #define EVENT_CARRIED 4u
+#define EVENT_UNMARKED 8u /* struct contd__unmarked (carried.h) */
 
 static inline uint64_t contd__event_done_word(int status)
 {

@@ -30,6 +30,21 @@ void contd__slot_run_here(struct contd__slot *s)
 	contd__slot_run(s->group, s, false);
 }
 
+void contd__slot_run_unmarked(struct contd__slot *s)
+{
+	/* Acquire: as in run_claimed() (scan.c). */
+	uint64_t w = contd__load_acquire(&s->state);
+
+	while (SLOT_STATE(w) == SLOT_READY) {
+		if (!contd__cas(&s->state, &w, SLOT_WORD(SLOT_GENERATION(w), 0, SLOT_RUNNING)))
+			continue;
+		contd__count_latency(contd__load(&s->link));
+		contd__slot_run(s->group, s, false);
+		return;
+	}
+	contd__slot_finish_sig(s->group, s);
+}
+
 void contd__slot_run_taken(struct contd__slot *s)
 {
 	CONTD_COUNT(latency[0], 1);

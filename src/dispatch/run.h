@@ -35,6 +35,9 @@ CONTD_INTERNAL_API int contd__slot_run_inline(struct contd__slot *s, uint32_t ge
  */
 CONTD_INTERNAL_API void contd__slot_run_taken(struct contd__slot *s);
 
+/* Run a slot that is READY, and whose bit nobody sets; if it has been cancelled meanwhile, it is freed. */
+void contd__slot_run_unmarked(struct contd__slot *s);
+
 /* Run a slot that the caller has made RUNNING. `pinned`: the caller holds a pin, as scans do; else the slot keeps the
  * group. */
 void contd__slot_run(struct contd_group *g, struct contd__slot *s, bool pinned);
@@ -126,6 +129,19 @@ static inline bool contd__inside_sig(const struct contd_group *g)
 		if (w->group == g)
 			return true;
 	return false;
+}
+
+/* The clocks of two processors may differ. If the claim seems to be earlier than the slot was ready, by no more than
+ * this, it did not wait (units of 32 clock ticks). */
+#define BEHIND (1u << 24)
+
+/* A continuation begins that has been ready since then, in such units. */
+static inline void contd__count_latency(uint32_t since)
+{
+	uint32_t waited = (uint32_t)(contd__ticks() >> 5) - since;
+	unsigned b = waited == 0 || waited > 0u - BEHIND ? 0 : 32u - (unsigned)__builtin_clz(waited);
+
+	CONTD_COUNT(latency[b], 1);
 }
 
 /* Calls the slot's callback as contd_callback. */

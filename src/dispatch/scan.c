@@ -3,6 +3,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/testpoint.h"
+#include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/complete.h"
 #include "dispatch/group.h"
@@ -56,18 +57,6 @@ static void tell_group_again(const struct contd_group *g)
 	contd__leave_sig(reader);
 }
 
-/* The clocks of two processors may differ. If the claim seems to be earlier than the slot was ready, by no more than
- * this, it did not wait (units of 32 clock ticks). */
-#define BEHIND (1u << 24)
-
-static void count_latency(const struct contd__slot *s)
-{
-	uint32_t waited = (uint32_t)(contd__ticks() >> 5) - contd__load(&s->link);
-	unsigned b = waited == 0 || waited > 0u - BEHIND ? 0 : 32u - (unsigned)__builtin_clz(waited);
-
-	CONTD_COUNT(latency[b], 1);
-}
-
 /*
  * May a scan of this root (NULL: of the group by its handle) run what it has claimed of g? Since the scan came to g,
  * the group may have got another executor. It cannot while something of it is claimed, so the answer stays true.
@@ -109,7 +98,7 @@ static int run_claimed(struct contd_group *g, const struct contd__root *root, st
 		if (__builtin_expect((g->flags & GROUP_EXECUTOR) != 0, 0) &&
 		    (rc = contd__load(&g->outlet)->ops->takes(g, s)) != 0)
 			return rc;
-		count_latency(s);
+		contd__count_latency(contd__load(&s->link));
 		contd__slot_run(g, s, true);
 		return 1;
 	}
@@ -370,7 +359,7 @@ static uint32_t classes_below(unsigned priority)
 	return (1u << priority * CLASS_KINDS) - 1;
 }
 
-uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
+static uint32_t scan(uint32_t classes, struct contd__budget *budget)
 {
 	/* High priority first. But while scans end before the lower ones had their turn, every fourth scan begins with
 	 * a lower one: normal and low, by turns. */
@@ -396,6 +385,12 @@ uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
 	return ran;
 }
 
+uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
+{
+	contd__carried_retry_sig();
+	return scan(classes, budget);
+}
+
 uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget)
 {
 	uint32_t ran = 0, n;
@@ -403,6 +398,6 @@ uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget)
 	do {
 		ran += n = contd__scan_sig(classes, budget);
 		budget->rounds = true;
-	} while (n && !contd__spent_sig(budget) && contd__marked_sig(classes));
+	} while (n && !contd__spent_sig(budget) && contd__waits_sig(classes));
 	return ran;
 }

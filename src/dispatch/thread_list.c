@@ -8,7 +8,6 @@
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static CDS_LIST_HEAD(threads);
-uint32_t contd__threads_count;
 static struct contd__counters departed; /* of threads that have ended; under list_lock */
 
 #define COUNTERS (sizeof(struct contd__counters) / sizeof(uint64_t))

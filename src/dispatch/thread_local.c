@@ -12,6 +12,7 @@ const struct contd__ordinary *contd__ordinary;
 __thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
 const uint32_t contd__never_rung = 1;
 uint32_t contd__mpi_owners;
+uint32_t contd__threads_count;
 __thread struct contd_tls contd__tls __attribute__((tls_model("initial-exec"))) = {.watch = &contd__never_rung};
 
 #define NO_REGION "contd_compute_end() without a contd_compute_begin() on this thread: it changes nothing"

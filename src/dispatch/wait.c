@@ -119,10 +119,11 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 	if (sources) {
 		budget.ran = ran = drive_sources(most);
 		budget.count -= ran;
+		contd__carried_retry_sig(); /* what they have left without a bit: g may be poll-only */
 	}
 	if (g && contd__may_scan_sig(g))
 		ran += contd__scan_by_handle(g, &budget);
-	if (contd__marked_sig(classes_here()))
+	if (contd__waits_sig(classes_here()))
 		ran += contd__scan_sig(classes_here(), &budget);
 	if (kicks && contd__marked_sig(CLASSES_ALL))
 		contd__kick_sig(kicks);

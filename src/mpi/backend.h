@@ -33,6 +33,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/say.h"
+#include "dispatch/complete.h"
 #include "dispatch/group.h"
 #include "dispatch/settings.h"
 #include "dispatch/source.h"
@@ -184,12 +185,14 @@ struct contd__mpi_backend {
 	 * say no. For the revised interface it says no if one has failed. */
 	bool (*at_once)(const struct contd__mpi_attach *a);
 	/*
-	 * Is it one plain operation that waits, and cannot complete before this thread calls MPI again? Then
-	 * hook_steady() may come without look(), if nothing of the program's or MPI's is called in between. Both may
-	 * be NULL.
+	 * Is it one plain operation that waits, and cannot complete before this thread calls MPI again? Then the set
+	 * may carry the continuation: hook_steady() comes without look(), if nothing of the program's or MPI's is
+	 * called in between. Both may be NULL. carrying() returns the group's next set of that kind whose operation
+	 * has not completed, after `set` (NULL: the first one), or NULL.
 	 */
 	bool (*steady)(const struct contd__mpi_attach *a);
 	void (*hook_steady)(const struct contd__mpi_attach *a, struct contd__set *set);
+	struct contd__set *(*carrying)(const struct contd_group *group, struct contd__set *set);
 	/* After look() succeeded, nothing is attached after all. */
 	void (*unlook)(const struct contd__look *look);
 	/* After at_once(): finish them as Test would. */
@@ -231,20 +234,41 @@ extern uint32_t contd__mpi_open;
 extern uint32_t contd__mpi_ended; /* it does not begin again */
 
 /*
- * Reports that a revised CR is complete, if calls come by turns. Nothing is attached meanwhile: so the count may be
- * read first, and one exchange makes the CR inactive. False: it is not complete, or not active, or contd__cr_awaited()
- * has been faster. Until the next MPI_Start no other thread tells the backend of the state.
+ * contd__cr_report(), if calls come by turns. Nothing is attached meanwhile: so the count may be read first, and one
+ * exchange makes a revised CR inactive. False: it is not complete, or not active, or contd__cr_awaited() has been
+ * faster. Until the next MPI_Start no other thread tells the backend of the state.
  */
-static inline bool contd__cr_report_in_turn(struct contd__cr *cr)
+static inline bool contd__cr_report_in_turn(struct contd__cr *cr, bool *toldp)
 {
 	uint32_t active = CR_ACTIVE;
 
-	if (!contd__cr_by_turns || !cr->revised || contd__group_outstanding_sig(cr->group) != 0 ||
-	    !contd__cas(&cr->state, &active, 0))
+	if (!contd__cr_by_turns || contd__group_outstanding_sig(cr->group) != 0)
+		return false;
+	if (!cr->revised) {
+		*toldp = contd__load(&cr->unreported);
+		contd__store(&cr->unreported, 0);
+		return true;
+	}
+	if (contd__load(&cr->state) != CR_ACTIVE)
+		return false;
+	if (!contd__cas(&cr->state, &active, 0))
 		return false;
 	if (contd__mpi->cr_active)
 		contd__mpi->cr_active(cr, false);
+	*toldp = true;
 	return true;
+}
+
+/*
+ * A continuation of the CR has run, in a call about it. If calls come by turns, and the program has not freed the CR,
+ * its handle keeps the group until this call has returned: only a call of MPI's frees it.
+ */
+static inline void contd__cr_count_off(const struct contd__cr *cr, struct contd_group *group)
+{
+	if (contd__cr_by_turns && !contd__load(&cr->closed) && contd__load(&contd__mpi_open))
+		contd__group_count_down_sig(group, 1);
+	else
+		contd__group_count_down_own_sig(group, 1);
 }
 
 /*

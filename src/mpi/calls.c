@@ -19,8 +19,10 @@
 #include "dispatch/group.h"
 #include "dispatch/run.h"
 #include "dispatch/scan.h"
+#include "dispatch/source.h"
 #include "dispatch/thread.h"
 #include "dispatch/wait.h"
+#include "dispatch/word.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
 #include "mpi/instance.h"
@@ -46,7 +48,7 @@ unsigned contd__run_ready(void)
 
 	if (contd__put_off_any())
 		contd__put_off_drain();
-	if (contd__marked_sig(CLASSES_ALL)) {
+	if (contd__waits_sig(CLASSES_ALL)) {
 		struct contd__budget budget = {.count = UINT32_MAX};
 		struct contd__call *call = contd__call;
 
@@ -105,6 +107,34 @@ static unsigned cr_run(struct contd__cr *cr)
 	return ran;
 }
 
+/*
+ * Run a continuation of the CR that is ready and has no slot, if there is nothing else of that kind. Not inside a
+ * continuation that the daemon runs: what that thread may run is asked in the scan.
+ */
+__attribute__((noinline)) static unsigned cr_run_unmarked(struct contd__cr *cr)
+{
+	struct contd__unmarked *u = NULL;
+	struct contd__call *call = contd__call;
+
+	if (contd__load(&contd__put_off_carried) && contd__self.context == CONTEXT_THREAD)
+		u = contd__unmarked_take_sig(cr->group);
+	if (!u)
+		return 0;
+	contd__call = NULL;
+	contd__set_run(caa_container_of(u, struct contd__set, own), cr, true);
+	contd__call = call;
+	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
+		contd__guard_pickup();
+	return 1;
+}
+
+/* Would a look at the other sources, words and groups find anything? Continuations without a bit are not asked for. */
+static inline bool nothing_beside(void)
+{
+	return !contd__marked_sig(CLASSES_ALL) && !contd__load(&contd__words.pending) &&
+	       contd__load(&contd__sources.count) == 1 && !contd__put_off_any();
+}
+
 static void take_from_mpi(struct contd__taking *t, struct contd__call *call, struct contd_group *takes,
 			  enum contd__progress how)
 {
@@ -128,6 +158,19 @@ static void take_more(struct contd__taking *t)
 	take_from_mpi(t, &call, NULL, PROGRESS);
 }
 
+/* Run the CR's continuation that its progress has taken. Meanwhile a callback that waits gives slots to the others that
+ * were taken. */
+static void taken_run_unmarked(struct contd__taking *t, struct contd__cr *cr)
+{
+	struct contd__unmarked *u = t->unmarked;
+
+	t->unmarked = NULL;
+	t->outer = contd__self.carried.running;
+	contd__self.carried.running = t;
+	contd__set_run(caa_container_of(u, struct contd__set, own), cr, false);
+	contd__self.carried.running = t->outer;
+}
+
 /* MPI's progress in a test or wait of one CR. */
 static void cr_progress(struct contd__cr *cr, bool waiting)
 {
@@ -136,6 +179,8 @@ static void cr_progress(struct contd__cr *cr, bool waiting)
 
 	contd__taking_init(&taking, UINT32_MAX);
 	take_from_mpi(&taking, call, cr->group->max_poll < 0 ? cr->group : NULL, waiting ? PROGRESS_WAITING : PROGRESS);
+	if (taking.unmarked)
+		taken_run_unmarked(&taking, cr);
 	contd__taken_run_driving(&taking, take_more);
 	contd__call = call;
 	contd__pickup();
@@ -256,15 +301,17 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 	*completed = false;
 	contd__low_latency_here(cr->group);
 	/* The short way, where there is nothing to be run either. */
-	if (!contd__cr_complete(cr) || others || contd__marked_sig(CLASSES_ALL) || contd__put_off_any()) {
+	if (!contd__cr_complete(cr) || others || contd__waits_sig(CLASSES_ALL) || contd__put_off_any()) {
 		contd__thread_ensure();
 		enter(&call, true);
 		testing_begin(&testing, cr);
+		cr_run_unmarked(cr);
 		look_beside();
 		cr_run(cr);
 		contd__run_ready();
 		if (!contd__cr_complete(cr) || others) {
 			cr_progress(cr, false);
+			cr_run_unmarked(cr);
 			cr_run(cr);
 			contd__run_ready();
 		}
@@ -308,10 +355,12 @@ __attribute__((noinline)) static void cr_run_until_complete(struct contd__cr *cr
 	enter(&call, true);
 	waiting_begin(&waiting, cr);
 	for (unsigned round = 0;;) {
-		unsigned ran;
+		unsigned ran = cr_run_unmarked(cr);
 
+		if (ran && contd__cr_complete(cr) && nothing_beside() && !contd__load(&contd__put_off_carried))
+			break;
 		look_beside();
-		ran = cr_run(cr);
+		ran += cr_run(cr);
 		ran += contd__run_ready();
 		if (contd__cr_complete(cr))
 			break;
@@ -366,7 +415,7 @@ static int test(MPI_Request *request, int *completed, MPI_Status *status)
 	return rc;
 }
 
-static int wait_other(MPI_Request *request, MPI_Status *status)
+__attribute__((noinline)) static int wait_other(MPI_Request *request, MPI_Status *status)
 {
 	struct contd__call call;
 	int rc;
@@ -388,21 +437,29 @@ static int wait_other(MPI_Request *request, MPI_Status *status)
 	return rc;
 }
 
-/* This thread is in no continuation and in no look, and nothing is put off: reports a CR that is complete, by turns. */
-static inline bool reported_at_once(struct contd__cr *cr)
+/*
+ * The short way of a wait, on a thread that is in no continuation and in no look: runs the only continuation that is
+ * ready, if it is the CR's, and reports a CR that is complete.
+ */
+static inline bool reported_at_once(struct contd__cr *cr, bool *toldp)
 {
-	return !contd__self.frame && !contd__self.lent.at_work && !taking && !contd__put_off_any() &&
-	       contd__cr_report_in_turn(cr);
+	if (contd__self.frame || contd__self.lent.at_work || taking || contd__put_off_any())
+		return false;
+	if (contd__load(&contd__put_off_carried) && !contd__call && contd__self.registered && nothing_beside())
+		cr_run_unmarked(cr);
+	return contd__cr_by_turns ? contd__cr_report_in_turn(cr, toldp)
+				  : contd__cr_complete(cr) && contd__cr_report(cr, toldp);
 }
 
 static int wait_one(MPI_Request *request, MPI_Status *status)
 {
 	struct contd__cr *cr = contd__load(&contd__cr_live) ? contd__mpi->cr_of(*request) : NULL;
+	bool told;
 
 	if (!cr)
 		return wait_other(request, status);
 	contd__low_latency_here(cr->group);
-	return reported_at_once(cr) ? cr_result("MPI_Wait", cr, true, status) : cr_wait(cr, status);
+	return reported_at_once(cr, &told) ? cr_result("MPI_Wait", cr, told, status) : cr_wait(cr, status);
 }
 
 /* ------------------------------------------------------------------------------------------------------- arrays --- */

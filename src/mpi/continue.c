@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/testpoint.h"
+#include "dispatch/carried.h"
 #include "dispatch/chain.h"
 #include "dispatch/complete.h"
 #include "dispatch/group.h"
@@ -63,18 +64,6 @@ static bool count_now(struct contd__cr *cr, struct contd_group *group)
 	return true;
 }
 
-/*
- * The continuation has run. If calls come by turns, and the program has not freed the CR, its handle keeps the group
- * until this call has returned: only a call of MPI's frees it.
- */
-static inline void count_off(const struct contd__cr *cr, struct contd_group *group)
-{
-	if (contd__cr_by_turns && !contd__load(&cr->closed) && contd__load(&contd__mpi_open))
-		contd__group_count_down_sig(group, 1);
-	else
-		contd__group_count_down_own_sig(group, 1);
-}
-
 /* After count_now(). */
 static inline void run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
@@ -108,7 +97,7 @@ static inline void run_now(const struct contd__mpi_attach *a, struct contd__cr *
 		if (__builtin_expect(rc != MPI_SUCCESS, 0))
 			contd__set_spare_fail(cr, rc, a->failed_data);
 		contd__attach_runs = NULL;
-		count_off(cr, group);
+		contd__cr_count_off(cr, group);
 	}
 	contd__pickup();
 }
@@ -197,10 +186,68 @@ static void cr_registered(struct contd__cr *cr)
 		contd__mpi->cr_changed(cr);
 }
 
+/*
+ * The operation is steady: its set carries the continuation, which becomes ready outside this call, and takes a slot
+ * only if others than the wait for it look. True: *rcp is how it went. False: it needs a slot.
+ */
+static bool attach_carried(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group, int *rcp)
+{
+	uint32_t outstanding = LIFE_OUTSTANDING(contd__load(&group->life)) + 1;
+	struct contd__set *set;
+	int rc;
+
+	/* Handlers run these anywhere; an executor takes slots; a test with a limit leaves some. */
+	if (group->flags & (CONTD_ASYNC_SIGNAL_SAFE | GROUP_EXECUTOR) || group->max_poll >= 0 ||
+	    (cr && contd__cr_inactive(cr)))
+		return false;
+	*rcp = MPI_SUCCESS;
+	if (__builtin_expect(outstanding + TABLE_RESERVE > contd__load(&group->table.limit) || !contd__self.registered,
+			     0) &&
+	    (rc = contd__carried_room(group, outstanding)) != 0) {
+		*rcp = contd__mpi_class(rc);
+		return true;
+	}
+	set = contd__set_new(1, 0, false);
+	if (__builtin_expect(!set, 0)) {
+		*rcp = contd__fail(MPI_ERR_NO_MEM, CONTD_NO_MEMORY);
+		return true;
+	}
+	contd__add(&group->life, 1);
+	/* Counted, then looked: see CR_ACTIVE. */
+	if (__builtin_expect(cr && contd__cr_inactive(cr), 0)) {
+		contd__group_count_down_own_sig(group, 1);
+		contd__set_drop(set);
+		return false;
+	}
+	set->slot = NULL;
+	set->group = group;
+	set->own.slot = NULL;
+	set->own.as.group = group;
+	set->own.as.invoke = a->revised ? contd__invoke_revised : contd__invoke_draft;
+	set->own.as.cb.any = a->cb;
+	set->own.as.data = a->data;
+	set->own.as.out.dest = a->statuses;
+	set->own.as.source = (uintptr_t)set | KIND_SOURCE;
+	if (a->revised) {
+		set->revised = true;
+		set->cr = cr;
+		set->flags = a->flags;
+		set->whole = a->whole;
+		set->discard = a->discard;
+		set->failure.data = a->failed_data;
+		set->failure.set = set;
+	}
+	CONTD_COUNT(registered, 1);
+	contd__mpi->hook_steady(a, set);
+	if (cr)
+		cr_registered(cr);
+	return true;
+}
+
 static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
 	uint32_t generation, events, looked, fired = 0, done = 1; /* 1: this call's own hold */
-	bool startable = cr && cr->revised, by_set, steady;
+	bool startable = cr && cr->revised, by_set;
 	struct contd__at_work telling;
 	struct contd__look look;
 	struct contd__slot *s;
@@ -208,15 +255,13 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	int rc;
 
 	/* Work that was put off may call functions of the program's, and these may call MPI. */
-	steady = !a->taken && !contd__put_off_any() && contd__mpi->steady && contd__mpi->steady(a);
-	if (steady) {
-		look = (struct contd__look){.pending = 1};
-	} else {
-		rc = contd__mpi->look(a, group, &look);
-		if (rc)
-			return rc;
-		contd__put_off_drain();
-	}
+	if (!a->taken && !contd__put_off_any() && contd__mpi->steady && contd__mpi->steady(a) &&
+	    attach_carried(a, cr, group, &rc))
+		return rc;
+	rc = contd__mpi->look(a, group, &look);
+	if (rc)
+		return rc;
+	contd__put_off_drain();
 	s = contd__slot_get(group, &rc);
 	if (!s)
 		return failed(&look, contd__mpi_class(rc));
@@ -235,14 +280,7 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	contd__store(&s->source, KIND_SOURCE);
 	CONTD_TESTPOINT("attach_before_publish");
 	events = (by_set ? awaited_crs(&look) + 1 : (uint32_t)a->count) + 1 + startable;
-	/* One that is steady cannot become ready inside this call: no hold of this call's is needed, nor an event for
-	 * the start of a CR that is active. */
-	generation = contd__slot_publish_sig(s, steady ? 1 : events);
-	/* Counted, then looked: see CR_ACTIVE. */
-	if (steady && startable && __builtin_expect(!(contd__load_seq(&cr->state) & CR_ACTIVE), 0)) {
-		contd__add(&s->state, SLOT_WORD(0, events - 1, 0));
-		steady = false;
-	}
+	generation = contd__slot_publish_sig(s, events);
 	if (look.crs && look.crs_pending && (rc = await_crs(a, s, &done, &fired)) < 0) {
 		contd__slot_withdraw_sig(s, generation);
 		/* Withdrawing is one more. */
@@ -260,12 +298,6 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 		set_begin(set, a, cr, &look, s, generation);
 		/* Release: pairs with the acquire in contd__set_of. */
 		contd__store_release(&s->source, (uintptr_t)set | KIND_SOURCE);
-	}
-	if (steady) {
-		contd__mpi->hook_steady(a, set);
-		if (cr)
-			cr_registered(cr);
-		return MPI_SUCCESS;
 	}
 	contd__telling_begin(&telling, group);
 	looked = contd__mpi->hook(a, &look, set, look.crs_pending == 0);
@@ -299,7 +331,7 @@ __attribute__((noinline)) static int attach_deferring(const struct contd__mpi_at
 int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
 	contd__low_latency_here(group);
-	/* What may run here is not deferred. */
+	/* A continuation that may run here is not deferred. */
 	if (may_run_here(a, cr, group) && (!a->revised || !cr || contd__set_spare_ready()) && contd__mpi->at_once &&
 	    contd__mpi->at_once(a) && count_now(cr, group)) {
 		run_now(a, cr, group);

@@ -237,10 +237,8 @@ void contd__cr_give_back(struct contd__cr *cr)
 
 bool contd__cr_report(struct contd__cr *cr, bool *toldp)
 {
-	if (contd__cr_report_in_turn(cr)) {
-		*toldp = true;
+	if (contd__cr_report_in_turn(cr, toldp))
 		return true;
-	}
 	if (!take(cr, toldp))
 		return false;
 	if (*toldp)

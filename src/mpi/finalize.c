@@ -11,6 +11,7 @@
 #include "base/rest.h"
 #include "dispatch/carried.h"
 #include "dispatch/classes.h"
+#include "dispatch/complete.h"
 #include "dispatch/group.h"
 #include "dispatch/live.h"
 #include "dispatch/thread.h"
@@ -133,7 +134,13 @@ static bool round_ended(struct others *o)
 static bool may_complete(void)
 {
 	return contd__crs_outstanding() && (contd__mpi->pending() || contd__general_any() ||
-					    contd__load_seq(&contd__sets_owing) || contd__marked_sig(CLASSES_ALL));
+					    contd__load_seq(&contd__sets_owing) || contd__waits_sig(CLASSES_ALL));
+}
+
+/* Sets that carry a continuation of the group, which waits for its operation. */
+static struct contd__set *carrying(const struct contd_group *g, struct contd__set *set)
+{
+	return contd__mpi->carrying ? contd__mpi->carrying(g, set) : NULL;
 }
 
 /*
@@ -151,6 +158,8 @@ static uint32_t waiting(struct contd_group *g)
 		n += state == SLOT_PENDING || state == SLOT_CANCELLED ||
 		     (state == SLOT_READY && contd__table_marked(&g->table, index));
 	}
+	for (struct contd__set *set = carrying(g, NULL); set; set = carrying(g, set))
+		n++;
 	return n;
 }
 
@@ -504,6 +513,7 @@ void contd__mpi_cancel_rest(void)
 	struct report report = {0};
 	struct contd__cr *cr;
 
+	contd__carried_retry_sig(); /* what is complete has slots from here on */
 	pthread_mutex_lock(&contd__crs_lock);
 	cds_list_for_each_entry (cr, &contd__crs, node) {
 		struct contd_group *g = cr->group;
@@ -520,6 +530,13 @@ void contd__mpi_cancel_rest(void)
 		before = report.total;
 		for (uint32_t i = 0; i < used; i++)
 			slot_end(cr, contd__table_slot(&g->table, contd__table_index(i)), &report, until, &here);
+		for (struct contd__set *set = carrying(g, NULL); set; set = carrying(g, set)) {
+			add(&report, &(struct lost){.cb = set->own.as.cb.any,
+						    .what = operation(set),
+						    .why = "did not complete",
+						    .count = 1});
+			contd__group_count_down_sig(g, 1);
+		}
 		/* Those that have no slot: their operations carry them. */
 		if (outstanding > report.total - before)
 			add(&report, &(struct lost){.what = "a point-to-point operation",

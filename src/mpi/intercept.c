@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/testpoint.h"
+#include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/run.h"
 #include "dispatch/thread.h"
@@ -1033,7 +1034,7 @@ static inline bool asked_passes(const void *caller)
 	return passes(caller) &&
 	       (contd__load(&mode) != MODE_NATIVE || contd__library_has(&mpi_library, caller) ||
 		!(contd__load(&contd__instances_pushed) || contd__load(&contd__cr_shared) ||
-		  contd__load(&contd__sets_owing) || contd__mpi->pending() || contd__marked_sig(CLASSES_ALL)));
+		  contd__load(&contd__sets_owing) || contd__mpi->pending() || contd__waits_sig(CLASSES_ALL)));
 }
 
 /*

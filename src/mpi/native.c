@@ -176,6 +176,39 @@ static int op_hook(struct contd__ompi_request *request)
 	return contd__cas(&op->state, &waits, OP_TAKEN) ? op_complete(op) : 1;
 }
 
+/* Sets that carry their continuation, and wait. MPI's calls come by turns. */
+static CDS_LIST_HEAD(carried_sets);
+
+/* Of such a set: op_hook and op_complete for a plain operation, while threads do not meet in MPI. */
+static int carried_hook(struct contd__ompi_request *request)
+{
+	struct contd__op *op = request->complete_cb_data;
+
+	if (contd__load(&stopped))
+		return 0;
+	status_mend(request);
+	request->complete_cb = NULL;
+	request->complete = OMPI_COMPLETED;
+	op->type = (int8_t)request->type;
+	op->object = request->object;
+	cds_list_del(&op->set->carrying);
+	contd__add_by_turns(&ops_hooked, (uint32_t)-1);
+	contd__op_done_carried_sig(op, &request->status);
+	return 1;
+}
+
+static struct contd__set *carrying(const struct contd_group *group, struct contd__set *set)
+{
+	struct cds_list_head *at = set ? set->carrying.next : carried_sets.next;
+
+	for (; at != &carried_sets; at = at->next) {
+		set = caa_container_of(at, struct contd__set, carrying);
+		if (set->group == group)
+			return set;
+	}
+	return NULL;
+}
+
 /* Was the callback of a hooked operation missed? Then take its part. */
 static void op_recheck(struct contd__op *op)
 {
@@ -322,6 +355,12 @@ static void ops_tell(struct contd__set *set)
 
 static void ops_release(struct contd__set *set)
 {
+	struct contd__op *first = &set->op[0];
+
+	if (__builtin_expect(set->count == 1 && !first->error && !first->persistent && !first->backend, 1)) {
+		inside(first->request)->free(&first->request);
+		return;
+	}
 	for (uint32_t i = 0; i < set->count; i++) {
 		struct contd__op *op = &set->op[i];
 
@@ -1006,6 +1045,22 @@ static void cr_seen(const struct contd__mpi_attach *a, int i)
 		*status = contd__status_empty;
 }
 
+/* A complete one that has not failed, as Test would. */
+static inline void finish_well(MPI_Request *handle, MPI_Status *to)
+{
+	struct contd__ompi_request *r = inside(*handle);
+	MPI_Request own = *handle;
+
+	if (to)
+		*to = r->state == OMPI_INACTIVE ? contd__status_empty : r->status;
+	if (r->persistent || r->state == OMPI_INACTIVE) {
+		r->state = OMPI_INACTIVE;
+		return;
+	}
+	*handle = MPI_REQUEST_NULL;
+	r->free(&own);
+}
+
 /*
  * A complete one. If it has failed its status is written, and the rest is left to finish_failed(): its error handler
  * may start, test or free the other requests of the array, which then must be as they stay. Returns the error code.
@@ -1015,8 +1070,10 @@ static int finish_one(const struct contd__mpi_attach *a, int i, bool *failedp)
 	struct contd__ompi_request *r = inside(a->requests[i]);
 	MPI_Status *status = contd__status_at(a, i);
 
-	if (__builtin_expect(r->state == OMPI_INACTIVE || r->status.MPI_ERROR == MPI_SUCCESS, 1))
-		return finish_complete(&a->requests[i], status);
+	if (__builtin_expect(r->state == OMPI_INACTIVE || r->status.MPI_ERROR == MPI_SUCCESS, 1)) {
+		finish_well(&a->requests[i], status);
+		return MPI_SUCCESS;
+	}
 	status_mend(r);
 	if (status)
 		*status = r->status;
@@ -1035,22 +1092,6 @@ static void finish_failed(const struct contd__mpi_attach *a)
 		    contd__load_acquire(&r->complete) == OMPI_COMPLETED)
 			finish_complete(&a->requests[i], NULL);
 	}
-}
-
-/* A complete one that has not failed, as Test would. */
-static inline void finish_well(MPI_Request *handle, MPI_Status *to)
-{
-	struct contd__ompi_request *r = inside(*handle);
-	MPI_Request own = *handle;
-
-	if (to)
-		*to = r->state == OMPI_INACTIVE ? contd__status_empty : r->status;
-	if (r->persistent || r->state == OMPI_INACTIVE) {
-		r->state = OMPI_INACTIVE;
-		return;
-	}
-	*handle = MPI_REQUEST_NULL;
-	r->free(&own);
 }
 
 static void finish(const struct contd__mpi_attach *a)
@@ -1159,12 +1200,12 @@ static void hook_steady(const struct contd__mpi_attach *a, struct contd__set *se
 
 	set->op[0] = (struct contd__op){
 		.request = a->requests[0], .set = set, .status = contd__status_at(a, 0), .state = OP_WAITS};
-	/* Release: pairs with the acquire in recheck_slot. */
-	contd__store_release(&set->count, 1);
+	set->count = 1;
+	cds_list_add_tail(&set->carrying, &carried_sets);
 	hooked_one_more();
 	a->requests[0] = MPI_REQUEST_NULL;
 	r->complete_cb_data = &set->op[0];
-	r->complete_cb = op_hook;
+	r->complete_cb = carried_hook;
 	CONTD_TESTPOINT("op_hooked");
 }
 
@@ -1444,6 +1485,7 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.at_once = at_once,
 	.steady = steady,
 	.hook_steady = hook_steady,
+	.carrying = carrying,
 	.hook = hook,
 	.quick_look = quick_look,
 	.quick_finish = quick_finish,

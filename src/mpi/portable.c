@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/rest.h"
 #include "base/testpoint.h"
+#include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/group.h"
 #include "dispatch/source.h"
@@ -327,7 +328,7 @@ bool contd__portable_busy(void)
 {
 	/* A generalized request may be completed by a handler on the very thread that waits, which has to see to it
 	 * then. */
-	return contd__load_seq(&ops_pending) || contd__marked_sig(CLASSES_ALL) || contd__put_off_any() ||
+	return contd__load_seq(&ops_pending) || contd__waits_sig(CLASSES_ALL) || contd__put_off_any() ||
 	       contd__load(&contd__generals) || contd__load(&contd__instances_waiting);
 }
 
@@ -910,7 +911,7 @@ static void progress(enum contd__progress how)
 	uint32_t least = how == PROGRESS_ALL ? UINT32_MAX : POLL_LEAST;
 	int flag;
 
-	if (contd__portable_poll(least) != 0 || contd__marked_sig(CLASSES_ALL))
+	if (contd__portable_poll(least) != 0 || contd__waits_sig(CLASSES_ALL))
 		return;
 	/* Open MPI's test calls look first and make progress then: only the next one sees what that has found. A thread
 	 * that arms a bell and looks again would never hear of it. */

@@ -34,7 +34,7 @@ CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Re
 int MPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req)
 	CONTD_WEAK_FOR(PMPIX_Continue_init);
 
-static int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
+static inline int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
 {
 	struct contd__cr *cr = NULL;
 	struct contd_group *group;

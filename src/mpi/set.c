@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
@@ -81,6 +82,11 @@ struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool result
 	set->owing = NULL;
 	set->results = results ? (MPI_Status *)(void *)((char *)set + bytes) : NULL;
 	return set;
+}
+
+void contd__set_drop(struct contd__set *set)
+{
+	put_away(set);
 }
 
 /* --------------------------------------------------------------------------------------------------- spare sets --- */
@@ -298,24 +304,61 @@ uint32_t contd__set_attached_sig(struct contd__set *set, uint32_t n)
 	return were_last(contd__sub(&set->life, (n + 1) * SET_WAIT), n + 1) || over;
 }
 
+/* Is this thread in MPI's progress in a test or wait of the group's CR, and has it taken nothing yet? */
+static inline bool takes_one(const struct contd_group *group)
+{
+	const struct contd__taking *taking = contd__self.carried.take;
+	const struct contd__call *call = contd__call;
+
+	return taking && !taking->slot && !taking->unmarked && call && call->takes == group && call->taking == taking &&
+	       !(group->flags & GROUP_EXECUTOR) && contd__self.context == CONTEXT_THREAD;
+}
+
 /*
  * One event more. If it was the last, the continuation becomes ready. Or the test or wait of its CR that this thread is
  * in takes it, and runs it when MPI's progress is through: no bit need be set and found again. At most one, because no
  * other thread can run a continuation that has been taken, and callbacks may wait for each other.
  */
-static void event_done_sig(struct contd__slot *slot, uint32_t generation)
+static void event_done_sig(struct contd__set *set, struct contd__slot *slot, uint32_t generation)
 {
-	const struct contd__call *call = contd__call;
-	struct contd__taking *taking = contd__self.carried.take;
-	uint32_t flags = slot->group->flags;
+	struct contd_group *group = slot->group;
+	uint32_t flags = group->flags;
 
-	if (!taking || taking->slot || !call || call->takes != slot->group || call->taking != taking ||
-	    flags & GROUP_EXECUTOR || contd__self.context != CONTEXT_THREAD) {
+	if (!takes_one(group)) {
 		/* An async-signal-safe continuation may run right here, as it might in a handler that interrupted MPI
 		 * here. */
-		contd__slot_event_done_sig(slot, generation, 1);
-	} else if (contd__slot_take_sig(slot, generation, 1))
-		taking->slot = slot;
+		if (flags & (CONTD_ASYNC_SIGNAL_SAFE | GROUP_EXECUTOR) || group->max_poll >= 0) {
+			contd__slot_event_done_sig(slot, generation, 1);
+		} else if (contd__slot_ready_sig(slot, generation, 1)) {
+			/* The last one: the set is this thread's until another one finds it. */
+			set->own.slot = slot;
+			set->own.as.group = group;
+			contd__unmarked_sig(&set->own);
+		}
+	} else if (contd__slot_take_sig(slot, generation, 1)) {
+		contd__self.carried.take->slot = slot;
+	}
+}
+
+void contd__op_done_carried_sig(struct contd__op *op, const MPI_Status *status)
+{
+	struct contd__set *set = op->set;
+
+	op->error = status->MPI_ERROR;
+	if (set->revised)
+		set->result = *status;
+	else if (op->status)
+		*op->status = *status;
+	if (__builtin_expect(op->error, 0))
+		contd__set_failed_sig(set, set->revised ? contd__mpi_error_class(op->error) : op->error);
+	/* As in event_done_sig. */
+	if (takes_one(set->group)) {
+		contd__self.carried.take->unmarked = &set->own;
+		return;
+	}
+	contd__unmarked_since_now(&set->own);
+	/* From here on it may run, on another thread too. */
+	contd__unmarked_sig(&set->own);
 }
 
 void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
@@ -337,7 +380,7 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 			contd__set_failed_sig(set, set->revised ? contd__mpi_error_class(op->error) : op->error);
 		/* From here on another thread may run the continuation and free the set. It is not run here: MPI may
 		 * hold locks. */
-		event_done_sig(slot, generation);
+		event_done_sig(set, slot, generation);
 		return;
 	}
 	set->results[op - set->op] = *status;
@@ -352,7 +395,7 @@ void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)
 	if (less_sig(set, SET_WAIT + SET_REFERENCE, &before))
 		set_put_off(set); /* MPI may hold locks here */
 	if (were_last(before, 1) || over)
-		event_done_sig(slot, generation);
+		event_done_sig(set, slot, generation);
 }
 
 /* ------------------------------------------------------------------------------------------------------ running --- */
@@ -489,4 +532,50 @@ void contd__invoke_revised(struct contd__slot *s)
 	}
 	if (may && !contd__self.frame->outer)
 		contd__put_off_drain();
+}
+
+/* The callback of a set that carries its continuation, and has not failed. Returns what it returns. */
+static inline int call_back(const struct contd__set *set)
+{
+	void (*cb)(void) = set->own.as.cb.any;
+
+	if (set->revised)
+		return ((MPIX_Continue_cb_function *)cb)(MPI_SUCCESS, set->own.as.data);
+	((MPI_Continue_cb_function *)cb)(set->own.as.out.dest, set->own.as.data);
+	return MPI_SUCCESS;
+}
+
+void contd__set_run(struct contd__set *set, struct contd__cr *cr, bool waited)
+{
+	struct contd_group *group = set->group;
+	struct contd__frame frame;
+	int failed;
+
+	if (set->own.slot || __builtin_expect(contd__load(&set->rc) != MPI_SUCCESS || contd__mpi_over(), 0)) {
+		if (!waited)
+			contd__unmarked_since_now(&set->own);
+		contd__unmarked_run(&set->own);
+		return;
+	}
+	if (waited)
+		contd__count_latency(set->own.as.link);
+	else
+		CONTD_COUNT(latency[0], 1);
+	contd__frame_enter_sig(&frame, group, (const void *)(uintptr_t)set->own.as.cb.any);
+	if (set->revised)
+		deliver_short(set);
+	failed = call_back(set);
+	if (__builtin_expect(!mpi_is_gone(), 1))
+		contd__mpi->ops_release(set);
+	if (__builtin_expect(failed != MPI_SUCCESS, 0)) {
+		set->count = 0;
+		contd__store_seq(&set->rc, failed);
+		set->failure.class = failed;
+		refer_sig(set);
+		contd__cr_fail_sig(cr, &set->failure, false);
+	} else {
+		put_away(set);
+	}
+	contd__frame_leave_sig(&frame, 1);
+	contd__cr_count_off(cr, group);
 }

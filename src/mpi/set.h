@@ -13,6 +13,10 @@
  * waits for these. The set has a reference for each operation and one for the continuation, which passes to the CR's
  * queue if that fails; and a reference to its group.
  *
+ * A continuation of one operation takes no slot if the operation can complete only while its thread is in MPI. Its set
+ * carries it: the set holds what a slot would hold, and the test or wait of its CR mostly runs it from there
+ * (dispatch/carried.h).
+ *
  * A revised continuation of one operation, or none, is counted like the draft interface's: its operation is the last
  * one, failed or not, and nothing is left to finish late. Its set is a *short* one. It keeps the status, too, until the
  * continuation is run: if the CR is freed while it is inactive that never happens, and the program may free its own.
@@ -20,6 +24,7 @@
  *     operation                 thread  handler  MPI's completion callback  progress
  *     contd__set_new              yes     no              no                blocking (memory)
  *     contd__op_done_sig          yes     yes             yes               lock-free
+ *     contd__op_done_carried_sig  yes     yes             yes               lock-free
  *     contd__set_attached_sig     yes     yes             yes               lock-free
  *     contd__set_unref_sig        yes     yes             yes               lock-free
  *     contd__put_off_drain        yes     no              no                blocking
@@ -31,10 +36,12 @@
 #include <stdint.h>
 
 #include <urcu/lfstack.h>
+#include <urcu/list.h>
 
 #include <mpi.h>
 
 #include "base/atomic.h"
+#include "dispatch/carried.h"
 #include "dispatch/group.h"
 #include "mpi/cr.h"
 #include "mpi/grequest.h"
@@ -61,8 +68,10 @@ struct contd__op {
 };
 
 struct contd__set {
-	struct cds_lfs_node node; /* put off, or left */
-	struct contd__slot *slot;
+	struct cds_lfs_node node;      /* put off, or left */
+	struct contd__slot *slot;      /* or NULL: the set carries the continuation */
+	struct contd__unmarked own;    /* what its slot would hold then */
+	struct cds_list_head carrying; /* native: those that carry one, until their operation is complete */
 	uint32_t generation;
 	uint32_t count; /* of op; goes up while they are attached */
 	uint32_t crs;   /* of awaited */
@@ -107,6 +116,9 @@ static inline struct contd__set *contd__set_of(const struct contd__slot *s)
 /* Room for so many operations and CRs, and for results; NULL without memory. */
 struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool results);
 
+/* It has not been used after all. */
+void contd__set_drop(struct contd__set *set);
+
 /*
  * Revised interface: a continuation that runs inside the attaching call has no set. If its callback fails, the failure
  * needs one, and must not fail for want of memory. So each thread keeps a spare set, which is made before the
@@ -129,6 +141,9 @@ void contd__set_await(struct contd__set *set, struct contd__cr *cr);
  */
 void contd__op_done_sig(struct contd__op *op, const MPI_Status *status);
 
+/* The same for the one operation of a set that carries its continuation. */
+void contd__op_done_carried_sig(struct contd__op *op, const MPI_Status *status);
+
 /* A failure that attaching found (revised interface), before contd__set_attached_sig(). */
 void contd__set_failed_sig(struct contd__set *set, int class);
 
@@ -136,6 +151,12 @@ void contd__set_failed_sig(struct contd__set *set, int class);
 uint32_t contd__set_attached_sig(struct contd__set *set, uint32_t n);
 
 void contd__set_unref_sig(struct contd__set *set);
+
+/*
+ * Run a continuation that its set carries, taken by a test or wait of its CR: MPI may be called here. waited: on the
+ * stack of those without a bit.
+ */
+void contd__set_run(struct contd__set *set, struct contd__cr *cr, bool waited);
 
 /* The slots of both interfaces call these when they are claimed. */
 void contd__invoke_draft(struct contd__slot *s);

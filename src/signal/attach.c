@@ -16,6 +16,7 @@
 #include "base/rest.h"
 #include "base/sized.h"
 #include "base/testpoint.h"
+#include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/interrupt.h"
 #include "dispatch/limits.h"
@@ -158,9 +159,9 @@ static void detach_self(void)
 /* A notification meant for this thread may have been lost with it. */
 static void tell_others(void)
 {
-	if (contd__marked_sig(CLASSES_SIGNAL))
+	if (contd__waits_sig(CLASSES_SIGNAL))
 		contd__notify_sig();
-	if (contd__marked_sig(CLASSES_ALL & ~CLASSES_SIGNAL) && contd__load_seq(&contd__interrupt.regions))
+	if (contd__waits_sig(CLASSES_ALL & ~CLASSES_SIGNAL) && contd__load_seq(&contd__interrupt.regions))
 		contd__notify_region_sig();
 }
 
@@ -231,7 +232,7 @@ int contd_thread_attach(const struct contd_thread_attr *given)
 	contd__store(&a->interval_ns, contd__budget_interval_sig(a->empty_ticks));
 	contd__store_seq(&a->armed, 0);
 	contd__arm_sig(); /* for what became pending before */
-	if (contd__marked_sig(CLASSES_SIGNAL))
+	if (contd__waits_sig(CLASSES_SIGNAL))
 		contd__notify_sig();
 	return 0;
 }

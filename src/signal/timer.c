@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/testpoint.h"
+#include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/interrupt.h"
 #include "dispatch/limits.h"
@@ -76,13 +77,13 @@ void contd__tick_at_sig(struct contd__attached *a, uint64_t at)
 /* Would ticks on this thread be of use? Something ready counts too: what a scan's budget has left for the next one. */
 static bool useful(const struct contd__attached *a)
 {
-	if (contd__load_seq(&contd__words.pending) || contd__marked_sig(CLASSES_SIGNAL))
+	if (contd__load_seq(&contd__words.pending) || contd__waits_sig(CLASSES_SIGNAL))
 		return true;
 	if (contd__load_seq(&a->inspector) && !contd__load_seq(&a->off_turn) &&
 	    contd__sources_pending_sig(WHERE_INSPECTED))
 		return true;
 	return !contd__load_seq(&a->resting) &&
-	       (contd__sources_pending_sig(WHERE_REGION) || contd__marked_sig(CLASSES_ALL));
+	       (contd__sources_pending_sig(WHERE_REGION) || contd__waits_sig(CLASSES_ALL));
 }
 
 void contd__arm_sig(void)
@@ -189,7 +190,7 @@ void contd__region_rearm(void)
 	}
 	/* If something is ready already, do as if a notification had come here; under a guard, or in a callback, at its
 	 * end. */
-	if (contd__self.context == CONTEXT_THREAD && contd__marked_sig(CLASSES_ALL))
+	if (contd__self.context == CONTEXT_THREAD && contd__waits_sig(CLASSES_ALL))
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 	contd__pickup();
 }

@@ -141,15 +141,26 @@ static struct point points[] = {
 static const struct {
 	const char *name, *file;
 } elsewhere[] = {
-	{"by_handle", "test_executor_edges.c"},  {"outlet_loaded", "test_executor_edges.c"},
-	{"executor_rests", "test_races_move.c"}, {"executor_read", "test_races_move.c"},
-	{"tell_held", "test_executor.c"},        {"tells_now", "test_executor.c"},
-	{"tell_holds", "test_executor.c"},       {"executor_leaves", "test_executor.c"},
-	{"executor_stopped", "test_executor.c"}, {"look_begun", "test_checkpoint.c"},
-	{"calibration_tick", "test_who_runs.c"}, {"daemon_ends", "test_daemon_life.c"},
-	{"watchdog_ends", "test_watchdog.c"},    {"live_checked", "test_configure.c"},
-	{"bell_stray", "test_bell.c"},           {"bell_disarms", "test_bell.c"},
+	{"by_handle", "test_executor_edges.c"},
+	{"outlet_loaded", "test_executor_edges.c"},
+	{"executor_rests", "test_races_move.c"},
+	{"executor_read", "test_races_move.c"},
+	{"tell_held", "test_executor.c"},
+	{"tells_now", "test_executor.c"},
+	{"tell_holds", "test_executor.c"},
+	{"executor_leaves", "test_executor.c"},
+	{"executor_stopped", "test_executor.c"},
+	{"look_begun", "test_checkpoint.c"},
+	{"calibration_tick", "test_who_runs.c"},
+	{"daemon_ends", "test_daemon_life.c"},
+	{"watchdog_ends", "test_watchdog.c"},
+	{"live_checked", "test_configure.c"},
+	{"bell_stray", "test_bell.c"},
+	{"bell_disarms", "test_bell.c"},
 	{"inspected", "test_inspect.c"},
+	{"unmarked_alone", "test_races_unmarked.c"},
+	{"unmarked_pushed", "test_races_unmarked.c"},
+	{"unmarked_taken", "test_races_unmarked.c"},
 };
 #define ELSEWHERE (sizeof(elsewhere) / sizeof(elsewhere[0]))
 
