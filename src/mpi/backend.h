@@ -236,7 +236,8 @@ extern uint32_t contd__mpi_ended; /* it does not begin again */
 /*
  * contd__cr_report(), if calls come by turns. Nothing is attached meanwhile: so the count may be read first, and one
  * exchange makes a revised CR inactive. False: it is not complete, or not active, or contd__cr_awaited() has been
- * faster. Until the next MPI_Start no other thread tells the backend of the state.
+ * faster. If no continuation has waited for it that cannot be, and a store is enough. Until the next MPI_Start no other
+ * thread tells the backend of the state.
  */
 static inline bool contd__cr_report_in_turn(struct contd__cr *cr, bool *toldp)
 {
@@ -251,7 +252,10 @@ static inline bool contd__cr_report_in_turn(struct contd__cr *cr, bool *toldp)
 	}
 	if (contd__load(&cr->state) != CR_ACTIVE)
 		return false;
-	if (!contd__cas(&cr->state, &active, 0))
+	/* Release: pairs with the acquire in contd__cr_awaited, as the store in contd__cr_start_empty. */
+	if (contd__cr_one_thread && !cr->asked_about)
+		contd__store_release(&cr->state, 0);
+	else if (!contd__cas(&cr->state, &active, 0))
 		return false;
 	if (contd__mpi->cr_active)
 		contd__mpi->cr_active(cr, false);

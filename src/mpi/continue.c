@@ -47,13 +47,19 @@ __thread struct contd_group *contd__attach_runs __attribute__((tls_model("initia
 /*
  * All are complete, and the continuation may run here: no slot is needed. It counts as outstanding: other threads may
  * ask whether the CR is complete, and an error handler or the callback may free it, or have another continuation wait
- * for it. False: another thread has reported a revised CR complete meanwhile, so the continuation waits for the next
- * MPI_Start.
+ * for it. It need not be counted if that can be done later (contd__cr_uncounted). False: another thread has reported a
+ * revised CR complete meanwhile, so the continuation waits for the next MPI_Start.
  */
 static bool count_now(struct contd__cr *cr, struct contd_group *group)
 {
 	if (!cr)
 		return true;
+	if (contd__cr_one_thread && !cr->asked_about && LIFE_OUTSTANDING(contd__load(&group->life)) == 0) {
+		if (cr->revised && __builtin_expect(contd__load(&cr->state) != CR_ACTIVE, 0))
+			return false;
+		contd__cr_uncounted = cr;
+		return true;
+	}
 	CONTD_TESTPOINT("now_uncounted");
 	contd__add(&group->life, 1);
 	/* Counted, then looked: see CR_ACTIVE. */
@@ -97,7 +103,10 @@ static inline void run_now(const struct contd__mpi_attach *a, struct contd__cr *
 		if (__builtin_expect(rc != MPI_SUCCESS, 0))
 			contd__set_spare_fail(cr, rc, a->failed_data);
 		contd__attach_runs = NULL;
-		contd__cr_count_off(cr, group);
+		if (contd__cr_uncounted)
+			contd__cr_uncounted = NULL;
+		else
+			contd__cr_count_off(cr, group);
 	}
 	contd__pickup();
 }
@@ -331,6 +340,7 @@ __attribute__((noinline)) static int attach_deferring(const struct contd__mpi_at
 int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
 	contd__low_latency_here(group);
+	contd__cr_uncounted_ends();
 	/* A continuation that may run here is not deferred. */
 	if (may_run_here(a, cr, group) && (!a->revised || !cr || contd__set_spare_ready()) && contd__mpi->at_once &&
 	    contd__mpi->at_once(a) && count_now(cr, group)) {

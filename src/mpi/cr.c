@@ -11,7 +11,8 @@
 
 pthread_mutex_t contd__crs_lock = PTHREAD_MUTEX_INITIALIZER;
 CDS_LIST_HEAD(contd__crs);
-bool contd__cr_by_turns;
+bool contd__cr_by_turns, contd__cr_one_thread;
+__thread struct contd__cr *contd__cr_uncounted __attribute__((tls_model("initial-exec")));
 
 uint32_t contd__crs_outstanding(void)
 {
@@ -345,6 +346,7 @@ void contd__cr_close(struct contd__cr *cr)
 {
 	struct contd__failure *f;
 
+	contd__cr_uncounted_ends();
 	/* First said, then looked: what fails later drops itself. */
 	contd__store_seq(&cr->closed, 1);
 	failed_drop_sig(cr);

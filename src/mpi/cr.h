@@ -50,7 +50,9 @@ struct contd__cr {
 	struct contd_group *group;
 	MPI_Request handle;
 	bool revised;
-	bool started;        /* revised: MPI_Start was called once */
+	bool started; /* revised: MPI_Start was called once */
+	/* Others than MPI's calls ask about it: the program has its group, or a continuation has waited for it. */
+	bool asked_about;
 	uint32_t state;      /* revised: CR_*, or the newest of the slots that wait for the start: its index + 1 */
 	uint32_t unreported; /* draft: something was registered since it was last reported complete */
 	pthread_mutex_t lock;
@@ -100,6 +102,25 @@ void contd__cr_fini(struct contd__cr *cr);
  * come at the same time. It changes the state of an active CR, or of one that it has taken itself, and no other.
  */
 extern bool contd__cr_by_turns;
+
+/* The same, and they all come from one thread: below MPI_THREAD_SERIALIZED. */
+extern bool contd__cr_one_thread;
+
+/*
+ * The CR of a continuation that runs inside the call that attaches it, on this thread, and is not counted as
+ * outstanding; or NULL. All calls of MPI come from this thread, contd's calls do not ask about the CR, and nothing else
+ * of it is outstanding. So only a call in the callback could find out. Four of them count it first, by
+ * contd__cr_uncounted_ends(): attaching, freeing the CR, taking its group, and the end of MPI. For all others the CR is
+ * not complete, because this thread is inside its continuation.
+ */
+extern __thread struct contd__cr *contd__cr_uncounted __attribute__((tls_model("initial-exec")));
+static inline void contd__cr_uncounted_ends(void)
+{
+	if (__builtin_expect(contd__cr_uncounted != NULL, 0)) {
+		contd__add(&contd__cr_uncounted->group->life, 1);
+		contd__cr_uncounted = NULL;
+	}
+}
 
 /* Revised, and not between MPI_Start and the report that it is complete. */
 static inline bool contd__cr_inactive(const struct contd__cr *cr)

@@ -309,6 +309,7 @@ void contd__mpi_drive_to_end(bool together)
 
 	if ((driven && !contd__model.sessions) || !may_drive())
 		return;
+	contd__cr_uncounted_ends();
 	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	driven = driven || !contd__model.sessions;
 	if (together)

@@ -211,6 +211,7 @@ void contd__mpi_end(void)
 
 	if (contd__load(&contd__live.forked) || !contd__load_seq(&contd__mpi_open))
 		return;
+	contd__cr_uncounted_ends();
 	contd__put_off_drain();
 	loose_free();
 	contd__store_seq(&contd__mpi_ended, 1);
@@ -444,6 +445,7 @@ static int start_in_model(bool asking)
 	/* Of other sessions there may be several threads in MPI. */
 	rc = backend->start(contd__model.sessions ? MPI_THREAD_MULTIPLE : contd__model.level);
 	contd__cr_by_turns = !contd__model.sessions && contd__model.level < MPI_THREAD_MULTIPLE;
+	contd__cr_one_thread = contd__cr_by_turns && contd__model.level < MPI_THREAD_SERIALIZED;
 	contd__mpi_source.where =
 		WHERE_THREAD | WHERE_REGION | (contd__model.level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
 	if (rc)

@@ -57,7 +57,12 @@ struct contd_group *contd_mpi_group(MPI_Request cont_req)
 			    : contd__load_seq(&contd__mpi_ended)
 				    ? "contd_mpi_group: MPI_Finalize has been called; call it before"
 				    : "contd_mpi_group: cont_req is no continuation request: there is none yet");
-	else if (!contd__load(&contd__cr_shared))
+	if (!cr)
+		return NULL;
+	if (!contd__load(&contd__cr_shared))
 		contd__store(&contd__cr_shared, 1);
-	return cr ? cr->group : NULL;
+	/* Calls of contd's may ask from now on, on any thread. */
+	contd__cr_uncounted_ends();
+	cr->asked_about = true;
+	return cr->group;
 }

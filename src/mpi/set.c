@@ -160,6 +160,7 @@ static void instances_finish(struct contd__set *set)
 void contd__set_await(struct contd__set *set, struct contd__cr *cr)
 {
 	contd__group_pin_sig(cr->group); /* the program may free it */
+	cr->asked_about = true;
 	set->awaited[set->crs++] = cr;
 }
 
