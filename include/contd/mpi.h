@@ -212,7 +212,7 @@ CONTD_API int contd_mpi_event(MPI_Request *request, MPI_Status *status, struct c
  * back: they run before MPI_Start as well, and while the CR is inactive Test does not wait for them. The group lasts as
  * long as the request and must not be destroyed. NULL: cont_req is no CR, or contd has no CR yet, or MPI_Finalize has
  * been called; contd_error_text() says which, and no error handler is called.
- * Context: any thread, in a callback.
+ * Context: any thread, in a callback. With MPI_THREAD_SINGLE only the program's one thread.
  */
 CONTD_API struct contd_group *contd_mpi_group(MPI_Request cont_req);
 

@@ -248,7 +248,7 @@ void contd__unmarked_sig(struct contd__unmarked *u)
 	if (others_look())
 		contd__carried_retry_all_sig();
 	else
-		contd__tls.checkpoint = 0; /* the next checkpoint looks: contd__ready does not tell it */
+		contd__checkpoint_now_sig(); /* the next checkpoint looks: contd__ready does not tell it */
 }
 
 struct contd__unmarked *contd__unmarked_take_sig(const struct contd_group *g)
@@ -312,7 +312,7 @@ bool contd__word_take_rcu(uint64_t word)
 	struct contd__taking *take = contd__self.carried.take;
 	struct contd_group *g = s->group;
 
-	if (!take || take->slot || !take->slot_may || contd__self.context != CONTEXT_THREAD ||
+	if (!take || take->slot || take->unmarked || !take->slot_may || contd__self.context != CONTEXT_THREAD ||
 	    contd__marked_sig(CLASSES_ALL) || !contd__may_be_taken_sig(g))
 		return false;
 	if (contd__slot_take_sig(s, contd__word_generation(word), 1))

@@ -118,7 +118,7 @@ void contd__checkpoint(void)
 		if (dead || over)
 			checkpoint_count(tls, self, now, CHECKPOINT_CALLS_AWAY);
 		if (contd__load(&contd__put_off_carried)) /* as contd__unmarked_sig() has left it */
-			tls->checkpoint = 0;
+			contd__checkpoint_now_sig();
 		return;
 	}
 	if (!contd__waits_sig(mine) && contd__load(tls->watch) && !look_is_due(self, now)) {

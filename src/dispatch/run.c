@@ -17,6 +17,7 @@ void contd__slot_run(struct contd_group *g, struct contd__slot *s, bool pinned)
 	struct contd__frame f;
 
 	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)s->cb.any);
+	f.slot = s;
 	s->invoke(s);
 	contd__frame_leave_sig(&f, 1);
 	if (pinned)

@@ -50,6 +50,7 @@ static inline void contd__frame_enter_sig(struct contd__frame *f, const struct c
 {
 	f->group = g;
 	f->given_back = NULL;
+	f->slot = NULL;
 	f->outer = contd__self.frame;
 	f->site = NULL;
 	f->since = 0;

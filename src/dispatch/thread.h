@@ -32,9 +32,11 @@ struct contd__counters {
 enum contd__context { CONTEXT_THREAD, CONTEXT_HANDLER, CONTEXT_REGION, CONTEXT_DAEMON };
 
 /* A continuation that runs on this thread; on the thread's stack. */
+struct contd__slot;
 struct contd__frame {
 	const struct contd_group *group;
 	const struct contd_group *given_back; /* `group`, if the continuation has destroyed it: then that is NULL */
+	const struct contd__slot *slot;       /* or NULL: it has none */
 	struct contd__frame *outer;
 	const void *site; /* if the watchdog is on: the outer one's, and when that began */
 	uint64_t since;
@@ -132,6 +134,14 @@ struct contd__self {
 extern const uint32_t contd__never_rung; /* what checkpoints watch if there is no bell */
 
 CONTD_INTERNAL_API extern __thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
+
+/* The next checkpoint of this thread asks. Those that were counted off stay counted: the rate is right. */
+static inline void contd__checkpoint_now_sig(void)
+{
+	if (contd__self.checkpoint.calls >= contd__tls.checkpoint)
+		contd__self.checkpoint.calls -= contd__tls.checkpoint;
+	contd__tls.checkpoint = 0;
+}
 
 /* Is this thread lent to the executor? Loans nest. */
 static inline bool contd__lent_to_sig(const struct contd__outlet *o)

@@ -187,12 +187,12 @@ struct contd__mpi_backend {
 	/*
 	 * Is it one plain operation that waits, and cannot complete before this thread calls MPI again? Then the set
 	 * may carry the continuation: hook_steady() comes without look(), if nothing of the program's or MPI's is
-	 * called in between. Both may be NULL. carrying() returns the group's next set of that kind whose operation
-	 * has not completed, after `set` (NULL: the first one), or NULL.
+	 * called in between. Both may be NULL. carrying() returns the next set of that kind whose operation has not
+	 * completed, after `set` (NULL: the first one), or NULL.
 	 */
 	bool (*steady)(const struct contd__mpi_attach *a);
 	void (*hook_steady)(const struct contd__mpi_attach *a, struct contd__set *set);
-	struct contd__set *(*carrying)(const struct contd_group *group, struct contd__set *set);
+	struct contd__set *(*carrying)(struct contd__set *set);
 	/* After look() succeeded, nothing is attached after all. */
 	void (*unlook)(const struct contd__look *look);
 	/* After at_once(): finish them as Test would. */
@@ -367,9 +367,6 @@ static inline int contd__attach_check(const struct contd__mpi_attach *a)
 
 	return __builtin_expect(usable, 1) ? MPI_SUCCESS : contd__attach_wrong(a);
 }
-
-/* The group of the continuation that contd__attach() runs on this thread without a slot, or NULL. */
-extern __thread struct contd_group *contd__attach_runs __attribute__((tls_model("initial-exec")));
 
 /* MPI error class, and the text; on failure nothing has changed. cr may be NULL: then the group is the loose one. */
 int contd__attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group);

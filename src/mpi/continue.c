@@ -42,8 +42,6 @@ int contd__attach_wrong(const struct contd__mpi_attach *a)
 	return MPI_SUCCESS;
 }
 
-__thread struct contd_group *contd__attach_runs __attribute__((tls_model("initial-exec")));
-
 /*
  * All are complete, and the continuation may run here: no slot is needed. It counts as outstanding: other threads may
  * ask whether the CR is complete, and an error handler or the callback may free it, or have another continuation wait
@@ -54,7 +52,7 @@ static bool count_now(struct contd__cr *cr, struct contd_group *group)
 {
 	if (!cr)
 		return true;
-	if (contd__cr_one_thread && !cr->asked_about && LIFE_OUTSTANDING(contd__load(&group->life)) == 0) {
+	if (contd__cr_alone && !cr->asked_about && LIFE_OUTSTANDING(contd__load(&group->life)) == 0) {
 		if (cr->revised && __builtin_expect(contd__load(&cr->state) != CR_ACTIVE, 0))
 			return false;
 		contd__cr_uncounted = cr;
@@ -77,6 +75,9 @@ static inline void run_now(const struct contd__mpi_attach *a, struct contd__cr *
 	struct contd__frame frame;
 	int rc = MPI_SUCCESS;
 
+	/* Before finish(), which may call an error handler or a query_fn: these may ask about the CR. */
+	if (cr)
+		contd__cr_registered(cr);
 	if (a->revised) {
 		contd__mpi->finish(a); /* none has failed (at_once): no error handler is called */
 	} else {
@@ -86,10 +87,6 @@ static inline void run_now(const struct contd__mpi_attach *a, struct contd__cr *
 	}
 	if (a->taken)
 		a->taken(a->data);
-	if (cr) {
-		contd__attach_runs = group;
-		contd__cr_registered(cr);
-	}
 	CONTD_COUNT(registered, 1);
 	CONTD_COUNT(run_inline, 1);
 	contd__wake_untold_sig();
@@ -102,7 +99,6 @@ static inline void run_now(const struct contd__mpi_attach *a, struct contd__cr *
 	if (cr) {
 		if (__builtin_expect(rc != MPI_SUCCESS, 0))
 			contd__set_spare_fail(cr, rc, a->failed_data);
-		contd__attach_runs = NULL;
 		if (contd__cr_uncounted)
 			contd__cr_uncounted = NULL;
 		else

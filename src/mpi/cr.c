@@ -11,7 +11,7 @@
 
 pthread_mutex_t contd__crs_lock = PTHREAD_MUTEX_INITIALIZER;
 CDS_LIST_HEAD(contd__crs);
-bool contd__cr_by_turns, contd__cr_one_thread;
+bool contd__cr_by_turns, contd__cr_one_thread, contd__cr_alone;
 __thread struct contd__cr *contd__cr_uncounted __attribute__((tls_model("initial-exec")));
 
 uint32_t contd__crs_outstanding(void)

@@ -106,10 +106,13 @@ extern bool contd__cr_by_turns;
 /* The same, and they all come from one thread: below MPI_THREAD_SERIALIZED. */
 extern bool contd__cr_one_thread;
 
+/* The same, and the program has no other thread: MPI_THREAD_SINGLE. */
+extern bool contd__cr_alone;
+
 /*
  * The CR of a continuation that runs inside the call that attaches it, on this thread, and is not counted as
- * outstanding; or NULL. All calls of MPI come from this thread, contd's calls do not ask about the CR, and nothing else
- * of it is outstanding. So only a call in the callback could find out. Four of them count it first, by
+ * outstanding; or NULL. The program has one thread (with others, contd_mpi_group() could come meanwhile), contd's calls
+ * do not ask about the CR, and nothing else of it is outstanding. So only a call in the callback could find out. Four of them count it first, by
  * contd__cr_uncounted_ends(): attaching, freeing the CR, taking its group, and the end of MPI. For all others the CR is
  * not complete, because this thread is inside its continuation.
  */

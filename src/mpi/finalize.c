@@ -137,14 +137,14 @@ static bool may_complete(void)
 					    contd__load_seq(&contd__sets_owing) || contd__waits_sig(CLASSES_ALL));
 }
 
-/* Sets that carry a continuation of the group, which waits for its operation. */
-static struct contd__set *carrying(const struct contd_group *g, struct contd__set *set)
+/* Sets that carry a continuation, which waits for its operation: of all CRs. */
+static struct contd__set *carrying(struct contd__set *set)
 {
-	return contd__mpi->carrying ? contd__mpi->carrying(g, set) : NULL;
+	return contd__mpi->carrying ? contd__mpi->carrying(set) : NULL;
 }
 
 /*
- * Counts the group's continuations that wait for an event, and those that are ready and wait for a scan. All others
+ * Counts the group's continuations with slots that wait for an event, and those that are ready and wait for a scan. All others
  * that are outstanding were taken by another thread or an executor. They run, or will run soon.
  */
 static uint32_t waiting(struct contd_group *g)
@@ -158,8 +158,6 @@ static uint32_t waiting(struct contd_group *g)
 		n += state == SLOT_PENDING || state == SLOT_CANCELLED ||
 		     (state == SLOT_READY && contd__table_marked(&g->table, index));
 	}
-	for (struct contd__set *set = carrying(g, NULL); set; set = carrying(g, set))
-		n++;
 	return n;
 }
 
@@ -173,18 +171,24 @@ static bool tasks_run_elsewhere(void)
 
 static bool some_taken(void)
 {
-	bool some = contd__load_seq(&contd__tasks_queued) != 0 || tasks_run_elsewhere();
+	uint32_t taken = 0, carried = 0;
 	struct contd__cr *cr;
+
+	if (contd__load_seq(&contd__tasks_queued) != 0 || tasks_run_elsewhere())
+		return true;
 
 	pthread_mutex_lock(&contd__crs_lock);
 	cds_list_for_each_entry (cr, &contd__crs, node) {
-		uint32_t outstanding = contd__group_outstanding_sig(cr->group);
+		uint32_t outstanding = contd__group_outstanding_sig(cr->group), n;
 
 		/* The lock keeps the group, which may be only waiting to be freed (contd__cr_fini). */
-		some = some || (outstanding && outstanding > waiting(cr->group));
+		n = outstanding ? waiting(cr->group) : 0;
+		taken += outstanding > n ? outstanding - n : 0;
 	}
 	pthread_mutex_unlock(&contd__crs_lock);
-	return some;
+	for (struct contd__set *set = carrying(NULL); set; set = carrying(set))
+		carried++;
+	return taken > carried;
 }
 
 /* Returns whether anything has happened. */
@@ -466,7 +470,7 @@ static void wait_for_running(struct contd__slot *s, uint32_t generation, uint64_
 	}
 }
 
-/* Continuations of g that have slots and are on this thread's stack: one of them has called MPI_Finalize. */
+/* Continuations of g that are on this thread's stack: one of them has called MPI_Finalize. */
 static uint32_t running_here(const struct contd_group *g)
 {
 	uint32_t n = 0;
@@ -476,31 +480,39 @@ static uint32_t running_here(const struct contd_group *g)
 	return n;
 }
 
-static void slot_end(struct contd__cr *cr, struct contd__slot *s, struct report *r, uint64_t until, uint32_t *here)
+static bool runs_here(const struct contd__slot *s)
+{
+	for (const struct contd__frame *f = contd__self.frame; f; f = f->outer)
+		if (f->slot == s)
+			return true;
+	return false;
+}
+
+/* Returns how many have run meanwhile. */
+static uint32_t slot_end(struct contd__cr *cr, struct contd__slot *s, struct report *r, uint64_t until)
 {
 	uint64_t w = contd__load_seq(&s->state);
 	uint32_t generation = SLOT_GENERATION(w);
 	struct lost lost;
 
 	if (SLOT_STATE(w) != SLOT_PENDING && SLOT_STATE(w) != SLOT_READY && SLOT_STATE(w) != SLOT_RUNNING)
-		return;
+		return 0;
 	if (SLOT_STATE(w) != SLOT_RUNNING) {
 		lost = describe(cr, s, w);
 		if (contd_cancel((struct contd_handle){s, generation}) == 0) {
 			add(r, &lost);
-			return;
+			return 0;
 		}
 	}
-	if (*here) { /* which of those that run is this thread's does not matter */
-		(*here)--;
-		return;
-	}
+	if (runs_here(s))
+		return 0;
 	wait_for_running(s, generation, until);
 	w = contd__load_seq(&s->state);
 	if (SLOT_GENERATION(w) != generation || SLOT_STATE(w) != SLOT_RUNNING)
-		return;
+		return 1;
 	lost = describe(cr, s, w);
 	add(r, &lost);
+	return 0;
 }
 
 /*
@@ -512,41 +524,38 @@ void contd__mpi_cancel_rest(void)
 {
 	uint64_t until = now() + SECOND;
 	struct report report = {0};
+	uint32_t outstanding = 0;
 	struct contd__cr *cr;
 
 	contd__carried_retry_sig(); /* what is complete has slots from here on */
+	/* These stay outstanding, as cancelled slots do whose operations never complete: contd_fini() counts them. */
+	for (struct contd__set *set = carrying(NULL); set; set = carrying(set)) {
+		add(&report,
+		    &(struct lost){
+			    .cb = set->own.as.cb.any, .what = operation(set), .why = "did not complete", .count = 1});
+		CONTD_COUNT(cancelled, 1);
+	}
 	pthread_mutex_lock(&contd__crs_lock);
 	cds_list_for_each_entry (cr, &contd__crs, node) {
 		struct contd_group *g = cr->group;
-		uint32_t used, outstanding, here = running_here(g);
-		unsigned before;
+		uint32_t used, n, here = running_here(g), ran = here;
 
 		if (!contd__group_try_pin_sig(g))
 			continue;
-		outstanding = contd__group_outstanding_sig(g);
-		outstanding -= here < outstanding ? here : outstanding;
-		if (contd__attach_runs == g)
-			here--; /* without a slot */
-		used = outstanding ? contd__load_acquire(&g->table.used) : 0;
-		before = report.total;
+		n = contd__group_outstanding_sig(g);
+		used = n > here ? contd__load_acquire(&g->table.used) : 0;
 		for (uint32_t i = 0; i < used; i++)
-			slot_end(cr, contd__table_slot(&g->table, contd__table_index(i)), &report, until, &here);
-		for (struct contd__set *set = carrying(g, NULL); set; set = carrying(g, set)) {
-			add(&report, &(struct lost){.cb = set->own.as.cb.any,
-						    .what = operation(set),
-						    .why = "did not complete",
-						    .count = 1});
-			contd__group_count_down_sig(g, 1);
-		}
-		/* Those that have no slot: their operations carry them. */
-		if (outstanding > report.total - before)
-			add(&report, &(struct lost){.what = "a point-to-point operation",
-						    .why = "did not complete",
-						    .count = outstanding - (report.total - before)});
+			ran += slot_end(cr, contd__table_slot(&g->table, contd__table_index(i)), &report, until);
+		outstanding += n > ran ? n - ran : 0;
 		contd__mpi->cr_end(cr);
 		contd__group_unpin_sig(g);
 	}
 	pthread_mutex_unlock(&contd__crs_lock);
+	/* Those that have neither slot nor set: operations of contd_mpi_op_run() carry them. */
+	if (outstanding > report.total)
+		add(&report, &(struct lost){.what = "a point-to-point operation",
+					    .why = "did not complete",
+					    .count = outstanding - report.total});
 	if (contd__load_seq(&contd__tasks_queued))
 		add(&report, &(struct lost){.why = "an executor has not run its task",
 					    .count = contd__load_seq(&contd__tasks_queued)});

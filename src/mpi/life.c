@@ -446,6 +446,7 @@ static int start_in_model(bool asking)
 	rc = backend->start(contd__model.sessions ? MPI_THREAD_MULTIPLE : contd__model.level);
 	contd__cr_by_turns = !contd__model.sessions && contd__model.level < MPI_THREAD_MULTIPLE;
 	contd__cr_one_thread = contd__cr_by_turns && contd__model.level < MPI_THREAD_SERIALIZED;
+	contd__cr_alone = contd__cr_by_turns && contd__model.level == MPI_THREAD_SINGLE;
 	contd__mpi_source.where =
 		WHERE_THREAD | WHERE_REGION | (contd__model.level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
 	if (rc)

@@ -197,16 +197,11 @@ static int carried_hook(struct contd__ompi_request *request)
 	return 1;
 }
 
-static struct contd__set *carrying(const struct contd_group *group, struct contd__set *set)
+static struct contd__set *carrying(struct contd__set *set)
 {
 	struct cds_list_head *at = set ? set->carrying.next : carried_sets.next;
 
-	for (; at != &carried_sets; at = at->next) {
-		set = caa_container_of(at, struct contd__set, carrying);
-		if (set->group == group)
-			return set;
-	}
-	return NULL;
+	return at == &carried_sets ? NULL : caa_container_of(at, struct contd__set, carrying);
 }
 
 /* Was the callback of a hooked operation missed? Then take its part. */
