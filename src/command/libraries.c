@@ -15,15 +15,19 @@ const struct mpi mpis[MPIS] = {
 
 bool library_find(const char *part, const char *suffix, char path[PATH_MAX])
 {
+	static const char *const endings[] = {"", ".0"}; /* SOVERSION in CMakeLists.txt */
+
 	for (const char *const *folder = command_folders(); *folder; folder++) {
-		int n = snprintf(path, PATH_MAX, "%s/lib%s%s.so", *folder, part, suffix);
+		for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+			int n = snprintf(path, PATH_MAX, "%s/lib%s%s.so%s", *folder, part, suffix, endings[i]);
 
-		if (n > 0 && n < PATH_MAX && access(path, R_OK) == 0) {
-			char real[PATH_MAX];
+			if (n > 0 && n < PATH_MAX && access(path, R_OK) == 0) {
+				char real[PATH_MAX];
 
-			if (realpath(path, real))
-				strcpy(path, real);
-			return true;
+				if (realpath(path, real))
+					strcpy(path, real);
+				return true;
+			}
 		}
 	}
 	return false;

@@ -17,7 +17,7 @@ struct mpi {
 #define MPIS 3
 extern const struct mpi mpis[MPIS];
 
-/* The path of lib<part><suffix>.so, where there is one. */
+/* The path of lib<part><suffix>.so, or .so.0: the first name may be in a package for developers. */
 bool library_find(const char *part, const char *suffix, char path[PATH_MAX]);
 
 /* The value of LD_PRELOAD with which that library stands in front; the caller frees it. NULL: none does, and *whyp says
