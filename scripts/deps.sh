@@ -16,45 +16,60 @@ them are skipped.
 
   --check   only look, install nothing
 
-Environment: CONTD_CORE=1, nothing of MPI or libfabric is needed. CONTD_DEPS, what is needed besides: PROGRAM:PACKAGE...
+Environment: CONTD_CORE=1, nothing of MPI or libfabric is needed; CONTD_DEMO=1, only what scripts/demo needs: what is built
+with Open MPI alone, and no tests. CONTD_DEPS, what is needed besides: PROGRAM:PACKAGE...
 
 Sets (when sourced): MPIRUN, Open MPI's mpirun; the OMPI_* variables that let root run it and share cores.
 EOF
 }
 
+# deps_programs, deps_modules: what is needed, as program:package or pkg-config's module:package.
+deps_programs() {
+	echo cmake:cmake ninja:ninja-build pkg-config:pkg-config
+	if [[ ${CONTD_DEMO:-0} == 1 ]]; then
+		echo cc:gcc
+		return
+	fi
+	echo cc:build-essential c++:build-essential make:build-essential spin:spin python3:python3
+	[[ ${CONTD_CORE:-0} != 1 ]] || return 0
+	# For tools/lab the last four.
+	echo gfortran:gfortran ip:iproute2 nsenter:util-linux mount:mount hostname:hostname
+}
+deps_modules() {
+	echo liburcu-memb:liburcu-dev
+	[[ ${CONTD_CORE:-0} == 1 ]] || echo ompi-c:libopenmpi-dev
+	[[ ${CONTD_DEMO:-0} != 1 ]] || return 0
+	echo criterion:libcriterion-dev libuv:libuv1-dev glib-2.0:libglib2.0-dev tbb:libtbb-dev
+	[[ ${CONTD_CORE:-0} == 1 ]] || echo mpich:libmpich-dev libfabric:libfabric-dev
+}
+
 # deps_missing: prints the Debian packages whose contents are missing, one a line.
 deps_missing() {
 	local entry have=1
-	for entry in cc:build-essential c++:build-essential make:build-essential cmake:cmake ninja:ninja-build \
-		pkg-config:pkg-config spin:spin python3:python3; do
+	for entry in $(deps_programs); do
 		command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
 	done
 	for entry in ${CONTD_DEPS:-}; do
 		PATH=$PATH:/usr/sbin command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
 	done
+	# gcc without the headers of the C library, which it only recommends.
+	[[ -e /usr/include/stdio.h ]] || echo libc6-dev
 	command -v pkg-config >/dev/null || have=0
-	local more=(ompi-c:libopenmpi-dev mpich:libmpich-dev libfabric:libfabric-dev)
-	[[ ${CONTD_CORE:-0} != 1 ]] || more=()
-	for entry in liburcu-memb:liburcu-dev criterion:libcriterion-dev libuv:libuv1-dev glib-2.0:libglib2.0-dev \
-		tbb:libtbb-dev "${more[@]}"; do
+	for entry in $(deps_modules); do
 		if ((!have)) || ! pkg-config --exists "${entry%%:*}"; then
 			echo "${entry#*:}"
 		fi
 	done
-	[[ ${CONTD_CORE:-0} == 1 || -n $(deps_mpirun) ]] || echo openmpi-bin
-	[[ ${CONTD_CORE:-0} == 1 ]] || command -v gfortran >/dev/null || echo gfortran
+	[[ ${CONTD_CORE:-0} != 1 ]] || return 0
+	[[ -n $(deps_mpirun) ]] || echo openmpi-bin
 	# On Debian both MPIs are installed side by side, MPICH's programs with a suffix.
-	[[ ${CONTD_CORE:-0} == 1 ]] || command -v mpirun.mpich >/dev/null || command -v mpiexec.hydra >/dev/null || echo mpich
-	# For tools/lab.
-	for entry in ip:iproute2 nsenter:util-linux mount:mount hostname:hostname; do
-		[[ ${CONTD_CORE:-0} == 1 ]] || command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
-	done
+	[[ ${CONTD_DEMO:-0} == 1 ]] || command -v mpirun.mpich >/dev/null || command -v mpiexec.hydra >/dev/null || echo mpich
 }
 
 # deps_optional: prints the packages without which tests are skipped.
 deps_optional() {
 	local entry
-	[[ ${CONTD_CORE:-0} != 1 ]] || return 0
+	[[ ${CONTD_CORE:-0} != 1 && ${CONTD_DEMO:-0} != 1 ]] || return 0
 	for entry in srun:slurm-wlm munged:munge clang-format:clang-format groff:groff-base; do
 		PATH=$PATH:/usr/sbin command -v "${entry%%:*}" >/dev/null || echo "${entry#*:}"
 	done
