@@ -3,7 +3,7 @@
  * A program that knows nothing of contd, for bench/progress/ways. Rank 0 begins something, and computes a fixed amount
  * without a call of MPI. The others wait for it.
  *
- *     overlap KIND MS TURNS [spin]
+ *     overlap KIND MS TURNS [multiple | spin]
  *
  * KIND      isend       1 MiB from rank 0 to rank 1
  *           get         rank 1 reads 1 MiB from a window of rank 0's
@@ -11,7 +11,8 @@
  *           idle        nothing is outstanding
  *           alternate   rank 0 computes and sends by turns, and never both: short messages, blocking calls
  * MS        how long rank 0 computes, about
- * spin      MPI_THREAD_MULTIPLE, and a thread of each rank that makes progress in a loop
+ * multiple  MPI_THREAD_MULTIPLE
+ * spin      the same, and a thread of each rank that makes progress in a loop
  *
  * Rank 0 prints a line: milliseconds that a rank waited beyond what the transfer takes by itself (median, largest), and
  * the time of computing beside it against computing alone (median of the ratios).
@@ -82,7 +83,7 @@ int main(int argc, char **argv)
 	MPI_Comm quiet;
 	pthread_t thread;
 
-	if (spinning)
+	if (argc > 4)
 		MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	else
 		MPI_Init(&argc, &argv);

@@ -91,15 +91,17 @@ static bool look(bool last)
 				       .deadline = contd__ticks() + (uint64_t)(LOOK_NS * contd__clock.ticks_per_ns),
 				       .by = SCAN_DAEMON};
 	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
-	bool found = false;
+	uint64_t work = contd__self.work;
+	bool found;
 
 	contd__words_look_sig(UINT32_MAX);
 	contd__carried_retry_sig();
 	contd__sources_drive_sig(WHERE_DAEMON, NULL, last);
+	found = contd__self.work != work; /* a source that has moved something */
 	if (contd__marked_sig(CLASSES_DAEMON)) {
 		uint64_t begin = contd__ticks();
 
-		found = contd__scan_through_sig(CLASSES_DAEMON, &budget) != 0;
+		found |= contd__scan_through_sig(CLASSES_DAEMON, &budget) != 0;
 		contd__self.work += contd__ticks() - begin;
 	}
 	/* The classes that only threads of the application may run: interrupt one of them. */

@@ -71,29 +71,14 @@ static void ask_mpi(void)
 		contd__store(&P.ending, 1);
 }
 
-/*
- * In the handler, where contd__allows() has found that nothing is interrupted which MPI needs. The program's signals
- * wait meanwhile: their handlers may leave by siglongjmp(3), and here that would leave MPI's progress in its middle.
- */
-static void progress(bool last)
+/* The turn is taken, and the calling thread marked as one in MPI. */
+static void look(void)
 {
-	struct contd__mark mark;
-	enum contd__entered how = contd__enter(&contd__inside.mpi, CONTD__FRAME, &mark);
-	int cancel = contd__cancel_off();
 	uint64_t begin = contd__ticks(), now, took, most, worked = 0;
-	sigset_t signals;
 	uint32_t looks = 0;
-	bool yields, found;
+	bool yields = set_yield && set_yield(false), found;
 
-	(void)last;
 	contd__floating_use();
-	pthread_sigmask(SIG_BLOCK, &P.but_faults, &signals);
-	contd__inside.ticks = true;
-	if (!P.shared)
-		contd__store_seq(&P.turn, TURN_TICK);
-	if (contd__load_seq(&P.ending))
-		goto over;
-	yields = set_yield && set_yield(false);
 	do {
 		ask_mpi();
 		now = contd__ticks();
@@ -110,9 +95,31 @@ static void progress(bool last)
 	/* Moving data is work, which costs the budget nothing, and a reason to come again soon. */
 	contd__self.work += worked;
 	P.moved += worked != 0;
-	if (P.places && contd__load(&P.loads) != P.places->generation)
+	if (contd__load(&P.loads) != contd__load(&P.generation))
 		contd__progress_read_again(true);
-over:
+}
+
+/*
+ * In the handler, where contd__allows() has found that nothing is interrupted which MPI needs. The program's signals
+ * wait meanwhile: their handlers may leave by siglongjmp(3), and here that would leave MPI's progress in its middle.
+ */
+static void progress(bool last)
+{
+	struct contd__mark mark;
+	enum contd__entered how = contd__enter(&contd__inside.mpi, CONTD__FRAME, &mark);
+	int cancel = contd__cancel_off();
+	sigset_t signals;
+
+	(void)last;
+	pthread_sigmask(SIG_BLOCK, &P.but_faults, &signals);
+	contd__inside.ticks = true;
+	if (P.shared)
+		contd__or(&P.turn, TURN_LOOKS);
+	else
+		contd__store_seq(&P.turn, TURN_TICK);
+	/* What another thread of the program's does that ends it, or that forks. */
+	if (!contd__load_seq(&P.ending) && !contd__load_seq(&P.loading))
+		look();
 	if (!P.shared)
 		contd__store_seq(&P.turn, 0);
 	contd__inside.ticks = false;
@@ -121,10 +128,75 @@ over:
 	contd__leave(&contd__inside.mpi, how, &mark);
 }
 
+static bool find_stack(void)
+{
+	pthread_attr_t attr;
+	stack_t alternate;
+	void *base = NULL;
+	size_t size = 0;
+
+	if (pthread_getattr_np(pthread_self(), &attr))
+		return false;
+	pthread_attr_getstack(&attr, &base, &size);
+	pthread_attr_destroy(&attr);
+	contd__floating_keep();
+	contd__inside.low = (uintptr_t)base;
+	contd__inside.high = (uintptr_t)base + size;
+	if (contd__on_own_stack(CONTD__FRAME)) {
+		if (!sigaltstack(NULL, &alternate))
+			contd__inner_stack(&alternate);
+		return true;
+	}
+	contd__inside.low = contd__inside.high = 0;
+	return false;
+}
+
+/* By contd's thread: the turn is all that it needs, because it is interrupted in nothing. */
+static enum contd__passed take_turn(void)
+{
+	enum contd__passed passed = PASSED_NOT;
+	uint32_t nobody = 0;
+
+	if (contd__load(&P.turn) || !contd__cas(&P.turn, &nobody, TURN_TICK | TURN_LOOKS))
+		return PASSED_MPI; /* that thread makes progress */
+	if (contd__load_seq(&P.ending))
+		passed = PASSED_ENDING;
+	else if (!P.allow_user_code && (contd__load(&P.user_code) || contd__load(&P.reducing)))
+		passed = PASSED_USER;
+	else if (contd__load_seq(&P.loading))
+		passed = PASSED_LOADER;
+	else if (contd__load_seq(&P.locked))
+		passed = PASSED_CALLED;
+	if (passed != PASSED_NOT)
+		contd__and(&P.turn, ~(TURN_TICK | TURN_LOOKS));
+	return passed;
+}
+
+static void progress_by_thread(bool last)
+{
+	enum contd__passed passed = take_turn();
+	enum contd__entered how;
+	struct contd__mark mark;
+
+	(void)last;
+	contd__add(&P.passed[passed], 1);
+	if (passed != PASSED_NOT)
+		return;
+	/* What MPI calls here is below another call. Where the stack is not known it counts as on another stack. */
+	if (!contd__inside.high && !find_stack())
+		contd__inside.low = contd__inside.high = 1;
+	how = contd__enter(&contd__inside.mpi, CONTD__FRAME, &mark);
+	contd__inside.ticks = true;
+	contd__inside.floating = contd__load(&P.floating);
+	contd__inside.floating_x87 = contd__load(&P.floating_x87);
+	look();
+	contd__inside.ticks = false;
+	contd__leave(&contd__inside.mpi, how, &mark);
+	contd__and(&P.turn, ~(TURN_TICK | TURN_LOOKS));
+}
+
 static struct contd__source source = {
 	.name = "progress",
-	.where = WHERE_INSPECTED,
-	.progress = progress,
 	.pending = contd__wants_looks,
 };
 
@@ -154,7 +226,7 @@ static void say(const char *why)
 		return;
 	if (known)
 		contd__say_rank(rank);
-	contd__say("progress: no progress by ticks: %s", why);
+	contd__say("progress: no progress: %s", why);
 }
 
 void contd__progress_stop(const char *why)
@@ -180,32 +252,10 @@ static bool find_mpi(uintptr_t *address)
 #undef FIND
 }
 
-static bool find_stack(void)
-{
-	pthread_attr_t attr;
-	stack_t alternate;
-	void *base = NULL;
-	size_t size = 0;
-
-	if (pthread_getattr_np(pthread_self(), &attr))
-		return false;
-	pthread_attr_getstack(&attr, &base, &size);
-	pthread_attr_destroy(&attr);
-	contd__floating_keep();
-	contd__inside.low = (uintptr_t)base;
-	contd__inside.high = (uintptr_t)base + size;
-	if (contd__on_own_stack(CONTD__FRAME)) {
-		if (!sigaltstack(NULL, &alternate))
-			contd__inner_stack(&alternate);
-		return true;
-	}
-	contd__inside.low = contd__inside.high = 0;
-	return false;
-}
-
 /* In a child of fork nothing is left of it: contd has no timers there. */
 static void in_child(void)
 {
+	contd__store(&P.loading, 0); /* what other threads were doing */
 	if (!runs)
 		return;
 	contd__store(&P.ending, 1);
@@ -247,7 +297,7 @@ static bool is_switch(const char *variable)
 static const char *prepare(void)
 {
 	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-	const char *allow = getenv("CONTD_PROGRESS_ALLOW"), *agent = getenv("CONTD_AGENT"), *why;
+	const char *allow = getenv("CONTD_PROGRESS_ALLOW"), *agent = getenv("CONTD_AGENT"), *by, *why;
 	int level = MPI_THREAD_MULTIPLE;
 	uintptr_t address;
 
@@ -257,6 +307,9 @@ static const char *prepare(void)
 		return "CONTD_PROGRESS_REPORT must be 0 or 1 (a report), or not set";
 	if (allow && strcmp(allow, "user-code") != 0)
 		return "CONTD_PROGRESS_ALLOW must be user-code or not set";
+	by = getenv("CONTD_PROGRESS_BY");
+	if (by && strcmp(by, "auto") != 0 && strcmp(by, "tick") != 0 && strcmp(by, "thread") != 0)
+		return "CONTD_PROGRESS_BY must be tick, thread or auto, or not set";
 	if (agent && !strcmp(agent, "caller"))
 		return "with CONTD_AGENT=caller there are no ticks; set region, or nothing";
 	P.allow_user_code = allow != NULL;
@@ -264,9 +317,14 @@ static const char *prepare(void)
 		return "MPI_Init was called before main(), or main() has not been seen";
 	if (!find_mpi(&address))
 		return "MPI's library is not found";
-	if (mpi.Query_thread(&level) || level > MPI_THREAD_SERIALIZED)
-		return "MPI_THREAD_MULTIPLE is not supported, ask MPI for SERIALIZED or FUNNELED";
-	P.shared = level == MPI_THREAD_SERIALIZED;
+	if (mpi.Query_thread(&level))
+		return "MPI does not say its thread level";
+	P.shared = level >= MPI_THREAD_SERIALIZED;
+	P.multiple = level > MPI_THREAD_SERIALIZED;
+	/* Measured (docs/progress.md): where MPI lets it, the thread reacts sooner, and costs the same. */
+	P.by_thread = by && strcmp(by, "auto") != 0 ? !strcmp(by, "thread") : P.multiple;
+	if (P.by_thread && !P.shared)
+		return "CONTD_PROGRESS_BY=thread needs MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE";
 	if ((why = contd__closure_after(address)) != NULL)
 		return why;
 	sigfillset(&P.but_faults);
@@ -320,10 +378,20 @@ static void end_looks(void)
 		mpi.Comm_free(&own);
 }
 
+static void end_contd(void)
+{
+	if (!P.by_thread)
+		contd_thread_detach();
+	contd_fini(); /* and its thread */
+}
+
 static const char *begin_looks(void)
 {
 	const char *why = NULL;
 
+	some_ticks = (uint64_t)(5000 * contd__clock.ticks_per_ns);
+	source.where = P.by_thread ? WHERE_DAEMON : WHERE_INSPECTED;
+	source.progress = P.by_thread ? progress_by_thread : progress;
 	if (mpi.Comm_dup(MPI_COMM_SELF, &own))
 		return "MPI refuses a communicator";
 	if (mpi.Comm_set_errhandler(own, MPI_ERRORS_RETURN) || mpi.Irecv(NULL, 0, MPI_CHAR, 0, 0, own, &never))
@@ -350,35 +418,35 @@ void contd__progress_begin(void)
 #endif
 	if (!why && contd_init(NULL))
 		why = contd_error_text();
-	else if (!why && contd_thread_attach(NULL)) {
+	else if (!why && (P.by_thread ? contd_daemon_start(NULL) : contd_thread_attach(NULL))) {
 		why = contd_error_text();
 		contd_fini();
 	}
+	if (!why && (why = begin_looks()) != NULL)
+		end_contd();
 	if (why) {
 		say(why);
+		P.shared = P.multiple = P.by_thread = false;
 		return;
 	}
-	why = begin_looks();
-	if (why) {
-		say(why);
-		contd_thread_detach();
-		contd_fini();
-		return;
-	}
-	some_ticks = (uint64_t)(5000 * contd__clock.ticks_per_ns);
 	runs = true;
 	get_stats(&at_begin);
 #ifdef CONTD_TESTPOINTS
 	prepare_test();
 #endif
-	contd__store(&P.last, P.shared ? contd__this_thread() : 0);
-	contd__inspect(&inspector);
+	P.floating = contd__inside.floating;
+	P.floating_x87 = contd__inside.floating_x87;
+	contd__store(&P.last, P.shared && !P.multiple ? contd__this_thread() : 0);
+	if (!P.by_thread)
+		contd__inspect(&inspector);
+	else
+		contd__pending_sig();
 }
 
 static void thread_over(void *unused)
 {
 	(void)unused;
-	contd__turn_leave();
+	contd__turn_left();
 }
 
 /* In glibc: called when the thread ends, before what pthread_key_create(3) has asked for. */
@@ -388,12 +456,13 @@ int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *lib
 void contd__progress_join(void)
 {
 	contd__inside.low = contd__inside.high = 1;
-	if (contd_thread_attach(NULL) || __cxa_thread_atexit_impl(thread_over, NULL, &contd__progress) ||
-	    !find_stack()) {
+	if ((!P.by_thread && contd_thread_attach(NULL)) ||
+	    __cxa_thread_atexit_impl(thread_over, NULL, &contd__progress) || !find_stack()) {
 		contd__inside.low = contd__inside.high = 1;
 		return;
 	}
-	contd__inspect(&inspector);
+	if (!P.by_thread)
+		contd__inspect(&inspector);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- end --- */
@@ -412,22 +481,29 @@ static void report(void)
 		[PASSED_ENDING] = "ending",
 	};
 	struct contd_stats stats;
-	char line[1024];
+	uint64_t looks = 0;
+	char line[1024], cost[100] = "";
 	size_t used = 0;
 	int rank;
 
 	get_stats(&stats);
 	if (!mpi.Comm_rank(MPI_COMM_WORLD, &rank))
 		contd__say_rank(rank);
-	for (int i = 0; i < PASSED_COUNT; i++)
+	for (int i = 0; i < PASSED_COUNT; i++) {
+		looks += P.passed[i];
 		if (names[i] && P.passed[i])
 			used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%" PRIu64 " %s", used ? ", " : "",
 						 P.passed[i], names[i]);
-	contd__say("progress: %" PRIu64 " operations, %" PRIu64 " ticks, %" PRIu64 " with progress, %" PRIu64
-		   " of them moved something; passed over: %s; %.1f ms in the handler, %.1f ms lost",
-		   P.begun, stats.ticks - at_begin.ticks, P.passed[PASSED_NOT], P.moved, used ? line : "none",
-		   (double)(stats.handler_ns - at_begin.handler_ns) / 1e6,
-		   (double)(stats.lost_ns - at_begin.lost_ns) / 1e6);
+	}
+	if (!P.by_thread)
+		snprintf(cost, sizeof(cost), "; %.1f ms in the handler, %.1f ms lost",
+			 (double)(stats.handler_ns - at_begin.handler_ns) / 1e6,
+			 (double)(stats.lost_ns - at_begin.lost_ns) / 1e6);
+	contd__say("progress: %" PRIu64 " operations, %" PRIu64 " %s, %" PRIu64 " with progress, %" PRIu64
+		   " of them moved something; passed over: %s%s",
+		   P.begun, P.by_thread ? looks : stats.ticks - at_begin.ticks,
+		   P.by_thread ? "looks of contd's thread" : "ticks", P.passed[PASSED_NOT], P.moved,
+		   used ? line : "none", cost);
 }
 
 void contd__progress_end(void)
@@ -437,13 +513,10 @@ void contd__progress_end(void)
 	runs = false;
 	contd__store_seq(&P.ending, 1);
 	contd__inspect(NULL);
-	if (P.shared) {
-		contd__add(&P.turn, 1);
-		contd__turn_wait();
-	}
+	if (P.shared)
+		contd__turn_end_all();
 	if (reports())
 		report();
-	contd_thread_detach();
 	end_looks();
-	contd_fini();
+	end_contd();
 }

@@ -138,11 +138,30 @@ CALLS_BACK(error_t, argp_parse,
 	   (argp, argc, argv, flags, end, input))
 CALLS_BACK(int, pthread_once, (pthread_once_t * once, void (*routine)(void)), (once, routine))
 CALLS_BACK_VOID(call_once, (once_flag * flag, void (*routine)(void)), (flag, routine))
-/* Handlers of pthread_atfork(3). */
-CALLS_BACK(pid_t, fork, (void), ())
-CALLS_BACK(int, daemon, (int nochdir, int noclose), (nochdir, noclose))
-CALLS_BACK(int, forkpty, (int *master, char *name, const struct termios *settings, const struct winsize *size),
-	   (master, name, settings, size))
+/*
+ * They call the handlers of pthread_atfork(3). In the child nobody would release what progress on another thread holds
+ * now, so it must be done; in the child nothing is under way any more (begin.c).
+ */
+#define FORKS(type, name, parameters, arguments) \
+	CONTD_API type name parameters; \
+	type name parameters \
+	{ \
+		struct contd__mark before; \
+		enum contd__entered how = ENTER(&before); \
+		type result; \
+\
+		contd__add(&P.loading, 1); \
+		contd__turn_over(); \
+		result = NEXT_OF(name) arguments; \
+		if (result != 0) \
+			contd__sub(&P.loading, 1); \
+		LEAVE(how, &before); \
+		return result; \
+	}
+FORKS(pid_t, fork, (void), ())
+FORKS(int, daemon, (int nochdir, int noclose), (nochdir, noclose))
+FORKS(int, forkpty, (int *master, char *name, const struct termios *settings, const struct winsize *size),
+      (master, name, settings, size))
 
 /* Streams that the program has locked. A thread that was attached meanwhile gives more back than it has taken. */
 static void locks(int n)
@@ -201,11 +220,15 @@ static void opens(const char *path, const void *caller)
 	contd__opened_note(path, by_mpi ? 0 : (uintptr_t)caller);
 }
 
-/* On the attached thread, when it is in nothing else that changes the set of libraries. If threads call MPI by turns,
- * it is left to the next call. */
+/* When the thread is in nothing else that changes the set of libraries, and is one whose ticks are inspected; with
+ * several threads that call MPI, any. `loading` keeps ticks away still. */
 static void read_again(enum contd__entered how)
 {
-	if (!P.shared && contd__load(&P.places) && (how == ENTERED_OUTER || how == ENTERED_INNER))
+	if (!contd__load(&P.places) || how == ENTERED_LOOSE || (how == ENTERED_UNSEEN && !P.shared))
+		return;
+	if (P.shared)
+		contd__turn_read();
+	else
 		contd__closure_read(false);
 }
 
@@ -229,8 +252,8 @@ static __attribute__((noinline)) void *open_path(const char *path, int mode, con
 	if (handle)
 		opens(path, caller);
 	contd__add(&P.loads, 1);
-	contd__sub(&P.loading, 1);
 	read_again(how);
+	contd__sub(&P.loading, 1);
 	LEAVE(how, &before);
 	return handle;
 }
@@ -269,8 +292,8 @@ static __attribute__((noinline)) void *open_beside(Lmid_t where, const char *pat
 	contd__turn_wait();
 	handle = NEXT_OF(dlmopen)(where, path, mode);
 	contd__add(&P.loads, 1);
-	contd__sub(&P.loading, 1);
 	read_again(how);
+	contd__sub(&P.loading, 1);
 	LEAVE(how, &before);
 	return handle;
 }
@@ -305,8 +328,8 @@ CONTD_API int dlclose(void *handle)
 	contd__turn_wait();
 	rc = NEXT_OF(dlclose)(handle);
 	contd__add(&P.loads, 1);
-	contd__sub(&P.loading, 1);
 	read_again(how);
+	contd__sub(&P.loading, 1);
 	LEAVE(how, &before);
 	return rc;
 }

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -482,8 +483,9 @@ static void publish(uint64_t generation)
 			}
 		qsort(now->code, now->count, sizeof(now->code[0]), by_begin);
 	}
-	/* Only handlers of this thread read it: none is in the old one now. */
+	/* Handlers read it, of this thread and in their turn: none is in the old one now. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__store(&P.generation, generation);
 	contd__store(&P.places, now);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	free(before);
@@ -518,12 +520,28 @@ static void read_all(bool by_mpi)
 	publish(generation);
 }
 
+/* One thread at a time, with MPI_THREAD_MULTIPLE. None waits: it may hold a lock of the loader's, in a constructor that
+ * calls MPI, and the one that reads needs that. */
+static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t unread_of_mpi; /* what one has left to the next reader, is MPI's */
+
 void contd__closure_read(bool by_mpi)
 {
-	char *error = contd__error_take();
+	char *error;
 
+	if (pthread_mutex_trylock(&reading)) {
+		/* Ticks pass until the next call reads, because `loads` has another value. */
+		if (by_mpi)
+			contd__store_seq(&unread_of_mpi, 1);
+		return;
+	}
+	by_mpi |= contd__xchg(&unread_of_mpi, 0) != 0;
+	/* Another thread is in MPI, and MPI may have loaded it there. */
+	by_mpi |= P.multiple && (contd__load_seq(&P.turn) & ~(TURN_TICK | TURN_LOOKS)) > 1;
+	error = contd__error_take();
 	read_all(by_mpi);
 	contd__error_give(error);
+	pthread_mutex_unlock(&reading);
 }
 
 void contd__closure_before(void)
@@ -622,10 +640,15 @@ const char *contd__closure_after(uintptr_t address)
 
 bool contd__is_of_mpi(uintptr_t address)
 {
-	const struct contd__places *places = P.places;
+	const struct contd__places *places;
+	bool is = false;
 
+	if (pthread_mutex_trylock(&reading))
+		return false; /* not known */
+	places = P.places;
 	for (uint32_t i = 0; places && i < places->count; i++)
 		if (address >= places->code[i].begin && address < places->code[i].end)
-			return places->code[i].closure && !places->code[i].program;
-	return false;
+			is = places->code[i].closure && !places->code[i].program;
+	pthread_mutex_unlock(&reading);
+	return is;
 }

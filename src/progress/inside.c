@@ -95,7 +95,7 @@ void contd__allowed(void)
 {
 	if (!P.shared)
 		return;
-	contd__and(&P.turn, ~TURN_TICK);
+	contd__and(&P.turn, ~(TURN_TICK | TURN_LOOKS));
 	pthread_sigmask(SIG_SETMASK, &contd__inside.signals, NULL);
 }
 
@@ -112,7 +112,7 @@ static enum contd__passed judge_shared(const ucontext_t *context)
 	enum contd__passed passed;
 	uint32_t nobody = 0;
 
-	if (off_turn()) {
+	if (!P.multiple && off_turn()) {
 		contd__inspect_rest_sig(true);
 		if (off_turn())
 			return PASSED_TURN;
@@ -129,10 +129,10 @@ static enum contd__passed judge_shared(const ucontext_t *context)
 	passed = judge(context);
 	if (passed == PASSED_NOT && contd__load_seq(&P.locked))
 		passed = PASSED_CALLED;
-	if (passed == PASSED_NOT)
-		contd__store_seq(&P.last, contd__this_thread());
-	else
+	if (passed != PASSED_NOT)
 		contd__allowed();
+	else if (!P.multiple)
+		contd__store_seq(&P.last, contd__this_thread());
 	return passed;
 }
 
@@ -146,7 +146,7 @@ bool contd__allows(const void *context)
 
 uint32_t contd__wants_looks(void)
 {
-	if (contd__load(&P.ending))
+	if (contd__load_seq(&P.ending))
 		return 0;
-	return contd__load(&P.requests) + contd__load(&P.started) + contd__load(&P.windows);
+	return contd__load_seq(&P.requests) + contd__load_seq(&P.started) + contd__load_seq(&P.windows);
 }

@@ -33,14 +33,14 @@ struct contd__mark {
 	uintptr_t back;  /* what stands at the place of the return address */
 };
 
-/* Of a thread. All zero but for the attached one. */
+/* Of a thread. All zero but for those that ticks come to, or whose calls are counted. */
 struct contd__inside {
 	uintptr_t low, high;             /* its stack */
 	uintptr_t inner_low, inner_high; /* alternate stacks for handlers that lie in it, and what is between them */
 	struct contd__mark mpi;
 	struct contd__mark called;  /* of a function that calls the program back */
 	struct contd__mark handler; /* of a signal handler of the program */
-	bool ticks;                 /* in a tick, which makes progress */
+	bool ticks;                 /* it makes progress for the program: in a tick, or as contd's own thread */
 	bool in_call;               /* it is counted in `turn` of struct contd__progress */
 	uint32_t loose;             /* such functions, and calls of MPI, that were entered on another stack */
 	uint32_t locks;             /* streams that the program has locked */
@@ -156,7 +156,7 @@ static inline void contd__mark_next(struct contd__mark *mark, uintptr_t frame, u
 /* The outcomes of ticks while something was outstanding. */
 enum contd__passed {
 	PASSED_NOT,     /* progress was made */
-	PASSED_MPI,     /* inside a call of MPI, or another thread is */
+	PASSED_MPI,     /* inside a call of MPI, or another thread is; or another thread's tick makes progress */
 	PASSED_TURN,    /* another thread has called MPI last */
 	PASSED_CLOSURE, /* in code of MPI, of the C library, or of another library that MPI needs */
 	PASSED_UNKNOWN, /* in code of no library that was seen */
@@ -174,16 +174,18 @@ struct contd__code {
 	bool closure, program;
 };
 struct contd__places {
-	uint64_t generation; /* `loads` of struct contd__progress, when this was read */
+	uint64_t generation; /* as in struct contd__progress */
 	uint32_t count;
 	struct contd__code code[];
 };
 
 #define HOOKS 6u
 
-/* For the handler. Each word is written by the attached thread, if nothing else is said. */
+/* For the handler. Each word is written by the thread that is in MPI, if nothing else is said. With MPI_THREAD_MULTIPLE
+ * several threads may write the counts, by atomic additions. */
 struct contd__progress {
 	struct contd__places *places;
+	uint64_t generation;   /* `loads`, when `places` was read */
 	uint64_t loads;        /* how often libraries were loaded or unloaded; any thread */
 	uint32_t loading;      /* threads that are doing so, or walk through the libraries; any thread */
 	uint32_t ending;       /* no progress any more; any thread */
@@ -196,10 +198,14 @@ struct contd__progress {
 	uint32_t windows;
 	bool allow_user_code;
 	sigset_t but_faults; /* signals that wait while progress is made */
-	bool shared;         /* threads call MPI by turns: MPI_THREAD_SERIALIZED */
-	uint32_t turn;       /* then: threads that are in MPI; and TURN_TICK, at each thread level */
-	uintptr_t last;      /* and the thread that has called last, as contd__this_thread() has it; 0: any */
-	uint32_t locked;     /* and streams that threads have locked; any thread */
+	bool shared;         /* several threads call MPI: MPI_THREAD_SERIALIZED and above */
+	bool multiple;       /* at the same time: MPI_THREAD_MULTIPLE */
+	bool by_thread;      /* contd's thread makes progress, and no tick */
+	uint32_t turn;       /* if shared: threads that are in MPI; and TURN_TICK, at each thread level */
+	uintptr_t last;      /* by turns: the thread that has called last, as contd__this_thread() has it; 0: any */
+	uint32_t floating;   /* if by_thread: as in struct contd__inside, of the thread that has begun something last */
+	uint16_t floating_x87;
+	uint32_t locked;                    /* and streams that threads have locked; any thread */
 	void *const volatile *hooks[HOOKS]; /* where glibc before 2.34 has functions of the program's; or NULL */
 	uint64_t begun, moved;              /* operations, all that were counted; and ticks that found work */
 	uint64_t passed[PASSED_COUNT];
@@ -207,14 +213,21 @@ struct contd__progress {
 extern struct contd__progress contd__progress __attribute__((visibility("hidden")));
 
 /*
- * Below MPI_THREAD_SERIALIZED a call of MPI and a tick's progress on another thread exclude each other. A tick does
+ * From MPI_THREAD_SERIALIZED on a call of MPI and a tick's progress on another thread exclude each other. A tick does
  * not wait: it passes. A call waits until the tick is done. So must a thread that takes a lock of the C library's or of
  * the loader's, for good, because the tick may need it, and the thread may call MPI before it gives it back. Both are
  * of the kind store, then load (Dekker): TURN_TICK and then `loading` and `locked` there; these and then TURN_TICK
  * here. So does, at each thread level, a thread that ends the program, because the handlers of atexit(3) may take MPI
- * down. It stores `ending`.
+ * down, and a thread that forks, because the child would have locks that nobody releases. The first stores `ending`,
+ * the second adds to `loading`; these two do not wait for more than a second.
+ *
+ * With MPI_THREAD_MULTIPLE MPI itself would bear a call beside a tick. They exclude each other all the same: a thread
+ * that is in MPI makes progress for all, and may hold MPI's locks while it waits for the interrupted thread (in a
+ * function of the program's that MPI has called). But there no call waits for more than a second for progress that is
+ * under way (TURN_LOOKS), so no two can wait for each other for good. Contd's thread takes its turn in the same way.
  */
-#define TURN_TICK 0x80000000u
+#define TURN_TICK 0x80000000u  /* it is a tick's turn, or that of contd's thread */
+#define TURN_LOOKS 0x40000000u /* and it makes progress, if several threads call MPI */
 
 static inline uintptr_t contd__this_thread(void)
 {

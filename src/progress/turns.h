@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads that call MPI by turns (MPI_THREAD_SERIALIZED). Each is attached in its first call; ticks come to the one
- * that has called last. inside.h says how calls and ticks exclude each other.
+ * Several threads that call MPI: MPI_THREAD_SERIALIZED, by turns, and MPI_THREAD_MULTIPLE. Each is attached in its
+ * first call. By turns, ticks come to the thread that has called last; with MPI_THREAD_MULTIPLE to each of them. If
+ * contd's thread makes progress, none is attached, and its calls are only counted. inside.h says how calls and ticks
+ * exclude each other.
  *
  *     operation               thread  handler  progress
  *     contd__turn_begin         yes     no     blocking
  *     contd__turn_end           yes     no     wait-free
  *     contd__turn_wait          yes     no     blocking
+ *     contd__turn_read          yes     no     blocking
  *     contd__turn_over          yes     no     blocking, for a second at most
- *     contd__turn_leave         yes     no     wait-free in the number of attached threads
+ *     contd__turn_end_all       yes     no     blocking
+ *     contd__turn_leave, _left  yes     no     wait-free in the number of attached threads
  */
 #ifndef CONTD_PROGRESS_TURNS_H
 #define CONTD_PROGRESS_TURNS_H
@@ -24,13 +28,24 @@ void contd__turn_end(enum contd__entered how);
 enum contd__entered contd__call_begin(uintptr_t frame, struct contd__mark *mark);
 void contd__call_end(enum contd__entered how, const struct contd__mark *mark);
 
-/* After an addition to `loading` or `locked`: until no tick makes progress any more. */
+/* After an addition to `loading` or `locked`: until no tick makes progress any more. With MPI_THREAD_MULTIPLE for a
+ * second at most. */
 void contd__turn_wait(void);
 
-/* After `ending` was stored: until no other thread's tick makes progress. At each thread level. */
+/* After an addition to `loading` and `loads`: read the libraries again. */
+void contd__turn_read(void);
+
+/* After `ending` was stored, or an addition to `loading`: until no other thread's tick makes progress. At each thread
+ * level; for a second at most. */
 void contd__turn_over(void);
+
+/* After `ending` was stored: until no tick makes progress, and none will. */
+void contd__turn_end_all(void);
 
 /* The thread makes no more progress. */
 void contd__turn_leave(void);
+
+/* The thread has ended, perhaps inside a call. */
+void contd__turn_left(void);
 
 #endif

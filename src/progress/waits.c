@@ -39,7 +39,7 @@ int io_getevents(void *context, long least, long most, void *events, struct time
 /* MPI's own waiting is no matter of this. */
 static bool ticks_may_come(void)
 {
-	return contd__inside.high && contd__tick_signal && contd__wants_looks() &&
+	return contd__inside.high && contd__tick_signal && !contd__progress.by_thread && contd__wants_looks() &&
 	       !contd__mark_is_live(&contd__inside.mpi, CONTD__FRAME);
 }
 

@@ -124,7 +124,7 @@ __attribute__((constructor)) static void resolve(void)
 
 INLINE void read_again(bool by_mpi)
 {
-	if (__builtin_expect(P.places && contd__load(&P.loads) != P.places->generation, 0))
+	if (__builtin_expect(contd__load(&P.loads) != contd__load(&P.generation) && contd__load(&P.places), 0))
 		contd__progress_read_again(by_mpi);
 }
 
@@ -446,14 +446,19 @@ static int on_Request_free(MPI_Request *request)
 {
 	struct contd__mark mark;
 	enum contd__entered how = go_in(CONTD__FRAME, &mark);
+	struct contd__persistent persistent;
 	MPI_Request before;
 	int rc;
 
 	if (!counts(how))
 		return NEXT(, Request_free)(request);
 	before = request ? *request : MPI_REQUEST_NULL;
+	/* Before the call: another thread may get a request with this handle as soon as it is free. */
+	persistent = contd__persistent_freed(before);
 	rc = NEXT(, Request_free)(request);
-	if (rc == MPI_SUCCESS && before != MPI_REQUEST_NULL && !contd__persistent_freed(before))
+	if (rc != MPI_SUCCESS)
+		contd__persistent_kept(before, persistent);
+	else if (before != MPI_REQUEST_NULL && !persistent.is)
 		contd__fewer(&P.requests, 1);
 	go_out(how, &mark);
 	return rc;

@@ -1177,7 +1177,7 @@ int main(int argc, char **argv)
 	pthread_atfork(maybe_prepare, NULL, NULL);
 	drivers[0] = dlopen(DRIVER, RTLD_NOW);
 	drivers[1] = dlopen(NAMED_DRIVER, RTLD_NOW);
-	MPI_Init(&argc, &argv);
+	init_mpi(&argc, &argv);
 	if (!contd_test_passed) {
 		printf("the progress library does not run\n");
 		return 1;

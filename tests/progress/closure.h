@@ -75,6 +75,27 @@ void contd_test_progress(void)
 }
 #endif
 
+#ifdef MPI_VERSION
+/* At the thread level that the environment says: serialized, multiple, or MPI_Init()'s. */
+static inline void init_mpi(int *argc, char ***argv)
+{
+	const char *wanted = getenv("CONTD_TEST_LEVEL");
+	int level = 0, asked;
+
+	if (!wanted) {
+		MPI_Init(argc, argv);
+		return;
+	}
+	asked = !strcmp(wanted, "multiple") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
+	MPI_Init_thread(argc, argv, asked, &level);
+	if (level != asked) {
+		printf("this MPI has no such thread level\n");
+		MPI_Finalize();
+		exit(77);
+	}
+}
+#endif
+
 static inline double now_s(void)
 {
 	struct timespec ts;

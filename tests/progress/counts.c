@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	MPI_Comm dup;
 	MPI_Win win;
 
-	MPI_Init(&argc, &argv);
+	init_mpi(&argc, &argv);
 	if (!contd_test_passed) {
 		printf("the progress library does not run\n");
 		return 1;

@@ -3,8 +3,8 @@
  * A program that knows nothing of contd. Rank 0 begins something that needs its progress, and then computes without a
  * call of MPI. Rank 1 waits for it, and prints how long.
  *
- *     overlap KIND MS    KIND: isend, persistent, ibcast, iallreduce, get; idle, and multiple (at that thread level):
- *                        nothing is outstanding
+ *     overlap KIND MS [multiple]    KIND: isend, persistent, ibcast, iallreduce, get; idle: nothing is outstanding
+ *                                   multiple: MPI_THREAD_MULTIPLE
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 	MPI_Win win = MPI_WIN_NULL;
 	int rank, level, ok = 1;
 
-	if (!strcmp(kind, "multiple"))
+	if (argc > 3 && !strcmp(argv[3], "multiple"))
 		MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	else
 		MPI_Init(&argc, &argv);

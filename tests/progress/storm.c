@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 	unsigned round = 0;
 	FILE *sink;
 
-	MPI_Init(&argc, &argv);
+	init_mpi(&argc, &argv);
 	if (!contd_test_passed) {
 		printf("the progress library does not run\n");
 		return 1;

@@ -2,6 +2,9 @@
 /*
  * MPI_THREAD_SERIALIZED. Progress is made on the thread that has called MPI last, never while another thread is in MPI,
  * and on another one when that thread has ended. It needs CONTD_PROGRESS_ALLOW=user-code, for an error handler.
+ *
+ *     turns [multiple]    at MPI_THREAD_MULTIPLE: on any thread, never while another thread is in MPI. With
+ *                         CONTD_PROGRESS_BY=thread it is made on none of the program's threads
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -16,6 +19,7 @@
 EXPORTED void contd_test_progress(void);
 
 static __thread int self; /* a number of the thread */
+static bool multiple, by_thread;
 static uint64_t ran_on[4], overlaps, together;
 static uint32_t inside_mpi, inside_progress;
 static int failures;
@@ -57,18 +61,23 @@ static double end;
 
 static void in_mpi(void)
 {
-	__atomic_store_n(&inside_mpi, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&inside_mpi, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&inside_progress, __ATOMIC_SEQ_CST))
-		together++;
+		__atomic_fetch_add(&together, 1, __ATOMIC_RELAXED);
 	spin(2000);
 	if (__atomic_load_n(&inside_progress, __ATOMIC_SEQ_CST))
-		together++;
-	__atomic_store_n(&inside_mpi, 0, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&together, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&inside_mpi, 1, __ATOMIC_SEQ_CST);
 }
+
+static bool cancelled; /* thread 3 waits for that in an error handler */
 
 static void on_error(MPI_Comm *where, int *code, ...)
 {
 	(void)where, (void)code;
+	if (cancelled && self == 3)
+		for (;;)
+			usleep(1000);
 	in_mpi();
 }
 
@@ -88,15 +97,15 @@ static int copies(MPI_Comm comm, int key, void *extra, void *in, void *value, in
 }
 
 static int key = MPI_KEYVAL_INVALID;
-static MPI_Comm comm;
+static MPI_Comm comm, comms[3]; /* one of each thread: collective calls */
 
 static void call_mpi(void)
 {
-	static unsigned times;
+	static __thread unsigned times;
 	MPI_Comm copy;
 
 	if (++times % 2) {
-		MPI_Comm_dup(comm, &copy);
+		MPI_Comm_dup(self < 3 ? comms[self] : comm, &copy);
 		MPI_Comm_free(&copy);
 	} else {
 		MPI_Comm_split(comm, 0, 0, NULL); /* an error */
@@ -110,7 +119,8 @@ static void *calls(void *number)
 
 	self = *(int *)number;
 	while (now_s() < end) {
-		pthread_mutex_lock(&turn);
+		if (!multiple)
+			pthread_mutex_lock(&turn);
 		if (++times % 3 == 0) { /* what progress needs, too */
 			flockfile(stdout);
 			spin(20000);
@@ -118,7 +128,8 @@ static void *calls(void *number)
 		call_mpi();
 		if (times % 3 == 0)
 			funlockfile(stdout);
-		pthread_mutex_unlock(&turn);
+		if (!multiple)
+			pthread_mutex_unlock(&turn);
 		spin(times % 2 ? 300000 : 2000);
 	}
 	return NULL;
@@ -134,11 +145,18 @@ static void one_at_a_time(void)
 		pthread_create(&thread[i], NULL, calls, (void *)&numbers[i]);
 	for (int i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);
-	printf("progress on two threads: %lu and %lu times\n", (unsigned long)on(1), (unsigned long)on(2));
+	printf("progress on two threads: %lu and %lu times; on others %lu times\n", (unsigned long)on(1),
+	       (unsigned long)on(2), (unsigned long)on(0));
 	if (overlaps || together)
 		fail("progress beside a call of MPI");
-	if (on(1) < 10 || on(2) < 10)
+	if (by_thread) {
+		if (on(1) || on(2))
+			fail("progress on a thread of the program's");
+		if (on(0) < 10)
+			fail("no progress on contd's thread");
+	} else if (on(1) < 10 || on(2) < 10) {
 		fail("a thread made no progress");
+	}
 }
 
 /* ---------------------------------------------------------------------------------------------- the last caller --- */
@@ -223,6 +241,29 @@ static void the_last_caller(void)
 		fail("no progress when the last caller has ended");
 }
 
+/* --------------------------------------------------------------------------------------------------------- ends --- */
+
+static void *is_cancelled(void *unused)
+{
+	self = 3;
+	MPI_Comm_split(comm, 0, 0, NULL);
+	return unused;
+}
+
+/* The thread ends in a call of MPI: in an error handler, where Open MPI holds no lock. */
+static void ends_in_a_call(void)
+{
+	pthread_t thread;
+
+	cancelled = true;
+	pthread_create(&thread, NULL, is_cancelled, NULL);
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+	cancelled = false;
+	if (!comes(0))
+		fail("no progress when a thread has been cancelled in a call");
+}
+
 /* A child of fork(2) that was made in a call of MPI goes on: nobody else is in it there. */
 static void forks_in_a_call(void)
 {
@@ -247,8 +288,10 @@ int main(int argc, char **argv)
 	MPI_Errhandler errhandler;
 	int level;
 
-	MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
-	if (level > MPI_THREAD_SERIALIZED) {
+	multiple = argc > 1 && !strcmp(argv[1], "multiple");
+	by_thread = getenv("CONTD_PROGRESS_BY") && !strcmp(getenv("CONTD_PROGRESS_BY"), "thread");
+	MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED, &level);
+	if ((level > MPI_THREAD_SERIALIZED) != multiple) {
 		printf("this MPI has no such level\n");
 		MPI_Finalize();
 		return 77;
@@ -260,13 +303,28 @@ int main(int argc, char **argv)
 	MPI_Comm_create_keyval(copies, MPI_COMM_NULL_DELETE_FN, &key, NULL);
 	MPI_Comm_dup(MPI_COMM_SELF, &comm);
 	MPI_Comm_set_attr(comm, key, &key);
+	for (int i = 0; i < 3; i++)
+		MPI_Comm_dup(MPI_COMM_SELF, &comms[i]);
+	for (int i = 0; i < 3; i++)
+		MPI_Comm_set_attr(comms[i], key, &key);
 	MPI_Comm_create_errhandler(on_error, &errhandler);
 	MPI_Comm_set_errhandler(comm, errhandler);
 	MPI_Errhandler_free(&errhandler);
 	one_at_a_time();
-	for (over = 0; over < 3; over++)
+	for (over = 0; over < 3 && !multiple && !by_thread; over++)
 		the_last_caller();
+	if (multiple || by_thread) {
+		call_mpi();
+		if (!comes(0))
+			fail("no progress when the other callers have ended");
+	}
 	forks_in_a_call();
+	for (int i = 0; i < 3; i++)
+		MPI_Comm_free(&comms[i]);
+#ifndef OMPI_MAJOR_VERSION
+	if (!multiple) /* its lock would be held for ever */
+#endif
+		ends_in_a_call();
 	MPI_Comm_free(&comm);
 	MPI_Finalize();
 	return failures != 0;

@@ -3,8 +3,9 @@
  * A thread ends the program while a tick makes progress on another one: exit(3) waits until it is done, because the
  * handlers of atexit(3) take MPI's libraries down.
  *
- *     turns_end LEVEL    funneled, serialized
- *     turns_end fork     at the latter level, it forks instead: the child does not wait for that tick
+ *     turns_end LEVEL         funneled, serialized, multiple
+ *     turns_end LEVEL fork    it forks instead: that waits, too, because the child would have locks that nobody
+ *                             releases; and the child does not wait for the tick that is none there
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -69,9 +70,9 @@ static void *forks(void *unused)
 		;
 	child = fork();
 	if (child == 0)
-		_exit(7);
+		_exit(__atomic_load_n(&inside_progress, __ATOMIC_SEQ_CST) ? 8 : 7);
 	if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 7) {
-		printf("the child waits for a tick\n");
+		printf(WIFEXITED(status) ? "progress was under way in fork()\n" : "the child waits for a tick\n");
 		fflush(stdout);
 		_exit(1);
 	}
@@ -86,14 +87,17 @@ int main(int argc, char **argv)
 	int level;
 
 	pthread_atfork(NULL, NULL, in_child);
-	MPI_Init_thread(&argc, &argv, strcmp(what, "funneled") != 0 ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED,
+	MPI_Init_thread(&argc, &argv,
+			!strcmp(what, "multiple")     ? MPI_THREAD_MULTIPLE
+			: !strcmp(what, "serialized") ? MPI_THREAD_SERIALIZED
+						      : MPI_THREAD_FUNNELED,
 			&level);
 	if (!contd_test_passed) {
 		printf("the progress library does not run\n");
 		return 1;
 	}
 	atexit(at_end);
-	pthread_create(&thread, NULL, strcmp(what, "fork") != 0 ? ends : forks, NULL);
+	pthread_create(&thread, NULL, argc < 3 ? ends : forks, NULL);
 	for (;;)
 		spin(10000);
 }

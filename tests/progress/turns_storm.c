@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_THREAD_SERIALIZED and real progress by very many ticks: each two ranks exchange messages from several threads,
- * which take turns, come and go, allocate and print in between. No message gets lost or changed, and nothing hangs.
+ * Several threads and real progress, very often: each two ranks exchange messages from several threads, which come and
+ * go, and allocate, print, load libraries and fork in between. No message gets lost or changed, and nothing hangs. At
+ * MPI_THREAD_SERIALIZED they take turns; at MPI_THREAD_MULTIPLE they do not, and at last one is in MPI all the time.
  *
- *     turns_storm SECONDS
+ *     turns_storm SECONDS [multiple]
  */
 #include <mpi.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define CLOSURE_WITH_MPI
 #include "closure.h"
 
 #define THREADS 3
+#define LAST_TAG 100
 #define MOST (200 * 1024)
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static bool multiple;
 static int rank, peer, failures;
-static double end;
 static FILE *sink;
 
 struct work {
@@ -33,9 +37,10 @@ static unsigned chance(struct work *w, unsigned n)
 
 static void do_something(struct work *w)
 {
-	void *block[8];
+	void *block[8], *handle;
+	pid_t child;
 
-	switch (chance(w, 3)) {
+	switch (chance(w, 6)) {
 	case 0:
 		for (int i = 0; i < 8; i++)
 			block[i] = malloc(1 + chance(w, 5000));
@@ -48,6 +53,20 @@ static void do_something(struct work *w)
 		spin(chance(w, 2000));
 		funlockfile(sink);
 		break;
+	case 2:
+		if (chance(w, 4) == 0 &&
+		    (handle = dlopen(chance(w, 2) ? "libresolv.so.2" : "./none.so", RTLD_NOW)) != NULL)
+			dlclose(handle);
+		break;
+	case 3:
+		if (chance(w, 20) == 0 && (child = fork()) >= 0) {
+			if (child == 0) {
+				free(malloc(100));
+				_exit(0);
+			}
+			waitpid(child, NULL, 0);
+		}
+		break;
 	default:
 		spin(chance(w, 200000));
 	}
@@ -56,6 +75,18 @@ static void do_something(struct work *w)
 static int size_of(unsigned number, int round)
 {
 	return 1 + (int)((number * 7919u + (unsigned)round * 104729u) % MOST);
+}
+
+static void my_turn(void)
+{
+	if (!multiple)
+		pthread_mutex_lock(&turn);
+}
+
+static void over(void)
+{
+	if (!multiple)
+		pthread_mutex_unlock(&turn);
 }
 
 static void exchange(struct work *w, int round)
@@ -67,15 +98,19 @@ static void exchange(struct work *w, int round)
 	other = (unsigned char)(peer + w->number * 3 + round);
 	memset(w->sent, value, (size_t)size);
 	memset(w->got, 0, (size_t)size);
-	pthread_mutex_lock(&turn);
+	my_turn();
 	MPI_Irecv(w->got, size, MPI_CHAR, peer, w->number, MPI_COMM_WORLD, &request[0]);
 	MPI_Isend(w->sent, size, MPI_CHAR, peer, w->number, MPI_COMM_WORLD, &request[1]);
-	pthread_mutex_unlock(&turn);
+	over();
 	while (!done) {
 		do_something(w);
-		pthread_mutex_lock(&turn);
+		if (multiple && chance(w, 8) == 0) {
+			MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+			break;
+		}
+		my_turn();
 		MPI_Testall(2, request, &done, MPI_STATUSES_IGNORE);
-		pthread_mutex_unlock(&turn);
+		over();
 	}
 	for (int i = 0; i < size; i++)
 		if (w->got[i] != other) {
@@ -94,16 +129,42 @@ static void *work(void *data)
 	return NULL;
 }
 
+/* For as long as the peer likes: it must make progress for the others. */
+static void *receives(void *byte)
+{
+	MPI_Recv(byte, 1, MPI_CHAR, peer, LAST_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	return NULL;
+}
+
+static void run(struct work *w, double seconds)
+{
+	double end = now_s() + seconds;
+	pthread_t thread[THREADS];
+	int more;
+
+	do {
+		for (int i = 0; i < THREADS; i++)
+			pthread_create(&thread[i], NULL, work, &w[i]);
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(thread[i], NULL);
+		more = now_s() < end;
+		MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	} while (more);
+}
+
 int main(int argc, char **argv)
 {
 	struct work w[THREADS];
-	pthread_t thread[THREADS];
-	int level, more, size;
+	double seconds = argc > 1 ? atof(argv[1]) : 5;
+	pthread_t thread;
+	char byte = 1, got;
+	int level, size;
 
-	MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+	multiple = argc > 2 && !strcmp(argv[2], "multiple");
+	MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED, &level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	if (level > MPI_THREAD_SERIALIZED || size % 2) {
+	if ((level > MPI_THREAD_SERIALIZED) != multiple || size % 2) {
 		printf("this MPI has no such level, or the number of ranks is odd\n");
 		MPI_Finalize();
 		return 77;
@@ -116,18 +177,16 @@ int main(int argc, char **argv)
 	peer = rank ^ 1;
 	for (int i = 0; i < THREADS; i++)
 		w[i] = (struct work){i, 0, (unsigned)(rank * 10 + i), malloc(MOST), malloc(MOST)};
-	end = now_s() + (argc > 1 ? atof(argv[1]) : 5);
-	do {
-		for (int i = 0; i < THREADS; i++)
-			pthread_create(&thread[i], NULL, work, &w[i]);
-		for (int i = 0; i < THREADS; i++)
-			pthread_join(thread[i], NULL);
-		more = now_s() < end;
-		MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
-	} while (more);
+	run(w, seconds);
 	printf("rank %d: %d rounds, %lu times progress\n", rank, w[0].rounds, (unsigned long)passed(PASSED_NOT));
 	if (!passed(PASSED_NOT))
 		failures++;
+	if (multiple) {
+		pthread_create(&thread, NULL, receives, &got);
+		run(w, seconds / 4);
+		MPI_Send(&byte, 1, MPI_CHAR, peer, LAST_TAG, MPI_COMM_WORLD);
+		pthread_join(thread, NULL);
+	}
 	for (int i = 0; i < THREADS; i++) {
 		free(w[i].sent);
 		free(w[i].got);

@@ -112,7 +112,7 @@ int main(int argc, char **argv)
 	MPI_Errhandler errhandler;
 	MPI_Request reduction;
 
-	MPI_Init(&argc, &argv);
+	init_mpi(&argc, &argv);
 	if (!contd_test_passed) {
 		printf("the progress library does not run\n");
 		return 1;
