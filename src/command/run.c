@@ -28,7 +28,9 @@ static int usage(void)
 	      "PROGRAM.\n"
 	      "Where a library cannot be preloaded, it says why in one line, and PROGRAM runs without it.\n"
 	      "\n"
-	      "  --progress         MPI makes progress while PROGRAM computes (libcontd-progress)\n"
+	      "  --progress[=BY]    MPI makes progress while PROGRAM computes (libcontd-progress); BY: tick, thread "
+	      "or\n"
+	      "                     auto, who makes it (CONTD_PROGRESS_BY)\n"
 	      "  --report           with --progress: in MPI_Finalize each rank says what that has done\n"
 	      "  --allow user-code  with --progress: also where MPI may call functions of PROGRAM's\n"
 	      "  --ring             PROGRAM's MPI calls ring the doorbells of ranks that compute (libcontd-doorbell)\n"
@@ -189,12 +191,12 @@ int command_run(int argc, char **argv)
 {
 	enum { HELP = 256, PROGRESS, REPORT, ALLOW, RING, MPI, AGENT, BUDGET };
 	static const struct option long_options[] = {
-		{"help", no_argument, NULL, HELP},         {"progress", no_argument, NULL, PROGRESS},
+		{"help", no_argument, NULL, HELP},         {"progress", optional_argument, NULL, PROGRESS},
 		{"report", no_argument, NULL, REPORT},     {"allow", required_argument, NULL, ALLOW},
 		{"ring", no_argument, NULL, RING},         {"mpi", required_argument, NULL, MPI},
 		{"agent", required_argument, NULL, AGENT}, {"budget", required_argument, NULL, BUDGET},
 		{"verbose", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0}};
-	const char *report = NULL, *allow = NULL, *agent = NULL, *budget = NULL;
+	const char *report = NULL, *by = NULL, *allow = NULL, *agent = NULL, *budget = NULL;
 	struct options o = {0};
 	struct program p;
 	int c, rc;
@@ -205,7 +207,11 @@ int command_run(int argc, char **argv)
 		case HELP:
 			return usage();
 		case PROGRESS:
+			if (optarg && strcmp(optarg, "tick") != 0 && strcmp(optarg, "thread") != 0 &&
+			    strcmp(optarg, "auto") != 0)
+				return wrong("--progress", optarg, "tick, thread or auto");
 			o.progress = true;
+			by = optarg;
 			break;
 		case REPORT:
 			report = "1";
@@ -258,7 +264,7 @@ int command_run(int argc, char **argv)
 	}
 	/* The progress library last, so that it stands in front. */
 	if ((o.ring && !preload(&o, "contd-doorbell", &p)) || (o.progress && !preload(&o, "contd-progress", &p)) ||
-	    (report && !set(&o, "CONTD_PROGRESS_REPORT", report)) ||
+	    (report && !set(&o, "CONTD_PROGRESS_REPORT", report)) || (by && !set(&o, "CONTD_PROGRESS_BY", by)) ||
 	    (allow && !set(&o, "CONTD_PROGRESS_ALLOW", allow)) || (agent && !set(&o, "CONTD_AGENT", agent)) ||
 	    (budget && !set(&o, "CONTD_OVERHEAD_PERCENT", budget)))
 		return STATUS_FAILED;
