@@ -155,9 +155,8 @@ static bool find_stack(void)
 static enum contd__passed take_turn(void)
 {
 	enum contd__passed passed = PASSED_NOT;
-	uint32_t nobody = 0;
 
-	if (contd__load(&P.turn) || !contd__cas(&P.turn, &nobody, TURN_TICK | TURN_LOOKS))
+	if (!contd__turn_take(TURN_LOOKS))
 		return PASSED_MPI; /* that thread makes progress */
 	if (contd__load_seq(&P.ending))
 		passed = PASSED_ENDING;
@@ -434,6 +433,8 @@ void contd__progress_begin(void)
 #ifdef CONTD_TESTPOINTS
 	prepare_test();
 #endif
+	if (P.shared)
+		contd__turn_join();
 	P.floating = contd__inside.floating;
 	P.floating_x87 = contd__inside.floating_x87;
 	contd__store(&P.last, P.shared && !P.multiple ? contd__this_thread() : 0);
@@ -461,6 +462,7 @@ void contd__progress_join(void)
 		contd__inside.low = contd__inside.high = 1;
 		return;
 	}
+	contd__turn_join();
 	if (!P.by_thread)
 		contd__inspect(&inspector);
 }

@@ -3,7 +3,10 @@
  * Reached from the signal handler: async-signal-safe code only. Is the place that a tick has interrupted as good as a
  * compute region? docs/progress.md has the rule, and why it suffices.
  */
+#include <linux/membarrier.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "progress/context.h"
 #include "progress/inside.h"
@@ -107,10 +110,34 @@ static bool off_turn(void)
 	return last && last != contd__this_thread();
 }
 
+uint32_t contd__callers_inside(void)
+{
+	uint32_t n = contd__load_seq(&P.turn) & ~(TURN_TICK | TURN_LOOKS);
+
+	/* Acquire: the list with the exchange in turns.c; `inside` with the release at the end of a call, because
+	 * without MPI_THREAD_MULTIPLE nothing else makes what MPI has done there visible here. */
+	for (const struct contd__caller *c = contd__load_acquire(&P.callers); c; c = c->next)
+		n += contd__load_acquire(&c->inside);
+	return n;
+}
+
+bool contd__turn_take(uint32_t more)
+{
+	uint32_t nobody = 0;
+
+	if (contd__load(&P.turn) || contd__callers_inside() || !contd__cas(&P.turn, &nobody, TURN_TICK | more))
+		return false;
+	/* The partner is in contd__turn_begin(). */
+	if (!contd__load_seq(&P.callers) ||
+	    (!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) && !contd__callers_inside()))
+		return true;
+	contd__and(&P.turn, ~(TURN_TICK | more));
+	return false;
+}
+
 static enum contd__passed judge_shared(const ucontext_t *context)
 {
 	enum contd__passed passed;
-	uint32_t nobody = 0;
 
 	if (!P.multiple && off_turn()) {
 		contd__inspect_rest_sig(true);
@@ -122,7 +149,7 @@ static enum contd__passed judge_shared(const ucontext_t *context)
 		return PASSED_MPI;
 	/* A handler of the program's that leaves by siglongjmp(3) would leave the turn taken. */
 	pthread_sigmask(SIG_BLOCK, &P.but_faults, &contd__inside.signals);
-	if (!contd__cas(&P.turn, &nobody, TURN_TICK)) {
+	if (!contd__turn_take(0)) {
 		pthread_sigmask(SIG_SETMASK, &contd__inside.signals, NULL);
 		return PASSED_MPI;
 	}

@@ -16,6 +16,8 @@
  *     operation               thread  handler  progress
  *     contd__enter, _leave      yes     yes    wait-free
  *     contd__mark_is_live       yes     yes    wait-free
+ *     contd__turn_take          yes     yes    wait-free in the number of callers; a system call
+ *     contd__callers_inside     yes     yes    wait-free in the number of callers
  *     contd__allows             no      yes    wait-free in the logarithm of the number of objects
  *     contd__wants_looks        yes     yes    wait-free
  */
@@ -33,20 +35,28 @@ struct contd__mark {
 	uintptr_t back;  /* what stands at the place of the return address */
 };
 
+/* A thread that calls MPI, if several do. Never freed: another thread takes it when this one has ended. */
+struct contd__caller {
+	uint32_t inside; /* it is in MPI */
+	uint32_t taken;
+	struct contd__caller *next;
+} __attribute__((aligned(64)));
+
 /* Of a thread. All zero but for those that ticks come to, or whose calls are counted. */
 struct contd__inside {
 	uintptr_t low, high;             /* its stack */
 	uintptr_t inner_low, inner_high; /* alternate stacks for handlers that lie in it, and what is between them */
 	struct contd__mark mpi;
-	struct contd__mark called;  /* of a function that calls the program back */
-	struct contd__mark handler; /* of a signal handler of the program */
-	bool ticks;                 /* it makes progress for the program: in a tick, or as contd's own thread */
-	bool in_call;               /* it is counted in `turn` of struct contd__progress */
-	uint32_t loose;             /* such functions, and calls of MPI, that were entered on another stack */
-	uint32_t locks;             /* streams that the program has locked */
-	uint32_t floating;          /* x86-64: how the program computed when it last called MPI, MXCSR */
-	uint16_t floating_x87;      /* and the control word of long double */
-	sigset_t signals;           /* in a tick: which signals the thread had blocked */
+	struct contd__mark called;    /* of a function that calls the program back */
+	struct contd__mark handler;   /* of a signal handler of the program */
+	bool ticks;                   /* it makes progress for the program: in a tick, or as contd's own thread */
+	bool in_call;                 /* it is counted as one in MPI: */
+	struct contd__caller *caller; /* here, or if that is NULL in `turn` of struct contd__progress */
+	uint32_t loose;               /* such functions, and calls of MPI, that were entered on another stack */
+	uint32_t locks;               /* streams that the program has locked */
+	uint32_t floating;            /* x86-64: how the program computed when it last called MPI, MXCSR */
+	uint16_t floating_x87;        /* and the control word of long double */
+	sigset_t signals;             /* in a tick: which signals the thread had blocked */
 };
 extern __thread struct contd__inside contd__inside __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -201,9 +211,10 @@ struct contd__progress {
 	bool shared;         /* several threads call MPI: MPI_THREAD_SERIALIZED and above */
 	bool multiple;       /* at the same time: MPI_THREAD_MULTIPLE */
 	bool by_thread;      /* contd's thread makes progress, and no tick */
-	uint32_t turn;       /* if shared: threads that are in MPI; and TURN_TICK, at each thread level */
-	uintptr_t last;      /* by turns: the thread that has called last, as contd__this_thread() has it; 0: any */
-	uint32_t floating;   /* if by_thread: as in struct contd__inside, of the thread that has begun something last */
+	uint32_t turn;       /* if shared: threads in MPI without a struct contd__caller; and, always, TURN_TICK */
+	struct contd__caller *callers;
+	uintptr_t last;    /* by turns: the thread that has called last, as contd__this_thread() has it; 0: any */
+	uint32_t floating; /* if by_thread: as in struct contd__inside, of the thread that has begun something last */
 	uint16_t floating_x87;
 	uint32_t locked;                    /* and streams that threads have locked; any thread */
 	void *const volatile *hooks[HOOKS]; /* where glibc before 2.34 has functions of the program's; or NULL */
@@ -218,8 +229,12 @@ extern struct contd__progress contd__progress __attribute__((visibility("hidden"
  * the loader's, for good, because the tick may need it, and the thread may call MPI before it gives it back. Both are
  * of the kind store, then load (Dekker): TURN_TICK and then `loading` and `locked` there; these and then TURN_TICK
  * here. So does, at each thread level, a thread that ends the program, because the handlers of atexit(3) may take MPI
- * down, and a thread that forks, because the child would have locks that nobody releases. The first stores `ending`,
- * the second adds to `loading`; these two do not wait for more than a second.
+ * down, and a thread that forks, because the child would have locks that no thread of its own releases. The first
+ * stores `ending`, the second adds to `loading`; these two do not wait for more than a second.
+ *
+ * A call stores `inside` of its struct contd__caller and then loads TURN_TICK, without a fence. The tick makes that one
+ * for all threads, by membarrier(2), after it has stored TURN_TICK and before it looks at each `inside`. So a call
+ * costs a store and a load; where the kernel has no such call, an atomic addition to `turn`.
  *
  * With MPI_THREAD_MULTIPLE MPI itself would bear a call beside a tick. They exclude each other all the same: a thread
  * that is in MPI makes progress for all, and may hold MPI's locks while it waits for the interrupted thread (in a
@@ -233,6 +248,12 @@ static inline uintptr_t contd__this_thread(void)
 {
 	return (uintptr_t)&contd__inside;
 }
+
+/* Take the turn (TURN_TICK and `more`), if no thread is in MPI. */
+bool contd__turn_take(uint32_t more);
+
+/* How many threads are in MPI; the calling one counts. */
+uint32_t contd__callers_inside(void);
 
 bool contd__allows(const void *context);
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <linux/membarrier.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <contd/contd.h>
 
@@ -46,6 +50,59 @@ void contd__turn_over(void)
 		contd__rest();
 }
 
+void contd__turn_join(void)
+{
+	static uint32_t registered; /* 1: membarrier(2) works, 2: it does not */
+	struct contd__caller *c;
+
+	if (!contd__load(&registered)) {
+		bool works = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) &&
+			     !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0);
+
+		contd__store(&registered, works ? 1 : 2);
+	}
+	if (contd__load(&registered) == 2)
+		return;
+	for (c = contd__load_acquire(&P.callers); c; c = c->next)
+		if (!contd__load(&c->taken) && !contd__xchg(&c->taken, 1))
+			break;
+	if (!c) {
+		c = aligned_alloc(__alignof__(*c), sizeof(*c));
+		if (!c)
+			return;
+		*c = (struct contd__caller){0, 1, contd__load(&P.callers)};
+		while (!contd__cas(&P.callers, &c->next, c))
+			;
+	}
+	contd__inside.caller = c;
+}
+
+static void go_in(void)
+{
+	struct contd__caller *c = contd__inside.caller;
+
+	contd__inside.in_call = true;
+	if (!c) {
+		if (contd__add(&P.turn, 1) & TURN_TICK)
+			wait_for_tick(false);
+		return;
+	}
+	contd__store(&c->inside, 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* the processor's part is membarrier(2) in contd__turn_take() */
+	/* Acquire: with the end of a tick, which has done something in MPI. */
+	if (contd__load_acquire(&P.turn) & TURN_TICK)
+		wait_for_tick(false);
+}
+
+static void go_out(void)
+{
+	contd__inside.in_call = false;
+	if (contd__inside.caller)
+		contd__store_release(&contd__inside.caller->inside, 0); /* with contd__callers_inside() */
+	else
+		contd__sub(&P.turn, 1);
+}
+
 enum contd__entered contd__turn_begin(enum contd__entered how, uintptr_t frame, struct contd__mark *mark)
 {
 	if (how == ENTERED_UNSEEN) {
@@ -56,11 +113,8 @@ enum contd__entered contd__turn_begin(enum contd__entered how, uintptr_t frame, 
 	}
 	if (how != ENTERED_OUTER && !(how == ENTERED_LOOSE && contd__inside.loose == 1))
 		return how;
-	if (!contd__inside.in_call) {
-		contd__inside.in_call = true;
-		if (contd__add(&P.turn, 1) & TURN_TICK)
-			wait_for_tick(false);
-	}
+	if (!contd__inside.in_call)
+		go_in();
 	if (P.multiple || P.by_thread)
 		return how;
 	if (contd__load(&P.last) != contd__this_thread() && contd__on_own_stack(frame)) {
@@ -76,8 +130,7 @@ void contd__turn_end(enum contd__entered how)
 {
 	if (contd__inside.loose || (how != ENTERED_OUTER && contd__inside.mpi.frame) || !contd__inside.in_call)
 		return;
-	contd__inside.in_call = false;
-	contd__sub(&P.turn, 1);
+	go_out();
 }
 
 /* It takes part as a call of MPI does, so that no handler is in the table that is replaced. */
@@ -102,10 +155,12 @@ void contd__turn_left(void)
 {
 	/* pthread_cancel(3) may have ended it in a call of MPI. */
 	if (contd__inside.in_call) {
-		contd__inside.in_call = false;
 		contd__inside.mpi.frame = 0;
-		contd__sub(&P.turn, 1);
+		go_out();
 	}
+	if (contd__inside.caller)
+		contd__store_release(&contd__inside.caller->taken, 0);
+	contd__inside.caller = NULL;
 	contd__turn_leave();
 }
 

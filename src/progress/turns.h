@@ -8,6 +8,7 @@
  *     operation               thread  handler  progress
  *     contd__turn_begin         yes     no     blocking
  *     contd__turn_end           yes     no     wait-free
+ *     contd__turn_join          yes     no     blocking
  *     contd__turn_wait          yes     no     blocking
  *     contd__turn_read          yes     no     blocking
  *     contd__turn_over          yes     no     blocking, for a second at most
@@ -23,6 +24,9 @@
  * attached now. */
 enum contd__entered contd__turn_begin(enum contd__entered how, uintptr_t frame, struct contd__mark *mark);
 void contd__turn_end(enum contd__entered how);
+
+/* The calling thread calls MPI. Without that its calls are counted, too, and cost more. */
+void contd__turn_join(void);
 
 /* Around a call of MPI that is only passed on. */
 enum contd__entered contd__call_begin(uintptr_t frame, struct contd__mark *mark);
