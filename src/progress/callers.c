@@ -533,7 +533,7 @@ CONTD_API int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
 
 bool contd__main_runs;
 
-static void ending(void)
+void contd__program_ends(void)
 {
 	/* Dekker with a tick: store this, then look whether one is under way. */
 	contd__store_seq(&P.ending, 1);
@@ -554,7 +554,7 @@ static int around_main(int argc, char **argv, char **environment)
 
 	contd__main_runs = true;
 	status = program_main(argc, argv, environment);
-	ending();
+	contd__program_ends();
 	return status;
 }
 
@@ -571,7 +571,7 @@ int __libc_start_main(main_function *program, int argc, char **argv, void (*init
 	CONTD_API void name(type status); \
 	void name(type status) \
 	{ \
-		ending(); \
+		contd__program_ends(); \
 		NEXT_OF(name)(status); \
 		__builtin_unreachable(); \
 	}
@@ -594,7 +594,7 @@ ENDS(quick_exit, int)
 		int saved = errno; \
 		__typeof__(&with) next = NEXT_OF(with); \
 \
-		ending(); \
+		contd__program_ends(); \
 		errno = saved; \
 		next(status, format, list); \
 		__builtin_unreachable(); \
@@ -620,7 +620,7 @@ CONTD_API void error(int status, int number, const char *format, ...)
 	bool made = TEXT_OF(text);
 
 	if (status)
-		ending();
+		contd__program_ends();
 	NEXT_OF(error)(status, number, "%s", made ? text : format);
 	if (made)
 		free(text);
@@ -632,7 +632,7 @@ CONTD_API void error_at_line(int status, int number, const char *file, unsigned 
 	bool made = TEXT_OF(text);
 
 	if (status)
-		ending();
+		contd__program_ends();
 	NEXT_OF(error_at_line)(status, number, file, line, "%s", made ? text : format);
 	if (made)
 		free(text);
@@ -644,7 +644,7 @@ static void thread_ends(void)
 	if (P.shared)
 		contd__turn_leave();
 	else if (contd__inside.high)
-		ending();
+		contd__program_ends();
 }
 
 CONTD_API void pthread_exit(void *result)

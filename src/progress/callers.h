@@ -12,4 +12,8 @@ extern bool contd__main_runs __attribute__((visibility("hidden")));
 /* The signal of contd's ticks; 0: none yet. */
 extern int contd__tick_signal __attribute__((visibility("hidden")));
 
+/* The program ends: no tick makes progress any more, when this returns; for the last of them it waits a second at most.
+ */
+void contd__program_ends(void);
+
 #endif

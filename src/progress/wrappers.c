@@ -11,6 +11,7 @@
 
 #include "base/atomic.h"
 #include "progress/begin.h"
+#include "progress/callers.h"
 #include "progress/calls.h"
 #include "progress/closure.h"
 #include "progress/inside.h"
@@ -57,6 +58,7 @@
 	CONTD_PROGRESS_WINDOW_PLAIN(X) \
 	CONTD_PROGRESS_USER(X) \
 	X(, Win_free, (MPI_Win * win), (win)) \
+	X(, Abort, (MPI_Comm comm, int code), (comm, code)) \
 	X4(X)
 #if CONTD_RING_LARGE_COUNTS
 #define X4(X) \
@@ -527,6 +529,14 @@ static int on_Init_thread(int *argc, char ***argv, int required, int *provided)
 	if (rc == MPI_SUCCESS)
 		contd__progress_begin();
 	return rc;
+}
+
+/* Below MPI_THREAD_MULTIPLE it must not be beside a tick on another thread. */
+static int on_Abort(MPI_Comm comm, int code)
+{
+	resolve_now();
+	contd__program_ends();
+	return NEXT(, Abort)(comm, code);
 }
 
 static int on_Finalize(void)

@@ -4,6 +4,7 @@
  * handlers of atexit(3) take MPI's libraries down.
  *
  *     turns_end LEVEL         funneled, serialized, multiple
+ *     turns_end LEVEL abort   it calls MPI_Abort() instead, which waits, too; with tool.c behind the library
  *     turns_end LEVEL fork    it forks instead: that waits, too, because the child would have locks that nobody
  *                             releases; and the child does not wait for the tick that is none there
  */
@@ -42,6 +43,19 @@ static void at_end(void)
 	_exit(together);
 }
 
+static bool aborts;
+
+/* tool.c stands in the place of MPI's. */
+EXPORTED int contd_test_abort(void);
+
+int contd_test_abort(void)
+{
+	if (__atomic_load_n(&inside_progress, __ATOMIC_SEQ_CST))
+		printf("progress while the program aborts\n");
+	fflush(stdout);
+	_exit(__atomic_load_n(&inside_progress, __ATOMIC_SEQ_CST) ? 1 : 0);
+}
+
 static void *ends(void *unused)
 {
 	double give_up = now_s() + 30;
@@ -49,6 +63,8 @@ static void *ends(void *unused)
 	while (!__atomic_load_n(&inside_progress, __ATOMIC_SEQ_CST))
 		if (now_s() > give_up)
 			_exit(2);
+	if (aborts)
+		MPI_Abort(MPI_COMM_WORLD, 3);
 	exit(0);
 	return unused;
 }
@@ -96,8 +112,9 @@ int main(int argc, char **argv)
 		printf("the progress library does not run\n");
 		return 1;
 	}
+	aborts = argc > 2 && !strcmp(argv[2], "abort");
 	atexit(at_end);
-	pthread_create(&thread, NULL, argc < 3 ? ends : forks, NULL);
+	pthread_create(&thread, NULL, argc < 3 || aborts ? ends : forks, NULL);
 	for (;;)
 		spin(10000);
 }
