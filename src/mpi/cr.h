@@ -112,9 +112,9 @@ extern bool contd__cr_alone;
 /*
  * The CR of a continuation that runs inside the call that attaches it, on this thread, and is not counted as
  * outstanding; or NULL. The program has one thread (with others, contd_mpi_group() could come meanwhile), contd's calls
- * do not ask about the CR, and nothing else of it is outstanding. So only a call in the callback could find out. Four of them count it first, by
- * contd__cr_uncounted_ends(): attaching, freeing the CR, taking its group, and the end of MPI. For all others the CR is
- * not complete, because this thread is inside its continuation.
+ * do not ask about the CR, and nothing else of it is outstanding. So only a call in the callback could find out. Four
+ * of them count it first, by contd__cr_uncounted_ends(): attaching, freeing the CR, taking its group, and the end of
+ * MPI. For all others the CR is not complete, because this thread is inside its continuation.
  */
 extern __thread struct contd__cr *contd__cr_uncounted __attribute__((tls_model("initial-exec")));
 static inline void contd__cr_uncounted_ends(void)

@@ -144,8 +144,9 @@ static struct contd__set *carrying(struct contd__set *set)
 }
 
 /*
- * Counts the group's continuations with slots that wait for an event, and those that are ready and wait for a scan. All others
- * that are outstanding were taken by another thread or an executor. They run, or will run soon.
+ * Counts the group's continuations with slots that wait for an event, and those that are ready and wait for a scan.
+ * All others that are outstanding and have no set that carries them were taken by another thread or an executor. They
+ * run, or will run soon.
  */
 static uint32_t waiting(struct contd_group *g)
 {
