@@ -36,6 +36,22 @@ static void begin(double percent, uint64_t tick_max_ns)
 	must(contd_init(&config));
 }
 
+/* Something is ready that no bit tells of: the next call looks, and the rate is that of the calls that were made. */
+Test(checkpoint, a_look_that_comes_earlier_keeps_the_rate)
+{
+	begin(2, 1000000);
+	contd__self.checkpoint.calls = 60000;
+	contd__tls.checkpoint = 60000;
+	calls(10);
+	cr_assert_eq(contd__tls.checkpoint, 59990);
+	contd__checkpoint_now_sig();
+	cr_assert_eq(contd__tls.checkpoint, 0, "the next one looks");
+	cr_assert_eq(contd__self.checkpoint.calls, 10, "and finds that 10 were made");
+	contd__checkpoint_now_sig();
+	cr_assert_eq(contd__self.checkpoint.calls, 10, "more of them change nothing");
+	must(contd_fini());
+}
+
 /* ---------------------------------------------------------------------------------------------------- what runs --- */
 
 static void runs_what_may_run(void *attach)
