@@ -320,7 +320,7 @@ static const char *prepare(void)
 		return "MPI does not say its thread level";
 	P.shared = level >= MPI_THREAD_SERIALIZED;
 	P.multiple = level > MPI_THREAD_SERIALIZED;
-	/* Measured (docs/progress.md): where MPI lets it, the thread reacts sooner, and costs the same. */
+	/* Measured (docs/progress.md): where MPI lets it, the thread reacts sooner. */
 	P.by_thread = by && strcmp(by, "auto") != 0 ? !strcmp(by, "thread") : P.multiple;
 	if (P.by_thread && !P.shared)
 		return "CONTD_PROGRESS_BY=thread needs MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE";
