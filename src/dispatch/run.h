@@ -35,7 +35,7 @@ CONTD_INTERNAL_API int contd__slot_run_inline(struct contd__slot *s, uint32_t ge
  */
 CONTD_INTERNAL_API void contd__slot_run_taken(struct contd__slot *s);
 
-/* Run a slot that is READY, and whose bit nobody sets; if it has been cancelled meanwhile, it is freed. */
+/* Run a slot that is READY and gets no bit; if it has been cancelled meanwhile, it is freed. */
 void contd__slot_run_unmarked(struct contd__slot *s);
 
 /* Run a slot that the caller has made RUNNING. `pinned`: the caller holds a pin, as scans do; else the slot keeps the

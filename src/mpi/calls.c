@@ -273,7 +273,7 @@ static void set_failed(const char *call, int class, bool told)
 	contd__fail_in(call, class);
 }
 
-/* What the caller gets of one that has failed. */
+/* The caller's result of a request that has failed. */
 static int cr_failure(const char *call, struct contd__cr *cr, int class, MPI_Status *status)
 {
 	if (status != MPI_STATUS_IGNORE)
@@ -333,7 +333,8 @@ static bool looks_here(void)
 /*
  * Would waiting for the CR here never end? This thread may be in one of the CR's continuations, or in the error handler
  * of an operation that one of them waits for. Or it has taken the CR, is in MPI for the other requests, and has called
- * a query function or an error handler there. Or MPI has called such a function in a look, and nobody else can look.
+ * a query function or an error handler there. Or MPI has called such a function in a look, and no other thread can
+ * look.
  */
 static inline bool waits_for_itself(const struct contd__cr *cr)
 {

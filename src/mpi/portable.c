@@ -413,7 +413,7 @@ void contd__portable_cr_free(struct contd__cr *cr)
 	contd_group_destroy(cr->group);
 }
 
-/* Once more: it must not wait for the CR, which nobody completes. */
+/* Once more: it must not wait for the CR, which no thread completes. */
 static void cr_end(struct contd__cr *cr)
 {
 	if (!contd__load_seq(&cr->closed))

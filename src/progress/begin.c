@@ -117,7 +117,7 @@ static void progress(bool last)
 		contd__or(&P.turn, TURN_LOOKS);
 	else
 		contd__store_seq(&P.turn, TURN_TICK);
-	/* What another thread of the program's does that ends it, or that forks. */
+	/* Another thread ends the program, or forks. */
 	if (!contd__load_seq(&P.ending) && !contd__load_seq(&P.loading))
 		look();
 	if (!P.shared)
@@ -181,7 +181,8 @@ static void progress_by_thread(bool last)
 	contd__add(&P.passed[passed], 1);
 	if (passed != PASSED_NOT)
 		return;
-	/* What MPI calls here is below another call. Where the stack is not known it counts as on another stack. */
+	/* Functions that MPI calls here are below another call. Where the stack is not known it counts as on another
+	 * stack. */
 	if (!contd__inside.high && !find_stack())
 		contd__inside.low = contd__inside.high = 1;
 	how = contd__enter(&contd__inside.mpi, CONTD__FRAME, &mark);
@@ -453,7 +454,7 @@ static void thread_over(void *unused)
 /* In glibc: called when the thread ends, before what pthread_key_create(3) has asked for. */
 int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *library);
 
-/* If it cannot be attached, its calls are counted all the same, as on an unknown stack. */
+/* If it cannot be attached, its calls are still counted, as on an unknown stack. */
 void contd__progress_join(void)
 {
 	contd__inside.low = contd__inside.high = 1;

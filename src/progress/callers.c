@@ -139,8 +139,8 @@ CALLS_BACK(error_t, argp_parse,
 CALLS_BACK(int, pthread_once, (pthread_once_t * once, void (*routine)(void)), (once, routine))
 CALLS_BACK_VOID(call_once, (once_flag * flag, void (*routine)(void)), (flag, routine))
 /*
- * They call the handlers of pthread_atfork(3). In the child nobody would release what progress on another thread holds
- * now, so it must be done; in the child nothing is under way any more (begin.c).
+ * They call the handlers of pthread_atfork(3). In the child no thread would release what progress on another thread
+ * holds now, so it must be done; in the child nothing is under way any more (begin.c).
  */
 #define FORKS(type, name, parameters, arguments) \
 	CONTD_API type name parameters; \
@@ -260,8 +260,9 @@ static __attribute__((noinline)) void *open_path(const char *path, int mode, con
 
 /*
  * The loader looks at who calls: where it looks for a library that is given without a path depends on that. So such
- * calls are passed on by a jump, as if the caller had called the loader's own function. What they load is unknown until
- * the next call of MPI. The mark is of the loader's frame, which begins where that of this function did; nothing takes
+ * calls are passed on by a jump, as if the caller had called the loader's own function. The libraries that they load
+ * are unknown until the next call of MPI. The mark is of the loader's frame, which begins where that of this function
+ * did; nothing takes
  * it away, but once the loader has returned it is dead.
  */
 CONTD_API JUMPS void *dlopen(const char *path, int mode)
@@ -367,8 +368,8 @@ CONVERSION(register_printf_specifier, (int letter, printf_function print, printf
 	   (letter, print, sizes), print)
 CONVERSION(register_printf_type, (printf_va_arg_function take), (take), take)
 
-/* Open MPI's Fortran makes error handlers without MPI's calls in C, which wrappers.c sees. Whatever they take is an
- * address. */
+/* Open MPI's Fortran makes error handlers without MPI's calls in C, which wrappers.c sees. All that they take are
+ * addresses. */
 #define FOR_GOOD_FORTRAN(name) \
 	CONTD_API void name(void *function, void *handler, void *error); \
 	void name(void *function, void *handler, void *error) \

@@ -413,7 +413,7 @@ static int meet_again(struct dl_phdr_info *info, size_t size, void *data)
 		if (o->closure && !o->imports && o->base == info->dlpi_addr &&
 		    !strcmp(o->path, info->dlpi_name ? info->dlpi_name : "")) {
 			o->imports = true;
-			/* The kernel's has no relocations; neither has a program's list of its own functions. */
+			/* The kernel's library has no relocations, nor has a program's list of functions. */
 			if (!begins(o->file, "linux-vdso") && !read_imports(o))
 				lacking = true;
 		}

@@ -211,7 +211,7 @@ void contd__persistent_started(MPI_Request request)
 
 void contd__persistent_complete(MPI_Request request)
 {
-	/* The thread knows of its own requests without the lock. */
+	/* The thread reads its requests without the lock. */
 	if (!contd__load(&contd__persistents))
 		return;
 	lock_table();

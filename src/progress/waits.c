@@ -36,7 +36,7 @@ int __poll_chk(struct pollfd *fds, nfds_t n, int ms, size_t size);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *time, const sigset_t *mask, size_t size);
 int io_getevents(void *context, long least, long most, void *events, struct timespec *time);
 
-/* MPI's own waiting is no matter of this. */
+/* This does not concern the waiting inside MPI. */
 static bool ticks_may_come(void)
 {
 	return contd__inside.high && contd__tick_signal && !contd__progress.by_thread && contd__wants_looks() &&
@@ -130,7 +130,7 @@ CONTD_API int io_getevents(void *context, long least, long most, void *events, s
 	return result;
 }
 
-/* Those with a mask of their own, which is in force while they wait. NULL: the thread's. */
+/* Those that set a signal mask while they wait. NULL: the thread's. */
 #define WAITS_WITH_MASK(type, name, parameters, arguments) \
 	CONTD_API type name parameters; \
 	type name parameters \
