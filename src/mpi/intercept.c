@@ -1016,8 +1016,8 @@ static inline bool passes(const void *caller)
 {
 	uint32_t now = contd__load(&mode);
 
-	/* With the native backend all is done below, but for what is asked inside a continuation. */
-	return now == MODE_OFF || (now == MODE_NATIVE && !contd__self.frame) ||
+	/* With the native backend all is done below, but for calls inside a continuation or its error handler. */
+	return now == MODE_OFF || (now == MODE_NATIVE && !contd__self.frame && !contd__self.lent.at_work) ||
 	       contd__library_has(&mpi_library, caller);
 }
 

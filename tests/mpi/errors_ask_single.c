@@ -33,6 +33,9 @@ static void handler(MPI_Comm *comm, int *error, ...)
 	CHECK_OK(MPI_Testsome(2, both, &count, indices, MPI_STATUSES_IGNORE));
 	CHECK_EQ(count, 0);
 	flag = -1;
+	CHECK_OK(MPI_Request_get_status(both[0], &flag, MPI_STATUS_IGNORE));
+	CHECK_EQ(flag, 0);
+	flag = -1;
 	CHECK_OK(MPIX_Request_get_status_all(2, both, &flag, MPI_STATUSES_IGNORE));
 	CHECK_EQ(flag, 0);
 	flag = -1;
