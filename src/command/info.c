@@ -73,6 +73,8 @@ static const struct known {
 	{"CONTD_JOB", NULL, "a name of 1 to 64 characters", NULL, true},
 	{"CONTD_PROGRESS", "1", "0 or 1", (const char *const[]){"0", "1", NULL}, false},
 	{"CONTD_PROGRESS_ALLOW", NULL, "user-code", (const char *const[]){"user-code", NULL}, false},
+	{"CONTD_PROGRESS_BY", "auto", "tick, thread or auto", (const char *const[]){"tick", "thread", "auto", NULL},
+	 false},
 	{"CONTD_PROGRESS_REPORT", "0", "0 or 1", (const char *const[]){"0", "1", NULL}, false},
 };
 #define KNOWN (sizeof(known) / sizeof(known[0]))
