@@ -38,6 +38,12 @@ static inline uint64_t contd__ticks(void)
 }
 #endif
 
+/* The same in units of 32 ticks, in one word, which wraps around: for short times, and where room is scarce. */
+static inline uint32_t contd__ticks_short(void)
+{
+	return (uint32_t)(contd__ticks() >> 5);
+}
+
 /* For a loop that looks without pause: leaves the core's other half its share, where there is one. */
 #if defined(__x86_64__)
 #define CONTD_RELAX() __builtin_ia32_pause()

@@ -90,11 +90,6 @@ static void put_off_rcu(struct contd_event *e, const struct contd_group *g)
 	contd__announce_rcu(g);
 }
 
-static inline uint32_t now(void)
-{
-	return (uint32_t)(contd__ticks() >> 5);
-}
-
 static void slot_ready_rcu(struct contd__slot *s, uint32_t since, struct contd__marks *m)
 {
 	contd__store(&s->link, since);
@@ -118,7 +113,7 @@ static void make_ready_rcu(struct contd_carried *c, struct contd__marks *m)
 	contd__store(&s->out.status, c->status);
 	carried_over(c);
 	CONTD_TESTPOINT("carried_over");
-	slot_ready_rcu(s, now(), m);
+	slot_ready_rcu(s, contd__ticks_short(), m);
 }
 
 static void make_all_ready(struct contd_carried *const c[], uint32_t n)
@@ -195,7 +190,7 @@ static void release(struct contd__taking *t)
 	t->unmarked = NULL;
 	t->count = next;
 	if (s)
-		slot_ready_rcu(s, now(), &m);
+		slot_ready_rcu(s, contd__ticks_short(), &m);
 	if (u) {
 		contd__unmarked_since_now(u);
 		mark_rcu(u, &m);

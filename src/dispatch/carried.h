@@ -191,7 +191,7 @@ CONTD_INTERNAL_API void contd__unmarked_run(struct contd__unmarked *u);
 /* u is ready since now, which counts if it is not run at once. */
 static inline void contd__unmarked_since_now(struct contd__unmarked *u)
 {
-	u->as.link = (uint32_t)(contd__ticks() >> 5);
+	u->as.link = contd__ticks_short();
 }
 
 /*

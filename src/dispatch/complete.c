@@ -42,7 +42,7 @@ void contd__announce_rcu(const struct contd_group *g)
  */
 static void became_ready(struct contd__slot *s)
 {
-	contd__store(&s->link, (uint32_t)(contd__ticks() >> 5));
+	contd__store(&s->link, contd__ticks_short());
 }
 
 /*

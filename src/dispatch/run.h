@@ -139,7 +139,7 @@ static inline bool contd__inside_sig(const struct contd_group *g)
 /* A continuation begins that has been ready since then, in such units. */
 static inline void contd__count_latency(uint32_t since)
 {
-	uint32_t waited = (uint32_t)(contd__ticks() >> 5) - since;
+	uint32_t waited = contd__ticks_short() - since;
 	unsigned b = waited == 0 || waited > 0u - BEHIND ? 0 : 32u - (unsigned)__builtin_clz(waited);
 
 	CONTD_COUNT(latency[b], 1);

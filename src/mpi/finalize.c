@@ -177,7 +177,6 @@ static bool some_taken(void)
 
 	if (contd__load_seq(&contd__tasks_queued) != 0 || tasks_run_elsewhere())
 		return true;
-
 	pthread_mutex_lock(&contd__crs_lock);
 	cds_list_for_each_entry (cr, &contd__crs, node) {
 		uint32_t outstanding = contd__group_outstanding_sig(cr->group), n;

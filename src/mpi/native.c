@@ -812,11 +812,10 @@ static bool stands_in(MPI_Request request, size_t count, const MPI_Request *requ
  * Open MPI looks for the request that has failed by the errors in the statuses: in all requests of the array, and drops
  * each that has one. In a pending send, and in a persistent request that was not started, MPI has not written the
  * status yet. In a receive another thread may just be writing it, and of a receive that has failed the call may have
- * nothing
- * to say yet. Other threads may raise and tell the errors of CRs at the same time. So while Open MPI looks, nothing is
- * in the array but a likeness of what has failed: of the first request that has, or of the CR. It comes last, and when
- * Open MPI drops it, the others come back. Failed requests are dropped here, before that: a free_fn may look at the
- * array. No function of the program's is called while the others are hidden.
+ * nothing to say yet. Other threads may raise and tell the errors of CRs at the same time. So while Open MPI looks,
+ * nothing is in the array but a likeness of what has failed: of the first request that has, or of the CR. It comes
+ * last, and when Open MPI drops it, the others come back. Failed requests are dropped here, before that: a free_fn may
+ * look at the array. No function of the program's is called while the others are hidden.
  */
 static void raising(size_t count, MPI_Request *requests, const struct contd__raised *raised)
 {

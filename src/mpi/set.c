@@ -24,10 +24,9 @@ struct __cds_lfs_stack contd__sets_left;
 uint32_t contd__sets_left_over, contd__sets_owing;
 
 /*
- * A set with room for one operation that this thread has released, and uses again. A thread keeps one only while it
- * has a spare set: the destructor of that frees both (spare_free). Handlers outside regions, which may interrupt
- * this, neither make
- * nor release sets.
+ * A set with room for one operation that this thread has released, and uses again. A thread keeps one only while it has
+ * a spare set: the destructor of that frees both (spare_free). Handlers outside regions, which may interrupt this,
+ * neither make nor release sets.
  */
 static __thread struct contd__set *kept __attribute__((tls_model("initial-exec")));
 

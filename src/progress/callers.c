@@ -262,8 +262,7 @@ static __attribute__((noinline)) void *open_path(const char *path, int mode, con
  * The loader looks at who calls: where it looks for a library that is given without a path depends on that. So such
  * calls are passed on by a jump, as if the caller had called the loader's own function. The libraries that they load
  * are unknown until the next call of MPI. The mark is of the loader's frame, which begins where that of this function
- * did; nothing takes
- * it away, but once the loader has returned it is dead.
+ * did; nothing takes it away, but once the loader has returned it is dead.
  */
 CONTD_API JUMPS void *dlopen(const char *path, int mode)
 {
