@@ -264,16 +264,12 @@ struct contd__unmarked *contd__unmarked_take_sig(const struct contd_group *g)
 void contd__unmarked_run(struct contd__unmarked *u)
 {
 	struct contd_group *g = u->as.group;
-	struct contd__frame f;
 
 	if (u->slot) {
 		contd__slot_run_unmarked(u->slot);
 		return;
 	}
-	contd__count_latency(u->as.link);
-	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)u->as.cb.any);
-	u->as.invoke(&u->as);
-	contd__frame_leave_sig(&f, 1);
+	contd__unmarked_run_by(u, u->as.invoke, true);
 	contd__group_count_down_own_sig(g, 1);
 }
 

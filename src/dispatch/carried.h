@@ -24,6 +24,7 @@
 #include "dispatch/classes.h"
 #include "dispatch/event_word.h"
 #include "dispatch/group.h"
+#include "dispatch/run.h"
 #include "dispatch/thread.h"
 #include "rcu/table.h"
 
@@ -187,6 +188,19 @@ CONTD_INTERNAL_API void contd__unmarked_sig(struct contd__unmarked *u);
  */
 CONTD_INTERNAL_API struct contd__unmarked *contd__unmarked_take_sig(const struct contd_group *g);
 CONTD_INTERNAL_API void contd__unmarked_run(struct contd__unmarked *u);
+
+/*
+ * The middle of contd__unmarked_run(), for a u without a slot: the caller counts the continuation off. `invoke` does
+ * what u->as.invoke would do here; as a constant, it costs no indirect call. waited: u was on the stack.
+ */
+static inline void contd__unmarked_run_by(struct contd__unmarked *u, void (*invoke)(struct contd__slot *), bool waited)
+{
+	if (waited)
+		contd__count_latency(u->as.link);
+	else
+		CONTD_COUNT(latency[0], 1);
+	contd__slot_call(u->as.group, &u->as, NULL, invoke);
+}
 
 /* u is ready since now, which counts if it is not run at once. */
 static inline void contd__unmarked_since_now(struct contd__unmarked *u)

@@ -14,12 +14,7 @@ void contd__invoke_user_sig(struct contd__slot *s)
 
 void contd__slot_run(struct contd_group *g, struct contd__slot *s, bool pinned)
 {
-	struct contd__frame f;
-
-	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)s->cb.any);
-	f.slot = s;
-	s->invoke(s);
-	contd__frame_leave_sig(&f, 1);
+	contd__slot_call(g, s, s, s->invoke);
 	if (pinned)
 		contd__slot_finish_pinned_sig(g, s);
 	else

@@ -99,6 +99,21 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
 }
 
 /*
+ * Every continuation that has a slot, or what a slot would hold, is called here: `as` is that, and `slot` the slot that
+ * becomes free afterwards, or NULL. `invoke` is as->invoke, or does the same.
+ */
+static inline void contd__slot_call(const struct contd_group *g, struct contd__slot *as, struct contd__slot *slot,
+				    void (*invoke)(struct contd__slot *))
+{
+	struct contd__frame f;
+
+	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)as->cb.any);
+	f.slot = slot;
+	invoke(as);
+	contd__frame_leave_sig(&f, 1);
+}
+
+/*
  * A signal that comes while a continuation runs, or a completion in it, leaves CONTD__TLS_MISSED. Code that runs
  * continuations on a thread calls this when the last of them has ended, and before the thread sleeps or goes back to
  * the program:

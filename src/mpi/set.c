@@ -546,11 +546,34 @@ static inline int call_back(const struct contd__set *set)
 	return MPI_SUCCESS;
 }
 
+/*
+ * What contd__invoke_draft() and _revised() do for a set that carries its continuation, has not failed, and runs where
+ * MPI may be called. The set's `own` is not read after this.
+ */
+static inline void invoke_carried(struct contd__slot *as)
+{
+	struct contd__set *set = caa_container_of(as, struct contd__set, own.as);
+	int failed;
+
+	if (set->revised)
+		deliver_short(set);
+	failed = call_back(set);
+	if (__builtin_expect(!mpi_is_gone(), 1))
+		contd__mpi->ops_release(set);
+	if (__builtin_expect(failed == MPI_SUCCESS, 1)) {
+		put_away(set);
+		return;
+	}
+	set->count = 0;
+	contd__store_seq(&set->rc, failed);
+	set->failure.class = failed;
+	refer_sig(set);
+	contd__cr_fail_sig(set->cr, &set->failure, false);
+}
+
 void contd__set_run(struct contd__set *set, struct contd__cr *cr, bool waited)
 {
 	struct contd_group *group = set->group;
-	struct contd__frame frame;
-	int failed;
 
 	if (set->own.slot || __builtin_expect(contd__load(&set->rc) != MPI_SUCCESS || contd__mpi_over(), 0)) {
 		if (!waited)
@@ -558,25 +581,6 @@ void contd__set_run(struct contd__set *set, struct contd__cr *cr, bool waited)
 		contd__unmarked_run(&set->own);
 		return;
 	}
-	if (waited)
-		contd__count_latency(set->own.as.link);
-	else
-		CONTD_COUNT(latency[0], 1);
-	contd__frame_enter_sig(&frame, group, (const void *)(uintptr_t)set->own.as.cb.any);
-	if (set->revised)
-		deliver_short(set);
-	failed = call_back(set);
-	if (__builtin_expect(!mpi_is_gone(), 1))
-		contd__mpi->ops_release(set);
-	if (__builtin_expect(failed != MPI_SUCCESS, 0)) {
-		set->count = 0;
-		contd__store_seq(&set->rc, failed);
-		set->failure.class = failed;
-		refer_sig(set);
-		contd__cr_fail_sig(cr, &set->failure, false);
-	} else {
-		put_away(set);
-	}
-	contd__frame_leave_sig(&frame, 1);
+	contd__unmarked_run_by(&set->own, invoke_carried, waited);
 	contd__cr_count_off(cr, group);
 }
