@@ -20,6 +20,7 @@
 #include "dispatch/stats.h"
 #include "dispatch/thread.h"
 #include "dispatch/wake.h"
+#include "dispatch/word.h"
 #include "signal/attached.h"
 #include "signal/bell.h"
 
@@ -30,12 +31,12 @@ int contd__bell_socket = -1;
 
 /* -------------------------------------------------------------------------------------------------- who is rung --- */
 
-/* Has this thread a use for being rung: it computes in a region, and something that it may drive is pending? */
+/* Has this thread a use for being rung: it computes in a region, and something that it may drive or read is pending? */
 static bool wanted(void)
 {
 	return contd__tls.region && !contd__self.frame &&
 	       (contd__load(&contd__signals.listens) || contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK) &&
-	       contd__sources_here_sig(WHERE_REGION);
+	       (contd__load_seq(&contd__words.pending) || contd__sources_here_sig(WHERE_REGION));
 }
 
 bool contd__bell_arm_sig(struct contd__attached *me)
@@ -113,10 +114,13 @@ uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran)
 {
 	uint32_t again = 0;
 
-	/* Arm, look again. Completions that the look finds need no ring, and the bell stays armed. */
+	/*
+	 * Arm, look again. Completions that the look finds need no ring, and the bell stays armed. Those who set memory
+	 * words (devices, say) need not ring: while one is watched, rings are no reason for rarer ticks.
+	 */
 	if (contd__bell_arm_sig(me)) {
 		again = contd__react_sig(LOOK_LAST);
-		if (contd__load(&contd__signals.rung))
+		if (contd__load(&contd__signals.rung) && !contd__load(&contd__words.pending))
 			contd__quiet_where_rung(&me->quiet);
 	}
 	/* A function that a callback called (MPI_Send, say) may have taken more from descriptors than was looked at.

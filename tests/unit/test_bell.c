@@ -113,6 +113,32 @@ Test(bell, a_ring_under_a_guard_is_handed_on)
 	cr_assert_eq(contd_fini(), 0);
 }
 
+/* A peer sets a word in shared memory, and rings. Nothing else is pending. */
+Test(bell, a_word_is_rung_for)
+{
+	static uint64_t value;
+	struct contd_word word = {.address = &value, .value = 1};
+	static struct tally t;
+	struct contd_bell *bell;
+	struct helper h;
+
+	listens();
+	must(contd_bell_create(job, 0, &bell));
+	must(contd_word_continue(&word, tally_cb, &t, group_new(0, -1), NULL));
+	helper_create(&h, true);
+	helper_start(&h, compute, NULL);
+	await(contd__load_acquire(&computes));
+	await(contd__load_seq(&contd__page->armed.by.thread) != 0);
+	contd__store_seq(&value, 1);
+	cr_assert_eq(contd_bell_ring(bell), 1);
+	await(runs(&t) == 1);
+	cr_assert(pthread_equal(t.thread, h.thread));
+	contd__store_release(&computed, 1);
+	helper_join(&h);
+	contd_bell_destroy(bell);
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* A ring has come to a thread that is not attached: its handler may look at the page. */
 static uint32_t in_stray, ended;
 static bool ended_meanwhile;
