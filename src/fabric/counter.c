@@ -11,7 +11,9 @@
 #include "dispatch/live.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
-#include "fabric/queue.h"
+#include "fabric/counter.h"
+#include "fabric/operation.h"
+#include "fabric/source.h"
 
 struct contd_fabric_counter {
 	struct contd__fabric_object object; /* first */

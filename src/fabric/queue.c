@@ -15,7 +15,10 @@
 #include "dispatch/group.h"
 #include "dispatch/live.h"
 #include "dispatch/source.h"
-#include "fabric/queue.h"
+#include "fabric/begun.h"
+#include "fabric/counter.h"
+#include "fabric/operation.h"
+#include "fabric/source.h"
 
 #define BATCH 16u
 #define BATCHES 4u /* in a look that need not be the last */

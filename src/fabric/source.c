@@ -8,7 +8,7 @@
 #include "dispatch/live.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
-#include "fabric/queue.h"
+#include "fabric/source.h"
 #include "rcu/reader.h"
 
 #define OBJECTS_MAX 256u

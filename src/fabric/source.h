@@ -4,18 +4,18 @@
  * those that any thread may read, and those that only their own thread may (threading models below FI_THREAD_SAFE
  * without a mutex).
  */
-#ifndef CONTD_FABRIC_QUEUE_H
-#define CONTD_FABRIC_QUEUE_H
+#ifndef CONTD_FABRIC_SOURCE_H
+#define CONTD_FABRIC_SOURCE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include <contd/fabric.h>
 
 #include "base/atomic.h"
-#include "dispatch/carried.h"
-#include "dispatch/event.h"
-#include "dispatch/event_word.h"
 #include "dispatch/live.h"
 #include "dispatch/thread.h"
-#include "fabric/begun.h"
 
 enum { SHARED, OWNED, SOURCES };
 
@@ -66,30 +66,6 @@ void contd__fabric_await_look(const struct contd__fabric_object *o);
 static inline void contd__fabric_ended(struct contd__fabric_object *o, uint32_t n)
 {
 	contd__sub(o->pending, n);
-}
-
-static inline void contd__fabric_fill(struct contd_fabric_op *op, const struct contd_fabric_entry *e, const char *text)
-{
-	op->flags = e->flags;
-	op->length = e->length;
-	op->buffer = e->buffer;
-	op->data = e->data;
-	op->tag = e->tag;
-	op->source = e->source;
-	op->truncated = e->truncated;
-	op->status = e->status;
-	op->provider_error = e->provider_error;
-	op->text = text;
-}
-
-/* contd_fabric_withdraw() of an operation that waits for a counter. */
-int contd__fabric_counter_withdraw(struct contd_fabric_op *op, int status);
-
-/* Complete an operation whose continuation, if it has one, has gone with contd_fini(). */
-static inline void contd__fabric_complete_alone(struct contd_fabric_op *op)
-{
-	/* Release: a thread that finds the operation complete sees its fields. */
-	contd__store_release(&op->event.word, contd__event_done_word(op->status));
 }
 
 /* libfabric may be entered: 0, or it is another thread's turn. */
