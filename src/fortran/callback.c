@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reached from signal handlers: async-signal-safe code only. From the C interface's callback to the program's. */
 #include "base/atomic.h"
-#include "fortran/fortran.h"
+#include "fortran/callback.h"
 
 struct contd__f_record *contd__f_spent;
 MPI_Fint contd__f_status_size;

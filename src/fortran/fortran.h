@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Fortran bindings: continue.c, template.c and status.c have the entry points, callback.c has what runs when a
+ * The Fortran bindings: continue.c, template.c and status.c have the entry points, callback.h has what runs when a
  * continuation does. They call the C interface by its PMPI names, so that a tool that wraps C and Fortran calls sees
  * each call once; and mpi/binding.h where a callback needs more than the C interface gives.
  *
@@ -36,44 +36,7 @@
 #define FEW 16         /* handles that are converted without allocating */
 #define FORTRAN_TRUE 1 /* gfortran's LOGICAL */
 
-/* MPI_Continue_cb_function and MPIX_Continue_cb_function. */
-typedef void contd__f_draft(MPI_Fint *array_of_statuses, MPI_Aint *user_data, MPI_Fint *ierror);
-typedef void contd__f_revised(const MPI_Fint *rc, MPI_Aint *user_data, MPI_Fint *ierror);
-
-/* The handles of the call that attaches, on its stack. In C those that were taken are MPI_REQUEST_NULL afterwards. */
-struct contd__f_handles {
-	int count;
-	MPI_Fint *fortran; /* the program's */
-	MPI_Fint *before;  /* as the program gave them */
-	const MPI_Request *c;
-};
-
-/* An attached continuation. */
-struct contd__f_record {
-	struct contd__f_record *next; /* in contd__f_spent */
-	union {
-		contd__f_draft *draft;
-		contd__f_revised *revised;
-		void (*any)(void);
-	} cb;
-	MPI_Aint data;
-	MPI_Fint *fortran_statuses;       /* what the callback gets */
-	int count;                        /* of statuses to convert; 0 where they are ignored */
-	struct contd__f_handles *handles; /* until they are written */
-	MPI_Status statuses[];
-};
-
-/*
- * Records that are no longer needed. Callbacks may run in a signal handler, where memory cannot be given back, so the
- * next call that attaches does it.
- *
- *     callback.c (put one in)     thread, handler, in a callback    lock-free
- *     continue.c (take all out)   thread, in a callback             wait-free
- */
-extern struct contd__f_record *contd__f_spent;
-
-/* MPI_STATUS_SIZE; once contd__f_constants() was called. */
-extern MPI_Fint contd__f_status_size;
+/* Asks Fortran for its constants, the first time. */
 void contd__f_constants(void);
 
 /* Is it MPI_STATUS_IGNORE or MPI_STATUSES_IGNORE? */
@@ -93,13 +56,5 @@ static inline void contd__f_report(MPI_Fint *ierror, int rc)
 	if (ierror)
 		*ierror = rc;
 }
-
-/*
- * The continuations that the C interface is given, of the draft and of the revised interface; and the function that it
- * calls if one of the revised interface does not run. `data` is the record. Async-signal-safe.
- */
-void contd__f_run(MPI_Status *statuses, void *data);
-int contd__f_run_revised(int rc, void *data);
-void contd__f_discard(void *data);
 
 #endif

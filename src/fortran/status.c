@@ -2,6 +2,7 @@
 /* Status queries of several requests. Indices count from 1. */
 #include <stdlib.h>
 
+#include "fortran/callback.h"
 #include "fortran/fortran.h"
 
 /* The arguments for the C interface. */

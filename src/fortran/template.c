@@ -5,6 +5,7 @@
  */
 #include <alloca.h>
 
+#include "fortran/callback.h"
 #include "fortran/fortran.h"
 #include "template/template.h"
 
