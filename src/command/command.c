@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <limits.h>
+/*
+ * The command contd: its subcommands. It links no library of contd. contd info begins processes that have them
+ * preloaded: probe.h.
+ */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/say.h"
-#include "command/command.h"
-#include "command/probe.h"
+#include "command/info.h"
+#include "command/probed.h"
+#include "command/run.h"
+#include "command/status.h"
 
 static const struct subcommand {
 	const char *name, *says;
@@ -18,23 +21,6 @@ static const struct subcommand {
 	{".probe", NULL, command_probe}, /* a process of contd info's */
 };
 #define SUBCOMMANDS (sizeof(subcommands) / sizeof(subcommands[0]))
-
-const char *const *command_folders(void)
-{
-	/* Installed; in the build folder; where they were to be installed. */
-	static char beside[2][PATH_MAX + 64];
-	static const char *folders[] = {beside[0], beside[1], CONTD_LIBRARY_FOLDER, NULL};
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n <= 0)
-		return folders + 2;
-	self[n] = 0;
-	*strrchr(self, '/') = 0;
-	snprintf(beside[0], sizeof(beside[0]), "%s/" CONTD_LIBRARY_FOLDER_FROM_COMMAND, self);
-	snprintf(beside[1], sizeof(beside[1]), "%s/..", self);
-	return folders;
-}
 
 static int usage(void)
 {

@@ -9,11 +9,12 @@
 #include <string.h>
 
 #include "base/say.h"
-#include "command/command.h"
+#include "command/info.h"
 #include "command/json.h"
 #include "command/libraries.h"
 #include "command/probe.h"
 #include "command/program.h"
+#include "command/status.h"
 
 #define COLUMNS 100
 #define PROVIDERS 64 /* so many are tried at most */

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "command/command.h"
 #include "command/libraries.h"
 
 const struct mpi mpis[MPIS] = {
@@ -13,11 +12,30 @@ const struct mpi mpis[MPIS] = {
 	{"abi", "-abi", "MPI 5's standard ABI", NULL},
 };
 
+/* Where contd's libraries may lie, in order; NULL at the end. Beside the command first, so that an installation may be
+ * moved. */
+static const char *const *library_folders(void)
+{
+	/* Installed; in the build folder; where they were to be installed. */
+	static char beside[2][PATH_MAX + 64];
+	static const char *folders[] = {beside[0], beside[1], CONTD_LIBRARY_FOLDER, NULL};
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return folders + 2;
+	self[n] = 0;
+	*strrchr(self, '/') = 0;
+	snprintf(beside[0], sizeof(beside[0]), "%s/" CONTD_LIBRARY_FOLDER_FROM_COMMAND, self);
+	snprintf(beside[1], sizeof(beside[1]), "%s/..", self);
+	return folders;
+}
+
 bool library_find(const char *part, const char *suffix, char path[PATH_MAX])
 {
 	static const char *const endings[] = {"", ".0"}; /* SOVERSION in CMakeLists.txt */
 
-	for (const char *const *folder = command_folders(); *folder; folder++) {
+	for (const char *const *folder = library_folders(); *folder; folder++) {
 		for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
 			int n = snprintf(path, PATH_MAX, "%s/lib%s%s.so%s", *folder, part, suffix, endings[i]);
 

@@ -16,8 +16,8 @@
 #include <contd/contd.h>
 
 #include "base/clock.h"
-#include "command/command.h"
-#include "command/probe.h"
+#include "command/measured.h"
+#include "command/tell.h"
 #include "dispatch/settings.h"
 #include "dispatch/source.h"
 

@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "command/command.h"
 #include "command/libraries.h"
 #include "command/probe.h"
+#include "command/status.h"
 
 #define ARGUMENTS 8
 

@@ -29,16 +29,4 @@ void probe_end(struct findings *f);
 /* The last value of a key; NULL: none. */
 const char *found(const struct findings *f, const char *key);
 
-/* contd .probe: the process itself. argv[0] is ".probe". */
-int command_probe(int argc, char **argv);
-
-/* measured.c: parts of it. They need libcontd preloaded. Facts are told by tell(). */
-void probed_core(void);
-void probed_tick(void);
-void probed_ring(void);
-void forget_settings(void); /* measures and trials are with contd's defaults */
-void tell(const char *key, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A function of the preloaded library; if there is none, the process ends, with a fact that says so. */
-void *needed(const char *name, const char *version);
-
 #endif

@@ -13,8 +13,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "command/command.h"
 #include "command/program.h"
+#include "command/status.h"
 
 /* ---------------------------------------------------------------------------------------------------- ELF files --- */
 

@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 #include "base/say.h"
-#include "command/command.h"
 #include "command/libraries.h"
 #include "command/program.h"
+#include "command/run.h"
+#include "command/status.h"
 
 struct options {
 	bool progress, ring, verbose;
