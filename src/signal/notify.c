@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reached from signal handlers: async-signal-safe code only. One signal to one attached thread. */
+/* Reached from the signal handler: async-signal-safe code only. One signal to one attached thread. */
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
