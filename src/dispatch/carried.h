@@ -142,6 +142,13 @@ static inline bool contd__may_be_taken_sig(const struct contd_group *g)
 	return g->max_poll < 0 && !(contd__load_seq(&g->flags) & (CONTD_POLL_ONLY | GROUP_EXECUTOR));
 }
 
+/* May a continuation of g become ready without a bit, by contd__unmarked_sig()? Handlers run async-signal-safe ones
+ * anywhere; an executor takes slots; a test with a limit leaves some. */
+static inline bool contd__may_be_unmarked_sig(const struct contd_group *g)
+{
+	return g->max_poll < 0 && !(contd__load(&g->flags) & (CONTD_ASYNC_SIGNAL_SAFE | GROUP_EXECUTOR));
+}
+
 static inline void contd__carried_done_one_sig(struct contd_carried *c)
 {
 	struct contd__taking *t = contd__self.carried.take;
@@ -177,8 +184,8 @@ struct contd__unmarked {
 
 /*
  * u is ready; it counts as outstanding. It stays without a bit as long as this thread alone uses contd, because there
- * is no other thread to tell. Otherwise it gets a slot, and a bit, at once. u may be gone afterwards. Its group has no
- * executor, is not async-signal-safe, and its tests have no limit.
+ * is no other thread to tell. Otherwise it gets a slot, and a bit, at once. u may be gone afterwards. Its group must be
+ * one that contd__may_be_unmarked_sig() allows.
  */
 CONTD_INTERNAL_API void contd__unmarked_sig(struct contd__unmarked *u);
 

@@ -201,9 +201,7 @@ static bool attach_carried(const struct contd__mpi_attach *a, struct contd__cr *
 	struct contd__set *set;
 	int rc;
 
-	/* Handlers run these anywhere; an executor takes slots; a test with a limit leaves some. */
-	if (group->flags & (CONTD_ASYNC_SIGNAL_SAFE | GROUP_EXECUTOR) || group->max_poll >= 0 ||
-	    (cr && contd__cr_inactive(cr)))
+	if (!contd__may_be_unmarked_sig(group) || (cr && contd__cr_inactive(cr)))
 		return false;
 	*rcp = MPI_SUCCESS;
 	if (__builtin_expect(outstanding + TABLE_RESERVE > contd__load(&group->table.limit) || !contd__self.registered,

@@ -323,12 +323,11 @@ static inline bool takes_one(const struct contd_group *group)
 static void event_done_sig(struct contd__set *set, struct contd__slot *slot, uint32_t generation)
 {
 	struct contd_group *group = slot->group;
-	uint32_t flags = group->flags;
 
 	if (!takes_one(group)) {
 		/* An async-signal-safe continuation may run right here, as it might in a handler that interrupted MPI
 		 * here. */
-		if (flags & (CONTD_ASYNC_SIGNAL_SAFE | GROUP_EXECUTOR) || group->max_poll >= 0) {
+		if (!contd__may_be_unmarked_sig(group)) {
 			contd__slot_event_done_sig(slot, generation, 1);
 		} else if (contd__slot_ready_sig(slot, generation, 1)) {
 			/* The last one: the set is this thread's until another one finds it. */
