@@ -46,7 +46,7 @@ inline useful(u)
 	fi
 }
 
-/* contd__arm_one_sig */
+/* arm_one */
 inline arm_one(u)
 {
 	if

@@ -102,7 +102,7 @@ proctype Sender(byte n)
 	od
 }
 
-/* contd__bell_arm_sig (src/signal/bell.c) */
+/* arm_bell (src/signal/bell.c) */
 inline arm()
 {
 	d_step {

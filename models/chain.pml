@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A continuation that waits for a group: contd_group_continue, contd__group_await, contd__group_await_end
- * (src/dispatch/chain.c), contd__group_idle_sig (src/dispatch/complete.c).
+ * (src/dispatch/chain.c), group_idle (src/dispatch/complete.c).
  *
  * check: safety
  * mutant: NO_COUNT_LOOK safety the thread that takes the waiter does not look at the count
@@ -39,7 +39,7 @@ inline fire(w)
 /* The meaning of a waiter's word now: which of them is in its slot. */
 #define MEANS(word) (registered == 1 && name[1] == (word) -> 1 : 0)
 
-/* contd__slot_finish_sig, contd__group_idle_sig */
+/* contd__slot_finish_sig, group_idle */
 inline finish()
 {
 	d_step {

@@ -2,7 +2,7 @@
 /*
  * A pull executor: what is submitted is found by a thread that is lent to it and may be asleep, or by an event
  * loop that is
- * told; and who drains it all may destroy the executor: contd__task_hand_over, contd__executor_tell_sig,
+ * told; and who drains it all may destroy the executor: contd__task_hand_over, tell_threads,
  * contd__executor_done_sig, wake_later, wake_all_untold (src/task/executor_sig.c), run_some, is_idle, lend, sleep_on,
  * contd_executor_drain, contd_executor_stop, contd_executor_destroy (src/task/executor.c).
  *
@@ -39,7 +39,7 @@ inline touch()
 	assert(!freed)
 }
 
-inline executor_tell()
+inline tell_threads()
 {
 	d_step {
 		touch();
@@ -53,7 +53,7 @@ inline executor_tell()
 	fi
 }
 
-/* contd__executor_tell_sig */
+/* tell_threads */
 inline tell()
 {
 	if
@@ -63,7 +63,7 @@ inline tell()
 			readable = true
 		:: notified -> touch()
 		fi
-	:: !loop && sleepers > 0 -> executor_tell()
+	:: !loop && sleepers > 0 -> tell_threads()
 	:: !loop && sleepers > 0 && may_put_off ->
 #ifndef MUTANT_LATER_NO_HOLD
 		d_step { touch(); in_hand++; ever++ }
@@ -95,7 +95,7 @@ proctype Submitter(bool may_put_off)
 	/* wake_later, wake_all_untold */
 	if
 	:: later ->
-		executor_tell();
+		tell_threads();
 #ifndef MUTANT_LATER_NO_HOLD
 		d_step { touch(); in_hand-- }
 #endif

@@ -75,7 +75,7 @@ inline slot_run_taken(a, k)
 		skip
 #endif
 	}
-	/* contd__group_idle_sig */
+	/* group_idle */
 	TOUCH(a);
 #ifndef MUTANT_COUNT_NO_PIN
 	unpin(a);
@@ -143,7 +143,7 @@ inline scan_group(a, test)
 			outstanding[a]--;
 			got = false
 		}
-		/* contd__group_idle_sig */
+		/* group_idle */
 		TOUCH(a)
 	:: else
 	fi

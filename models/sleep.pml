@@ -87,7 +87,7 @@ inline words_look(got)
 	fi
 }
 
-/* contd__scan_sig, run, contd__slot_finish_sig, contd__group_idle_sig */
+/* contd__scan_sig, run, contd__slot_finish_sig, group_idle */
 inline scan(got)
 {
 	d_step {

@@ -141,7 +141,7 @@ inline claim(got, l, v)
 	}
 }
 
-/* run_claimed (src/dispatch/scan.c), contd__slot_finish_sig, contd__group_idle_sig (src/dispatch/complete.c) */
+/* run_claimed (src/dispatch/scan.c), contd__slot_finish_sig, group_idle (src/dispatch/complete.c) */
 inline run_claimed(s, v)
 {
 	atomic {

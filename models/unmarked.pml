@@ -51,7 +51,7 @@ inline unmarked_run(bits)
 	:: else
 	fi;
 	if
-	:: bits && outstanding == 0 -> wake_sleepers() /* contd__group_idle_sig */
+	:: bits && outstanding == 0 -> wake_sleepers() /* group_idle */
 	:: else
 	fi
 }

@@ -227,8 +227,9 @@ void contd__words_done_rcu(const uint64_t word[], uint32_t n)
 
 /* ------------------------------------------------------------------------------------------------------ the end --- */
 
-/* By now the count may have gone up again. All that react to this check it themselves. */
-void contd__group_idle_sig(struct contd_group *g)
+/* Nothing of g is outstanding any more; the caller holds a pin. By now the count may have gone up again. All that react
+ * to this check it themselves. */
+static void group_idle(struct contd_group *g)
 {
 	uint64_t waiter;
 
@@ -252,14 +253,14 @@ void contd__group_idle_sig(struct contd_group *g)
 void contd__group_count_down_sig(struct contd_group *g, uint32_t n)
 {
 	if (LIFE_OUTSTANDING(contd__sub(&g->life, n)) == n)
-		contd__group_idle_sig(g);
+		group_idle(g);
 }
 
 /* One atomic operation pins the group and counts down. */
 void contd__group_count_down_last_sig(struct contd_group *g, uint32_t n)
 {
 	if (LIFE_OUTSTANDING(contd__add(&g->life, LIFE_REFERENCE - n)) == n)
-		contd__group_idle_sig(g);
+		group_idle(g);
 	contd__group_unpin_sig(g);
 }
 

@@ -85,9 +85,6 @@ void contd__slot_finish_sig(struct contd_group *g, struct contd__slot *s);
 /* The same; the caller holds a pin. */
 void contd__slot_finish_pinned_sig(struct contd_group *g, struct contd__slot *s);
 
-/* Nothing of g is outstanding any more; the caller holds a pin. */
-void contd__group_idle_sig(struct contd_group *g);
-
 /* n continuations without a slot are no longer outstanding. The caller holds a pin. */
 CONTD_INTERNAL_API void contd__group_count_down_sig(struct contd_group *g, uint32_t n);
 

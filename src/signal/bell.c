@@ -39,7 +39,9 @@ static bool wanted(void)
 	       (contd__load_seq(&contd__words.pending) || contd__sources_here_sig(WHERE_REGION));
 }
 
-bool contd__bell_arm_sig(struct contd__attached *me)
+/* Arm this process's bell for the thread, if it has a use for it and can pay for it. true: it is armed, and the caller
+ * looks. */
+static bool arm_bell(struct contd__attached *me)
 {
 	uint32_t *word = &contd__page->armed.by.thread, armed = contd__load_seq(word);
 	uint32_t mine = (uint32_t)contd__load(&me->tid);
@@ -118,7 +120,7 @@ uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran)
 	 * Arm, look again. Completions that the look finds need no ring, and the bell stays armed. Those who set memory
 	 * words (devices, say) need not ring: while one is watched, rings are no reason for rarer ticks.
 	 */
-	if (contd__bell_arm_sig(me)) {
+	if (arm_bell(me)) {
 		again = contd__react_sig(LOOK_LAST);
 		if (contd__load(&contd__signals.rung) && !contd__load(&contd__words.pending))
 			contd__quiet_where_rung(&me->quiet);

@@ -4,12 +4,11 @@
  * protocol.
  *
  *     operation               thread  handler  progress
- *     contd__bell_arm_sig       yes*    yes*   wait-free
  *     contd__bell_settle_sig    yes*    yes*   as contd__react_sig
  *     contd__bell_ring          yes     yes    wait-free
  *     contd__bell_there         yes     yes    wait-free, a system call
  *     contd__bell_drain_sig     yes     yes    wait-free, in a handler bounded by the scan's time
- *     contd_bell_listen/open    yes     no     blocking
+ *     contd_bell_listen/create  yes     no     blocking
  *     * on the attached thread itself: in its handler, or with the guard up
  */
 #ifndef CONTD_SIGNAL_BELL_H
@@ -52,10 +51,6 @@ struct contd__peer {
 struct contd__attached;
 
 extern uint32_t contd__bell_no_thread_fds;
-
-/* Arm this process's bell for the thread, if it has a use for it and can pay for it. true: it is armed, and the caller
- * looks. */
-bool contd__bell_arm_sig(struct contd__attached *me);
 
 /* No peer rings this thread any more, but for a ring that is under way. */
 void contd__bell_disarm_sig(const struct contd__attached *me);

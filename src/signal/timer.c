@@ -48,7 +48,7 @@ void contd__timer_off_sig(struct contd__attached *a)
 	set(a, 0);
 }
 
-void contd__arm_one_sig(struct contd__attached *a)
+static void arm_one(struct contd__attached *a)
 {
 	if (contd__load_seq(&a->armed) || contd__xchg(&a->armed, 1))
 		return;
@@ -102,7 +102,7 @@ void contd__arm_sig(void)
 		struct contd__attached *a = contd__signals.record[i];
 
 		if (contd__load_seq(&a->tid) && !contd__load_seq(&a->armed) && useful(a))
-			contd__arm_one_sig(a);
+			arm_one(a);
 	}
 }
 
@@ -125,7 +125,7 @@ static void stop(struct contd__attached *me)
 	CONTD_TESTPOINT("timer_stopped");
 	/* Look again: what became pending before the exchange found the timer armed. */
 	if (contd__load(&contd__signals.timers) && useful(me))
-		contd__arm_one_sig(me);
+		arm_one(me);
 	else
 		keep_put_off(me);
 }
@@ -179,7 +179,7 @@ void contd__region_rearm(void)
 	me->useless = 0;
 	contd__xchg(&me->resting, 0);
 	if (contd__load(&contd__signals.timers) && useful(me))
-		contd__arm_one_sig(me);
+		arm_one(me);
 	/* The look that goes with arming the bell, on this thread itself: the handler is kept out. */
 	if (contd__tls.guard == 0) {
 		contd__tls.guard++;

@@ -8,9 +8,8 @@
 
 #include "signal/attached.h"
 
-/* Start the timer of every attached thread that has a use for ticks; of this thread. */
+/* Start the timer of every attached thread that has a use for ticks. */
 void contd__arm_sig(void);
-void contd__arm_one_sig(struct contd__attached *a);
 
 /* The timer stands still until something sets it. */
 void contd__timer_off_sig(struct contd__attached *a);

@@ -6,8 +6,8 @@
  * pushed anywhere, and put in order by the thread that takes them.
  *
  *     operation                   thread  handler                in a callback  progress
- *     contd__executor_tell_sig      yes     yes                    yes          wait-free, but for notify()
- *     contd__executor_outlet.takes  yes     in a region only       yes          what submit() does
+ *     contd__executor_outlet.tell   yes     yes                    yes          wait-free, but for notify()
+ *                           .takes  yes     in a region only       yes          what submit() does
  *                           .rests  yes     yes                    yes          wait-free
  *     contd_task_submit             yes     pull executors         yes          lock-free, but for notify(); push:
  *                                                                               what submit() does
@@ -118,9 +118,6 @@ static inline void contd__executor_outside_sig(struct contd_executor *ex)
 
 /* The functions that groups call. */
 extern const struct contd__outlet_ops contd__executor_outlet;
-
-/* n more are ready, of a pull executor: tasks, or continuations. Any context. */
-void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n);
 
 /* Call notify(), which there is; errno keeps its value. */
 void contd__executor_notify_sig(struct contd_executor *ex);

@@ -99,7 +99,8 @@ void contd__executor_notify_sig(struct contd_executor *ex)
 	errno = saved;
 }
 
-void contd__executor_tell_sig(struct contd_executor *ex, uint32_t n)
+/* n more are ready, of a pull executor: tasks, or continuations. Any context. */
+static void tell_threads(struct contd_executor *ex, uint32_t n)
 {
 	if (ex->ops.notify && !contd__load_seq(&ex->notified) && !contd__xchg(&ex->notified, 1))
 		contd__executor_notify_sig(ex);
@@ -174,7 +175,7 @@ void contd__executor_done_sig(struct contd_executor *ex)
 
 static void tell(struct contd__outlet *o, uint32_t n)
 {
-	contd__executor_tell_sig(contd__executor_of(o), n);
+	tell_threads(contd__executor_of(o), n);
 }
 
 static void begin(struct contd__outlet *o)
@@ -245,7 +246,7 @@ int contd__task_hand_over(struct contd_task *task, int status, struct contd_grou
 	reader = contd__enter_sig(); /* as soon as it is queued it may have run, and the executor be destroyed */
 	if (!queue_inside(ex, task, p))
 		push(ex, task, p);
-	contd__executor_tell_sig(ex, 1);
+	tell_threads(ex, 1);
 	contd__leave_sig(reader);
 	return 0;
 }
