@@ -73,3 +73,16 @@ struct LAYOUT(contd_executor_attr) {
 	void *pool;
 	LATER
 };
+
+/* Enumerations of libfabric's have the size of an int. */
+struct LAYOUT(contd_fabric_attr) {
+	size_t size;
+	int format, wait;
+	void *fabric;
+	int threading;
+	void *mutex;
+	uint32_t flags, operations;
+	void (*foreign)(const void *, void *);
+	void *data;
+	LATER
+};
