@@ -61,7 +61,7 @@ static bool count_now(struct contd__cr *cr, struct contd_group *group)
 	CONTD_TESTPOINT("now_uncounted");
 	contd__add(&group->life, 1);
 	/* Counted, then looked: see CR_ACTIVE. */
-	if (cr->revised && __builtin_expect(!(contd__load_seq(&cr->state) & CR_ACTIVE), 0)) {
+	if (__builtin_expect(contd__cr_holds(cr), 0)) {
 		contd__group_count_down_own_sig(group, 1);
 		return false;
 	}
@@ -201,7 +201,8 @@ static bool attach_carried(const struct contd__mpi_attach *a, struct contd__cr *
 	struct contd__set *set;
 	int rc;
 
-	if (!contd__may_be_unmarked_sig(group) || (cr && contd__cr_inactive(cr)))
+	/* What is held is linked by its slots. */
+	if (!contd__may_be_unmarked_sig(group) || (cr && contd__cr_holds(cr)))
 		return false;
 	*rcp = MPI_SUCCESS;
 	if (__builtin_expect(outstanding + TABLE_RESERVE > contd__load(&group->table.limit) || !contd__self.registered,
@@ -217,7 +218,7 @@ static bool attach_carried(const struct contd__mpi_attach *a, struct contd__cr *
 	}
 	contd__add(&group->life, 1);
 	/* Counted, then looked: see CR_ACTIVE. */
-	if (__builtin_expect(cr && contd__cr_inactive(cr), 0)) {
+	if (__builtin_expect(cr && contd__cr_holds(cr), 0)) {
 		contd__group_count_down_own_sig(group, 1);
 		contd__set_drop(set);
 		return false;

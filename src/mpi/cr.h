@@ -131,6 +131,12 @@ static inline bool contd__cr_inactive(const struct contd__cr *cr)
 	return cr->revised && !(contd__load_seq(&cr->state) & (CR_ACTIVE | CR_TAKEN));
 }
 
+/* Does it hold what is registered now? Until it is started, or until the call that has taken it gives it back. */
+static inline bool contd__cr_holds(const struct contd__cr *cr)
+{
+	return cr->revised && !(contd__load_seq(&cr->state) & CR_ACTIVE);
+}
+
 /* Nothing outstanding, or inactive; never inside one of the CR's own continuations. */
 static inline bool contd__cr_complete(const struct contd__cr *cr)
 {
