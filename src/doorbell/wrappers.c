@@ -485,7 +485,6 @@ static void made_for_all(MPI_Request request, MPI_Comm comm)
 }
 #endif
 
-#define UNPACK(...) __VA_ARGS__
 #define ON_COLLECTIVE(S, name, nonblocking, parameters, arguments) \
 	static int on_##name##S parameters \
 	{ \
@@ -866,17 +865,4 @@ INLINE bool from_mpi(const void *caller)
 			return NEXT(S, name) arguments; \
 		return on_##name##S arguments; \
 	}
-#define NAMES_Y(S, name, nonblocking, parameters, arguments) NAMES(S, name, parameters, arguments)
-#define NAMES_BOTH(S, name, nonblocking, parameters, arguments) \
-	NAMES(S, name, parameters, arguments) \
-	NAMES(S, nonblocking, (UNPACK parameters, MPI_Request * request), (UNPACK arguments, request))
-#if CONTD_RING_MPI4
-#define NAMES_Z(S, name, nonblocking, parameters, arguments) \
-	NAMES_BOTH(S, name, nonblocking, parameters, arguments) \
-	NAMES(_init##S, name, (UNPACK parameters, MPI_Info info, MPI_Request * request), \
-	      (UNPACK arguments, info, request))
-#else
-#define NAMES_Z NAMES_BOTH
-#endif
-#define NAMES_W(name, parameters, arguments, who) NAMES(, name, parameters, arguments)
-CONTD_RING_CALLS(NAMES, NAMES_Y, NAMES_Z, NAMES_W)
+CONTD_RING_NAMES

@@ -326,4 +326,23 @@
 	CONTD_RING_OTHER_PLAIN(X) \
 	CONTD_RING_PARTITIONED(X)
 
+#define UNPACK(...) __VA_ARGS__
+
+/* For all of them, each name with its own parameters: NAMES(suffix, name, parameters, arguments), which the includer
+ * defines. */
+#define NAMES_Y(S, name, nonblocking, parameters, arguments) NAMES(S, name, parameters, arguments)
+#define NAMES_BOTH(S, name, nonblocking, parameters, arguments) \
+	NAMES(S, name, parameters, arguments) \
+	NAMES(S, nonblocking, (UNPACK parameters, MPI_Request * request), (UNPACK arguments, request))
+#if CONTD_RING_MPI4
+#define NAMES_Z(S, name, nonblocking, parameters, arguments) \
+	NAMES_BOTH(S, name, nonblocking, parameters, arguments) \
+	NAMES(_init##S, name, (UNPACK parameters, MPI_Info info, MPI_Request * request), \
+	      (UNPACK arguments, info, request))
+#else
+#define NAMES_Z NAMES_BOTH
+#endif
+#define NAMES_W(name, parameters, arguments, who) NAMES(, name, parameters, arguments)
+#define CONTD_RING_NAMES CONTD_RING_CALLS(NAMES, NAMES_Y, NAMES_Z, NAMES_W)
+
 #endif

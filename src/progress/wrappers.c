@@ -25,7 +25,6 @@
 /* ----------------------------------------------------------------------------------------------- what is behind --- */
 
 #define NEXT(S, name) next_##name##S
-#define UNPACK(...) __VA_ARGS__
 
 #define DECLARE(S, name, parameters, arguments) static __typeof__(&MPI_##name##S) NEXT(S, name);
 #define DECLARE_Y(S, name, nonblocking, parameters, arguments) DECLARE(S, name, parameters, arguments)
@@ -558,18 +557,5 @@ static int on_Finalize(void)
 	{ \
 		return on_##name##S arguments; \
 	}
-#define NAMES_Y(S, name, nonblocking, parameters, arguments) NAMES(S, name, parameters, arguments)
-#define NAMES_BOTH(S, name, nonblocking, parameters, arguments) \
-	NAMES(S, name, parameters, arguments) \
-	NAMES(S, nonblocking, (UNPACK parameters, MPI_Request * request), (UNPACK arguments, request))
-#if CONTD_RING_MPI4
-#define NAMES_Z(S, name, nonblocking, parameters, arguments) \
-	NAMES_BOTH(S, name, nonblocking, parameters, arguments) \
-	NAMES(_init##S, name, (UNPACK parameters, MPI_Info info, MPI_Request * request), \
-	      (UNPACK arguments, info, request))
-#else
-#define NAMES_Z NAMES_BOTH
-#endif
-#define NAMES_W(name, parameters, arguments, who) NAMES(, name, parameters, arguments)
-CONTD_RING_CALLS(NAMES, NAMES_Y, NAMES_Z, NAMES_W)
+CONTD_RING_NAMES
 EXTRA_CALLS(NAMES)
