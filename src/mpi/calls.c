@@ -88,6 +88,7 @@ static inline void leave(struct contd__call *call)
 	contd__call = call->outer;
 }
 
+/* Between contd__cr_ask() and contd__cr_asked(). */
 static unsigned cr_run(struct contd__cr *cr)
 {
 	struct contd__budget budget = {.count = UINT32_MAX};
@@ -97,11 +98,9 @@ static unsigned cr_run(struct contd__cr *cr)
 
 	if (!contd__table_any_sig(&g->table) || !contd__may_scan_sig(g))
 		return 0;
-	contd__group_pin_sig(g);
 	contd__call = NULL;
 	ran = contd__scan_by_handle(g, &budget);
 	contd__call = call;
-	contd__group_unpin_sig(g);
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
 		contd__guard_pickup();
 	return ran;
@@ -285,43 +284,54 @@ static int cr_failure(const char *call, struct contd__cr *cr, int class, MPI_Sta
 /* The CR is complete, and this call reports it, or there is nothing to report: what the caller gets. */
 static inline int cr_result(const char *call, struct contd__cr *cr, bool told, MPI_Status *status)
 {
-	int class = told ? contd__load_seq(&cr->error) : MPI_SUCCESS;
+	int class = told ? contd__cr_error(cr) : MPI_SUCCESS;
 
 	if (status != MPI_STATUS_IGNORE)
 		status_empty(status);
 	return __builtin_expect(class, 0) ? cr_failure(call, cr, class, status) : MPI_SUCCESS;
 }
 
-static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
+static inline int cr_test_report(struct contd__cr *cr, int *completed, MPI_Status *status)
 {
-	bool others = contd__mpi->pending() != 0, told; /* they wait for progress, whatever this CR does */
-	struct contd__testing testing;
-	struct contd__call call;
+	bool told;
 
-	*completed = false;
-	contd__low_latency_here(cr->group);
-	/* The short way, where there is nothing to be run either. */
-	if (!contd__cr_complete(cr) || others || contd__waits_sig(CLASSES_ALL) || contd__put_off_any()) {
-		contd__thread_ensure();
-		enter(&call, true);
-		testing_begin(&testing, cr);
-		cr_run_unmarked(cr);
-		look_beside();
-		cr_run(cr);
-		contd__run_ready();
-		if (!contd__cr_complete(cr) || others) {
-			cr_progress(cr, false);
-			cr_run_unmarked(cr);
-			cr_run(cr);
-			contd__run_ready();
-		}
-		testing_end(testing.outer);
-		leave(&call);
-	}
 	if (!contd__cr_complete(cr) || !contd__cr_report(cr, &told))
 		return MPI_SUCCESS;
 	*completed = true;
 	return cr_result("MPI_Test", cr, told, status);
+}
+
+static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
+{
+	bool others = contd__mpi->pending() != 0; /* they wait for progress, whatever this CR does */
+	struct contd__testing testing;
+	struct contd__call call;
+	int rc;
+
+	*completed = false;
+	contd__low_latency_here(cr->group);
+	/* The short way, where there is nothing to be run either. */
+	if (contd__cr_complete(cr) && !others && !contd__waits_sig(CLASSES_ALL) && !contd__put_off_any())
+		return cr_test_report(cr, completed, status);
+	contd__thread_ensure();
+	contd__cr_ask(cr);
+	enter(&call, true);
+	testing_begin(&testing, cr);
+	cr_run_unmarked(cr);
+	look_beside();
+	cr_run(cr);
+	contd__run_ready();
+	if (!contd__cr_complete(cr) || others) {
+		cr_progress(cr, false);
+		cr_run_unmarked(cr);
+		cr_run(cr);
+		contd__run_ready();
+	}
+	testing_end(testing.outer);
+	leave(&call);
+	rc = cr_test_report(cr, completed, status);
+	contd__cr_asked(cr);
+	return rc;
 }
 
 __thread bool contd__inside_progress __attribute__((tls_model("initial-exec")));
@@ -376,18 +386,22 @@ __attribute__((noinline)) static void cr_run_until_complete(struct contd__cr *cr
 __attribute__((noinline)) static int cr_wait(struct contd__cr *cr, MPI_Status *status)
 {
 	bool told;
+	int rc;
 
 	if (waits_for_itself(cr)) {
 		contd__mpi_refusing("MPI_Wait", MPI_ERR_REQUEST, OWN);
 		return contd__mpi->cr_raise(cr, MPI_ERR_REQUEST, false);
 	}
+	contd__cr_ask(cr);
 	if (contd__put_off_any())
 		contd__put_off_drain();
 	do {
 		if (!contd__cr_complete(cr))
 			cr_run_until_complete(cr);
 	} while (!contd__cr_report(cr, &told));
-	return cr_result("MPI_Wait", cr, told, status);
+	rc = cr_result("MPI_Wait", cr, told, status);
+	contd__cr_asked(cr);
+	return rc;
 }
 
 static int test(MPI_Request *request, int *completed, MPI_Status *status)
@@ -438,18 +452,24 @@ __attribute__((noinline)) static int wait_other(MPI_Request *request, MPI_Status
 	return rc;
 }
 
-/*
- * The short way of a wait, on a thread that is in no continuation and in no look: runs the only continuation that is
- * ready, if it is the CR's, and reports a CR that is complete.
- */
-static inline bool reported_at_once(struct contd__cr *cr, bool *toldp)
+static inline bool report(struct contd__cr *cr, bool *toldp)
 {
-	if (contd__self.frame || contd__self.lent.at_work || taking || contd__put_off_any())
-		return false;
-	if (contd__load(&contd__put_off_carried) && !contd__call && contd__self.registered && nothing_beside())
-		cr_run_unmarked(cr);
 	return contd__cr_by_turns ? contd__cr_report_in_turn(cr, toldp)
 				  : contd__cr_complete(cr) && contd__cr_report(cr, toldp);
+}
+
+/* There are continuations that are ready without a bit. If there is one, and it is the CR's, run that first. */
+static inline int wait_unmarked(struct contd__cr *cr, MPI_Status *status)
+{
+	bool told;
+	int rc;
+
+	contd__cr_ask(cr);
+	if (!contd__call && contd__self.registered && nothing_beside())
+		cr_run_unmarked(cr);
+	rc = report(cr, &told) ? cr_result("MPI_Wait", cr, told, status) : cr_wait(cr, status);
+	contd__cr_asked(cr);
+	return rc;
 }
 
 static int wait_one(MPI_Request *request, MPI_Status *status)
@@ -460,7 +480,12 @@ static int wait_one(MPI_Request *request, MPI_Status *status)
 	if (!cr)
 		return wait_other(request, status);
 	contd__low_latency_here(cr->group);
-	return reported_at_once(cr, &told) ? cr_result("MPI_Wait", cr, told, status) : cr_wait(cr, status);
+	/* The short ways, on a thread that is in no continuation and in no look. */
+	if (contd__self.frame || contd__self.lent.at_work || taking || contd__put_off_any())
+		return cr_wait(cr, status);
+	if (contd__load(&contd__put_off_carried))
+		return wait_unmarked(cr, status);
+	return report(cr, &told) ? cr_result("MPI_Wait", cr, told, status) : cr_wait(cr, status);
 }
 
 /* ------------------------------------------------------------------------------------------------------- arrays --- */
@@ -550,13 +575,15 @@ struct mixed {
 static void mixed_end(struct mixed *m)
 {
 	testing_end(m->outer);
+	for (size_t i = 0; i < m->specials; i++)
+		if (m->special[i].cr)
+			contd__cr_asked(m->special[i].cr);
 	free(m->memory);
 }
 
 static int mixed_begin(struct mixed *m, const struct array_call *a, size_t specials)
 {
-	size_t n = 0;
-
+	m->specials = 0;
 	m->count = a->count;
 	m->raised = (struct contd__raised){.cr = MPI_REQUEST_NULL};
 	m->special = m->few;
@@ -570,19 +597,21 @@ static int mixed_begin(struct mixed *m, const struct array_call *a, size_t speci
 	m->outer = contd__self.testing;
 	for (size_t i = 0; i < a->count; i++) {
 		struct contd__cr *cr = contd__mpi->cr_of(a->requests[i]);
+		struct special *s;
 
 		if (!cr && !contd__mpi->hooked(a->requests[i]))
 			continue;
-		if (n == specials) { /* another thread has attached to one meanwhile */
+		if (m->specials == specials) { /* another thread has attached to one meanwhile */
 			mixed_end(m);
 			return mixed_begin(m, a, a->count);
 		}
-		m->special[n] = (struct special){.at = i, .cr = cr};
-		if (cr)
-			testing_begin(&m->special[n].testing, cr);
-		n++;
+		s = &m->special[m->specials++];
+		*s = (struct special){.at = i, .cr = cr};
+		if (!cr)
+			continue;
+		testing_begin(&s->testing, cr);
+		contd__cr_ask(cr);
 	}
-	m->specials = n;
 	return MPI_SUCCESS;
 }
 
@@ -633,7 +662,7 @@ static bool special_tell(struct special *s)
 /* Report what special_take has taken; returns a CR's error class. */
 static int special_report(const struct special *s, MPI_Status *status, bool *untoldp)
 {
-	int class = s->told ? contd__load_seq(&s->cr->error) : MPI_SUCCESS;
+	int class = s->told ? contd__cr_error(s->cr) : MPI_SUCCESS;
 
 	*untoldp = class && !contd__load(&s->cr->error_told);
 	if (status) {
@@ -775,7 +804,7 @@ static bool all_went_well(const struct mixed *m, const struct array_call *a)
 	bool failed = false;
 
 	for (size_t i = 0; i < m->specials; i++)
-		failed |= m->special[i].told && contd__load_seq(&m->special[i].cr->error);
+		failed |= m->special[i].told && contd__cr_error(m->special[i].cr);
 	for (size_t i = 0; failed && a->statuses != MPI_STATUSES_IGNORE && i < m->count; i++)
 		a->statuses[i].MPI_ERROR = MPI_SUCCESS;
 	return failed;

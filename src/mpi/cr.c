@@ -342,11 +342,22 @@ int contd__cr_get_failed(struct contd__cr *cr, int *count, void **data)
 	return MPI_SUCCESS;
 }
 
+void contd__cr_let_go(struct contd__cr *cr)
+{
+	if (contd__cr_by_turns)
+		cr->asked = 0; /* CR_KEPT */
+	contd__group_unpin_sig(cr->group);
+}
+
 void contd__cr_close(struct contd__cr *cr)
 {
 	struct contd__failure *f;
 
 	contd__cr_uncounted_ends();
+	if (cr->asked) {
+		cr->asked |= CR_KEPT;
+		contd__group_pin_sig(cr->group);
+	}
 	/* First said, then looked: what fails later drops itself. */
 	contd__store_seq(&cr->closed, 1);
 	failed_drop_sig(cr);

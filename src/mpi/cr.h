@@ -62,6 +62,7 @@ struct contd__cr {
 	struct __cds_lfs_stack failed; /* failures, newest first; pushed anywhere, emptied under lock */
 	struct contd__failure *failed_first, *failed_last; /* and in order; under lock */
 	struct cds_list_head node;                         /* in contd__crs */
+	uint32_t asked;                                    /* see contd__cr_ask() */
 };
 
 /* All of them, freed ones with something outstanding too. */
@@ -108,6 +109,35 @@ extern bool contd__cr_one_thread;
 
 /* The same, and the program has no other thread: MPI_THREAD_SINGLE. */
 extern bool contd__cr_alone;
+
+/*
+ * A call that runs continuations is about this CR: between these two its memory stays, although one of them may free
+ * it. If calls come by turns that takes no atomic operation: they are counted, and MPI_Request_free pins the group if
+ * there are any (contd__cr_close).
+ */
+#define CR_KEPT 0x80000000u /* in `asked`: it has pinned it */
+void contd__cr_let_go(struct contd__cr *cr);
+static inline void contd__cr_ask(struct contd__cr *cr)
+{
+	if (contd__cr_by_turns)
+		cr->asked++;
+	else
+		contd__group_pin_sig(cr->group);
+}
+static inline void contd__cr_asked(struct contd__cr *cr)
+{
+	if (!contd__cr_by_turns || __builtin_expect(--cr->asked == CR_KEPT, 0))
+		contd__cr_let_go(cr);
+}
+
+/* The class of its error, for a call that reports it. Of one that has been freed no call reports errors: MPI has no
+ * handle of it. */
+static inline int contd__cr_error(const struct contd__cr *cr)
+{
+	int class = contd__load_seq(&cr->error);
+
+	return __builtin_expect(class, 0) && !contd__load_seq(&cr->closed) ? class : MPI_SUCCESS;
+}
 
 /*
  * The CR of a continuation that runs inside the call that attaches it, on this thread, and is not counted as

@@ -401,17 +401,16 @@ static void make_progress(void)
 		contd__run_ready();
 }
 
-static int get_status(MPI_Request request, int *flag, MPI_Status *status)
+/* own: it is this CR, of the native backend; h: it is known to the portable one. */
+static int get_status_of(MPI_Request request, int *flag, MPI_Status *status, struct contd__cr *own,
+			 struct contd__handle *h, struct contd__cr *cr)
 {
-	struct contd__handle *h = handle_of(&request);
-	struct contd__cr *own = contd__load(&mode) == MODE_NATIVE && request ? contd__mpi->cr_of(request) : NULL;
-
 	/* A continuation that runs inside the call that attaches it does not make the native CR incomplete. */
 	if (own && flag && contd__inside_sig(own->group)) {
 		*flag = 0;
 		return MPI_SUCCESS;
 	}
-	if (!portable() || !h || !flag || (!h->cr && !contd__load_acquire(&h->hooked))) {
+	if (!portable() || !h || !flag || (!cr && !contd__load_acquire(&h->hooked))) {
 		int rc = portable() && h && flag && contd__mpich_forgets()
 				 ? ask_once(request, flag, status)
 				 : NEXT.Request_get_status(request, flag, status);
@@ -429,7 +428,9 @@ static int get_status(MPI_Request request, int *flag, MPI_Status *status)
 	contd__portable_poll(1);
 	if (contd__may_run())
 		contd__run_ready();
-	*flag = h->cr ? contd__cr_complete(h->cr) : !contd__load_acquire(&h->hooked);
+	if (!cr)
+		h = handle_of(&request); /* its continuation may have freed it */
+	*flag = cr ? contd__cr_complete(cr) : !h || !contd__load_acquire(&h->hooked);
 	if (*flag && status != MPI_STATUS_IGNORE) {
 		int error = status->MPI_ERROR;
 
@@ -437,6 +438,21 @@ static int get_status(MPI_Request request, int *flag, MPI_Status *status)
 		status->MPI_ERROR = error;
 	}
 	return MPI_SUCCESS;
+}
+
+static int get_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+	struct contd__handle *h = handle_of(&request);
+	struct contd__cr *own = contd__load(&mode) == MODE_NATIVE && request ? contd__mpi->cr_of(request) : NULL;
+	struct contd__cr *cr = own ? own : h && portable() ? h->cr : NULL;
+	int rc;
+
+	if (cr)
+		contd__cr_ask(cr);
+	rc = get_status_of(request, flag, status, own, h, cr);
+	if (cr)
+		contd__cr_asked(cr);
+	return rc;
 }
 
 /* Its limit for a CR's continuations is that of a test. */
