@@ -54,7 +54,8 @@ extern "C" {
 
 /*
  * array_of_statuses is the pointer that was given when the continuation was attached, MPI_STATUS_IGNORE and
- * MPI_STATUSES_IGNORE included; every status is complete, MPI_ERROR too, before the call.
+ * MPI_STATUSES_IGNORE included; every status is complete, MPI_ERROR too, before the call. A callback must return, as
+ * contd_callback (contd/contd.h): it must not leave by longjmp(3), pthread_exit(3), an exception, or cancellation.
  */
 typedef void(MPI_Continue_cb_function)(MPI_Status *array_of_statuses, void *user_data);
 
@@ -295,7 +296,8 @@ CONTD_API int contd_mpi_ring_all(MPI_Comm comm);
 
 /*
  * rc: MPI_SUCCESS, or with MPIX_CONT_INVOKE_FAILED the error class of the first operation that failed. Another return
- * value than MPI_SUCCESS marks the CR as failed and queues user_data for MPIX_Continue_get_failed.
+ * value than MPI_SUCCESS marks the CR as failed and queues user_data for MPIX_Continue_get_failed. A callback must
+ * return, as MPI_Continue_cb_function.
  */
 typedef int(MPIX_Continue_cb_function)(int rc, void *user_data);
 
