@@ -366,6 +366,21 @@ static void prepare_test(void)
 }
 #endif
 
+static void thread_over(void *unused)
+{
+	(void)unused;
+	contd__turn_left();
+}
+
+/* In glibc: called when the thread ends, before what pthread_key_create(3) has asked for. */
+int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *library);
+
+/* The calling thread, which calls MPI, may end. */
+static bool sees_end(void)
+{
+	return !__cxa_thread_atexit_impl(thread_over, NULL, &contd__progress);
+}
+
 /* Gives back what begin_looks() has made. */
 static void end_looks(void)
 {
@@ -398,6 +413,8 @@ static const char *begin_looks(void)
 		why = "MPI refuses a receive";
 	else if (!find_stack())
 		why = "the thread's stack is not known";
+	else if (P.shared && !sees_end())
+		why = "out of memory";
 	else if (contd__source_register(&source))
 		why = "contd has no room for a source";
 	if (why)
@@ -445,21 +462,11 @@ void contd__progress_begin(void)
 		contd__pending_sig();
 }
 
-static void thread_over(void *unused)
-{
-	(void)unused;
-	contd__turn_left();
-}
-
-/* In glibc: called when the thread ends, before what pthread_key_create(3) has asked for. */
-int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *library);
-
 /* If it cannot be attached, its calls are still counted, as on an unknown stack. */
 void contd__progress_join(void)
 {
 	contd__inside.low = contd__inside.high = 1;
-	if ((!P.by_thread && contd_thread_attach(NULL)) ||
-	    __cxa_thread_atexit_impl(thread_over, NULL, &contd__progress) || !find_stack()) {
+	if (!sees_end() || (!P.by_thread && contd_thread_attach(NULL)) || !find_stack()) {
 		contd__inside.low = contd__inside.high = 1;
 		return;
 	}
