@@ -77,16 +77,20 @@ void contd__turn_join(void)
 	contd__inside.caller = c;
 }
 
+/* Also for a thread that counts as one in MPI: a handler may have left go_in() by siglongjmp(3), while it waited. */
 static void go_in(void)
 {
 	struct contd__caller *c = contd__inside.caller;
 
-	contd__inside.in_call = true;
 	if (!c) {
-		if (contd__add(&P.turn, 1) & TURN_TICK)
+		if (!contd__inside.in_call)
+			contd__add(&P.turn, 1);
+		contd__inside.in_call = true;
+		if (contd__load_seq(&P.turn) & TURN_TICK)
 			wait_for_tick(false);
 		return;
 	}
+	contd__inside.in_call = true;
 	contd__store(&c->inside, 1);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* the processor's part is membarrier(2) in contd__turn_take() */
 	/* Acquire: with the end of a tick, which has done something in MPI. */
@@ -111,10 +115,15 @@ enum contd__entered contd__turn_begin(enum contd__entered how, uintptr_t frame, 
 		contd__progress_join();
 		how = contd__enter(&contd__inside.mpi, frame, mark);
 	}
+	/* The mark of a call that was left by a jump may come to life again, when the stack grows down once more. But
+	 * below a call the thread counts as one in MPI. */
+	if (how == ENTERED_INNER && !contd__inside.in_call && !contd__inside.ticks) {
+		contd__store(&contd__inside.mpi.frame, 0);
+		how = contd__enter(&contd__inside.mpi, frame, mark);
+	}
 	if (how != ENTERED_OUTER && !(how == ENTERED_LOOSE && contd__inside.loose == 1))
 		return how;
-	if (!contd__inside.in_call)
-		go_in();
+	go_in();
 	if (P.multiple || P.by_thread)
 		return how;
 	if (contd__load(&P.last) != contd__this_thread() && contd__on_own_stack(frame)) {
