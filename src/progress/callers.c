@@ -17,6 +17,7 @@
 #include <ftw.h>
 #include <glob.h>
 #include <link.h>
+#include <mpi.h>
 #include <printf.h>
 #include <pthread.h>
 #include <pty.h>
@@ -369,12 +370,34 @@ CONVERSION(register_printf_type, (printf_va_arg_function take), (take), take)
 
 /* Open MPI's Fortran makes error handlers without MPI's calls in C, which wrappers.c sees. All that they take are
  * addresses. */
+typedef void create_errhandler(void *function, void *handler, MPI_Fint *error);
+
+static void for_good_fortran(struct contd__next *found, void *function, void *handler, MPI_Fint *error)
+{
+	struct contd__mark mark;
+	enum contd__entered how;
+	create_errhandler *next;
+
+	if (!contd__load(&found->found))
+		contd__next_find_fortran(found);
+	next = (create_errhandler *)contd__load(&found->found);
+	if (!next) { /* this MPI does not have it */
+		*error = MPI_ERR_OTHER;
+		return;
+	}
+	how = contd__call_begin(CONTD__FRAME, &mark);
+	contd__store(&P.user_code, 1);
+	next(function, handler, error);
+	contd__call_end(how, &mark);
+}
+
 #define FOR_GOOD_FORTRAN(name) \
-	CONTD_API void name(void *function, void *handler, void *error); \
-	void name(void *function, void *handler, void *error) \
+	CONTD_API void name(void *function, void *handler, MPI_Fint *error); \
+	void name(void *function, void *handler, MPI_Fint *error) \
 	{ \
-		contd__store(&P.user_code, 1); \
-		NEXT_OF(name)(function, handler, error); \
+		static struct contd__next found = {#name, NULL}; \
+\
+		for_good_fortran(&found, function, handler, error); \
 	}
 #define FORTRAN_NAMES(of) \
 	FOR_GOOD_FORTRAN(mpi_##of##_create_errhandler) \

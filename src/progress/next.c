@@ -68,6 +68,23 @@ void contd__next_find(struct contd__next *next)
 	contd__error_give(error);
 }
 
+void contd__next_find_fortran(struct contd__next *next)
+{
+	static const char *const libraries[] = {"libmpi_mpifh.so.40", "libmpi_usempif08.so.40", "libmpichfort.so.12"};
+	char *error;
+
+	contd__next_find(next);
+	error = contd__error_take();
+	for (size_t i = 0; !contd__load(&next->found) && i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+		/* Not given back: what is found must stay. */
+		void *library = NEXT_OF(dlopen)(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+
+		if (library)
+			contd__store(&next->found, dlsym(library, next->name));
+	}
+	contd__error_give(error);
+}
+
 __attribute__((constructor)) static void find_all(void)
 {
 	contd__next_find(&error_of_loader);

@@ -36,6 +36,9 @@ struct contd__next {
 
 void contd__next_find(struct contd__next *next);
 
+/* One of MPI's libraries for Fortran has it, perhaps one that Python, for example, has loaded for itself alone. */
+void contd__next_find_fortran(struct contd__next *next);
+
 /* Around calls of the loader: the calling thread's error of dlerror(3), which is of the program's, or NULL. */
 char *contd__error_take(void);
 void contd__error_give(char *text);

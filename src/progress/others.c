@@ -8,7 +8,6 @@
  * Not among them are calls that only read what does not change, and those with other types (MPI_Wtime). mpi.h, which
  * declares them, is not included here.
  */
-#include <dlfcn.h>
 #include <stddef.h>
 
 #include <contd/contd.h>
@@ -133,22 +132,8 @@ static __attribute__((noinline)) long pass_on(struct contd__next *found, WORDS)
 	}
 /*
  * Fortran's calls that MPI's libraries for Fortran do not make by those in C, and that call back functions of the
- * program's: the one that deletes the attribute before. They may be in a library that Python, for example, has loaded
- * for itself alone.
+ * program's: the one that deletes the attribute before.
  */
-static void find_fortran(struct contd__next *found)
-{
-	static const char *const libraries[] = {"libmpi_mpifh.so.40", "libmpi_usempif08.so.40", "libmpichfort.so.12"};
-
-	contd__next_find(found);
-	for (size_t i = 0; !contd__load(&found->found) && i < sizeof(libraries) / sizeof(libraries[0]); i++) {
-		void *library = NEXT_OF(dlopen)(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
-
-		if (library)
-			contd__store(&found->found, dlsym(library, found->name));
-	}
-}
-
 #define NAME_FORTRAN(name) \
 	CONTD_API function name; \
 	long name(WORDS) \
@@ -156,7 +141,7 @@ static void find_fortran(struct contd__next *found)
 		static struct contd__next found = {#name, NULL}; \
 \
 		if (!contd__load(&found.found)) \
-			find_fortran(&found); \
+			contd__next_find_fortran(&found); \
 		return pass_on(&found, THESE); \
 	}
 #define NAMES_FORTRAN(name) \
