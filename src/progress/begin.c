@@ -71,10 +71,22 @@ static void ask_mpi(void)
 		contd__store(&P.ending, 1);
 }
 
+/*
+ * Must the libraries be read again, now? `by_mpi`: how many changes MPI's progress has made. To read needs the
+ * loader's lock. If several threads call MPI, one that loads a library may hold it for as long as it waits for this
+ * tick, in a constructor. Then the next call of MPI reads. contd__opened_note() knows what is MPI's.
+ */
+static bool has_loaded(uint64_t by_mpi)
+{
+	uint64_t changes = contd__load(&P.loads) - contd__load(&P.generation);
+
+	return changes && (!P.shared || (!P.by_thread && by_mpi == changes));
+}
+
 /* The turn is taken, and the calling thread marked as one in MPI. */
 static void look(void)
 {
-	uint64_t begin = contd__ticks(), now, took, most, worked = 0;
+	uint64_t begin = contd__ticks(), now, took, most, worked = 0, loads = contd__inside.loads;
 	uint32_t looks = 0;
 	bool yields = set_yield && set_yield(false), found;
 
@@ -95,7 +107,7 @@ static void look(void)
 	/* Moving data is work, which costs the budget nothing, and a reason to come again soon. */
 	contd__self.work += worked;
 	P.moved += worked != 0;
-	if (contd__load(&P.loads) != contd__load(&P.generation))
+	if (has_loaded(contd__inside.loads - loads))
 		contd__progress_read_again(true);
 }
 

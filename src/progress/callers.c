@@ -213,6 +213,13 @@ CONTD_API int dl_iterate_phdr(int (*each)(struct dl_phdr_info *, size_t, void *)
 	return rc;
 }
 
+/* The set of libraries changes, or has changed. */
+static void loads(void)
+{
+	contd__inside.loads++;
+	contd__add(&P.loads, 1);
+}
+
 /* Code of the closure, or of the program? That is asked when the libraries are read again. */
 static void opens(const char *path, const void *caller)
 {
@@ -240,6 +247,15 @@ static void read_again(enum contd__entered how)
 #define JUMPS
 #endif
 
+/* By its name alone. A tick that is under way may read the libraries; the next ones pass, because of `loads`. Contd's
+ * thread does not read them, and does not pass. */
+static void loads_named(void)
+{
+	loads();
+	if (!P.by_thread)
+		contd__turn_wait();
+}
+
 static __attribute__((noinline)) void *open_path(const char *path, int mode, const void *caller)
 {
 	struct contd__mark before;
@@ -252,7 +268,7 @@ static __attribute__((noinline)) void *open_path(const char *path, int mode, con
 	handle = NEXT_OF(dlopen)(path, mode);
 	if (handle)
 		opens(path, caller);
-	contd__add(&P.loads, 1);
+	loads();
 	read_again(how);
 	contd__sub(&P.loading, 1);
 	LEAVE(how, &before);
@@ -276,7 +292,7 @@ CONTD_API JUMPS void *dlopen(const char *path, int mode)
 		return open_path(path, mode, __builtin_return_address(0));
 	contd__error_forget();
 	opens(path, __builtin_return_address(0));
-	contd__add(&P.loads, 1);
+	loads_named();
 	contd__mark_next(&contd__inside.called, frame, (uintptr_t)__builtin_return_address(0));
 	return next(path, mode);
 }
@@ -292,7 +308,7 @@ static __attribute__((noinline)) void *open_beside(Lmid_t where, const char *pat
 	contd__add(&P.loading, 1);
 	contd__turn_wait();
 	handle = NEXT_OF(dlmopen)(where, path, mode);
-	contd__add(&P.loads, 1);
+	loads();
 	read_again(how);
 	contd__sub(&P.loading, 1);
 	LEAVE(how, &before);
@@ -312,7 +328,7 @@ CONTD_API JUMPS void *dlmopen(Lmid_t where, const char *path, int mode)
 		return open_path(path, mode, __builtin_return_address(0));
 	contd__error_forget();
 	opens(path, __builtin_return_address(0));
-	contd__add(&P.loads, 1);
+	loads_named();
 	contd__mark_next(&contd__inside.called, frame, (uintptr_t)__builtin_return_address(0));
 	return next(where, path, mode);
 }
@@ -324,11 +340,12 @@ CONTD_API int dlclose(void *handle)
 	int rc;
 
 	contd__error_forget();
-	contd__add(&P.loads, 1);
+	/* First this: who sees `loads` sees it, too (read_again in wrappers.c). */
 	contd__add(&P.loading, 1);
+	loads();
 	contd__turn_wait();
 	rc = NEXT_OF(dlclose)(handle);
-	contd__add(&P.loads, 1);
+	loads();
 	read_again(how);
 	contd__sub(&P.loading, 1);
 	LEAVE(how, &before);

@@ -26,6 +26,7 @@ struct object {
 	uint32_t needed_count, opened_count, ranges;
 	struct contd__code range[RANGES];
 	bool program, seen, known, closure;
+	bool theirs;  /* the program has opened it, or opened what needs it, since the libraries were last read */
 	bool core;    /* contd's core is in it */
 	bool imports; /* who defines what it imports was looked up */
 };
@@ -224,13 +225,17 @@ static struct object *object_at(uintptr_t address)
 
 /* -------------------------------------------------------------------------------------------------- the closure --- */
 
+static bool is_needed(const struct object *o, const char *name)
+{
+	return !strcmp(o->name, name) || !strcmp(o->file, last_part(name));
+}
+
 static void close_over(struct object *o)
 {
 	o->closure = true;
 	for (uint32_t i = 0; i < o->needed_count; i++)
 		for (struct object *x = objects; x; x = x->next)
-			if (!x->closure && !x->program &&
-			    (!strcmp(x->name, o->needed[i]) || !strcmp(x->file, last_part(o->needed[i]))))
+			if (!x->closure && !x->program && is_needed(x, o->needed[i]))
 				close_over(x);
 	for (uint32_t i = 0; i < o->opened_count; i++)
 		if (!o->opened[i]->closure && !o->opened[i]->program)
@@ -268,32 +273,35 @@ static void close_over_name(const char *name)
 		close_over_address(dlsym(RTLD_NEXT, name));
 }
 
-/* The opener and what it has opened. */
-static void opened(uintptr_t caller, const void *dynamic)
+/* The opener and what it has opened. false: that was loaded after the libraries were listed. */
+static bool opened(uintptr_t caller, const void *dynamic)
 {
 	struct object *from = caller ? object_at(caller) : NULL, *o = objects, **larger;
 
 	while (o && o->dynamic != dynamic)
 		o = o->next;
-	if (!o || o->program || o == from)
-		return;
+	if (!o)
+		return false;
+	if (o->program || o == from)
+		return true;
 	if (!caller) {
 		if (!o->closure)
 			close_over(o);
-		return;
+		return true;
 	}
 	for (uint32_t i = 0; from && i < from->opened_count; i++)
 		if (from->opened[i] == o)
-			return;
+			return true;
 	if (!from)
-		return; /* code that was made at run time */
+		return true; /* code that was made at run time */
 	larger = realloc(from->opened, (from->opened_count + 1) * sizeof(struct object *));
 	if (!larger) {
 		lacking = true;
-		return;
+		return true;
 	}
 	from->opened = larger;
 	from->opened[from->opened_count++] = o;
+	return true;
 }
 
 /* ------------------------------------------------------------------------------------------------ what it calls --- */
@@ -502,18 +510,42 @@ static bool is_the_c_library_s(const struct object *o)
 	       begins(o->file, "libgcc_s.so") || begins(o->file, "libquadmath.so");
 }
 
+static void mark_theirs(struct object *o)
+{
+	o->theirs = true;
+	for (uint32_t i = 0; i < o->needed_count; i++)
+		for (struct object *x = objects; x; x = x->next)
+			if (!x->known && !x->theirs && is_needed(x, o->needed[i]))
+				mark_theirs(x);
+}
+
+/* A thread may have opened it while another one was in MPI. A library that the closure opens belongs to the closure,
+ * too: close_over_all(). */
+static void find_theirs(void)
+{
+	for (struct object *o = objects; o; o = o->next)
+		for (uint32_t i = 0; !o->closure && i < o->opened_count; i++)
+			if (!o->opened[i]->known && !o->opened[i]->theirs)
+				mark_theirs(o->opened[i]);
+}
+
 static void read_all(bool by_mpi)
 {
 	uint64_t generation = contd__load_seq(&P.loads);
+	struct contd__opened result;
 
-	look();
-	if (!contd__opened_each(opened))
-		lacking = true;
+	do { /* what another thread loads after the look may be found loaded by its name; so look once more */
+		look();
+		result = contd__opened_each(opened);
+	} while (result.unknown);
+	lacking |= result.lost;
+	contd__store(&P.unfound, result.unfound);
+	find_theirs();
 	for (struct object *o = objects; o; o = o->next) {
 		if (o->known)
 			continue;
 		o->known = true;
-		if (!o->closure && (by_mpi || begins(o->file, "linux-vdso") || is_the_c_library_s(o)))
+		if (!o->closure && ((by_mpi && !o->theirs) || begins(o->file, "linux-vdso") || is_the_c_library_s(o)))
 			close_over(o);
 	}
 	close_over_all();

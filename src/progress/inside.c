@@ -85,8 +85,14 @@ static enum contd__passed judge(const ucontext_t *context)
 	if (contd__load_seq(&P.loads) != places->generation || contd__load_seq(&P.loading))
 		return PASSED_LOADER;
 	code = code_at(places, contd__pc_of(context));
-	if (!code)
+	if (!code) {
+		/* It may have been loaded since the table was read, by a thread that was about to. */
+		if (contd__load(&P.unfound)) {
+			contd__store(&P.unfound, 0);
+			contd__store(&P.generation, READ_AGAIN);
+		}
 		return PASSED_UNKNOWN;
+	}
 	if (code->closure)
 		return PASSED_CLOSURE;
 	if (!P.allow_user_code && (contd__load(&P.user_code) || contd__load(&P.reducing) || hooked(places)))

@@ -54,6 +54,7 @@ struct contd__inside {
 	struct contd__caller *caller; /* here, or if that is NULL in `turn` of struct contd__progress */
 	uint32_t loose;               /* such functions, and calls of MPI, that were entered on another stack */
 	uint32_t locks;               /* streams that the program has locked */
+	uint64_t loads;               /* how often it has loaded or unloaded libraries */
 	uint32_t floating;            /* x86-64: how the program computed when it last called MPI, MXCSR */
 	uint16_t floating_x87;        /* and the control word of long double */
 	sigset_t signals;             /* in a tick: which signals the thread had blocked */
@@ -190,14 +191,16 @@ struct contd__places {
 };
 
 #define HOOKS 6u
+#define READ_AGAIN UINT64_MAX
 
 /* For the handler. Each word is written by the thread that is in MPI, if nothing else is said. With MPI_THREAD_MULTIPLE
  * several threads may write the counts, by atomic additions. */
 struct contd__progress {
 	struct contd__places *places;
-	uint64_t generation;   /* `loads`, when `places` was read */
+	uint64_t generation;   /* `loads`, when `places` was read; READ_AGAIN: the next call of MPI reads again */
 	uint64_t loads;        /* how often libraries were loaded or unloaded; any thread */
 	uint32_t loading;      /* threads that are doing so, or walk through the libraries; any thread */
+	uint32_t unfound;      /* libraries that a thread may still be loading; any thread that reads */
 	uint32_t ending;       /* no progress any more; any thread */
 	uint32_t initializing; /* MPI_Init is under way */
 	uint32_t user_code;    /* code of the program's that progress might call */

@@ -44,8 +44,10 @@ void contd__opened_note(const char *path, uintptr_t caller)
 	while (!contd__cas(&notes, &first, n));
 }
 
-bool contd__opened_each(void (*each)(uintptr_t caller, const void *dynamic))
+struct contd__opened contd__opened_each(bool (*each)(uintptr_t caller, const void *dynamic))
 {
+	struct contd__opened result = {contd__load(&lost) != 0, false, 0};
+
 	for (struct note *n = contd__load_acquire(&notes); n; n = n->next) {
 		uint32_t tries = contd__load(&n->tries);
 		struct link_map *map;
@@ -56,12 +58,15 @@ bool contd__opened_each(void (*each)(uintptr_t caller, const void *dynamic))
 			continue;
 		/* The loader knows a library by each name that it was asked for. */
 		library = NEXT_OF(dlopen)(n->path, RTLD_LAZY | RTLD_NOLOAD);
-		if (!library)
+		if (!library) {
+			result.unfound += tries > 1;
 			continue;
-		contd__cas(&n->tries, &(uint32_t){tries - 1}, 0);
-		if (!dlinfo(library, RTLD_DI_LINKMAP, &map))
-			each(n->caller, map->l_ld);
+		}
+		if (dlinfo(library, RTLD_DI_LINKMAP, &map) || each(n->caller, map->l_ld))
+			contd__cas(&n->tries, &(uint32_t){tries - 1}, 0);
+		else
+			result.unknown = true;
 		NEXT_OF(dlclose)(library);
 	}
-	return !contd__load(&lost);
+	return result;
 }

@@ -19,8 +19,13 @@
 /* `caller` has opened it, or is about to. 0: MPI, or what MPI has called. */
 void contd__opened_note(const char *path, uintptr_t caller);
 
-/* Those that were noted since the last time and are loaded; `dynamic` is the library's dynamic section. false: for want
- * of memory not everything was noted. */
-bool contd__opened_each(void (*each)(uintptr_t caller, const void *dynamic));
+/* Those that were noted since the last time and are loaded; `dynamic` is the library's dynamic section. If `each` does
+ * not know that, it is asked again the next time. */
+struct contd__opened {
+	bool lost;        /* for want of memory not everything was noted */
+	bool unknown;     /* `each` did not know one */
+	uint32_t unfound; /* how many are not loaded, or not yet */
+};
+struct contd__opened contd__opened_each(bool (*each)(uintptr_t caller, const void *dynamic));
 
 #endif

@@ -123,10 +123,22 @@ __attribute__((constructor)) static void resolve(void)
 
 #define INLINE static inline __attribute__((always_inline))
 
+/*
+ * To read needs the loader's lock. Another thread that loads or unloads a library may hold it for as long as it waits
+ * for this one to leave MPI, in a constructor or destructor. Then it reads when it is done, or the next call does;
+ * what this call has loaded is MPI's then, too: contd__opened_note().
+ */
+static void read_now(bool by_mpi)
+{
+	/* Acquire: with the addition to `loads`, which comes after that to `loading`. */
+	if (contd__load_acquire(&P.loads) != contd__load(&P.generation) && !contd__load_acquire(&P.loading))
+		contd__progress_read_again(by_mpi);
+}
+
 INLINE void read_again(bool by_mpi)
 {
 	if (__builtin_expect(contd__load(&P.loads) != contd__load(&P.generation) && contd__load(&P.places), 0))
-		contd__progress_read_again(by_mpi);
+		read_now(by_mpi);
 }
 
 INLINE enum contd__entered go_in(uintptr_t frame, struct contd__mark *mark)
