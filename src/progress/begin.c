@@ -129,8 +129,9 @@ static void progress(bool last)
 		contd__or(&P.turn, TURN_LOOKS);
 	else
 		contd__store_seq(&P.turn, TURN_TICK);
-	/* Another thread ends the program, or forks. */
-	if (!contd__load_seq(&P.ending) && !contd__load_seq(&P.loading))
+	/* Another thread ends the program, or forks, or has made something that progress might call. */
+	if (!contd__load_seq(&P.ending) && !contd__load_seq(&P.loading) &&
+	    (P.allow_user_code || !contd__load_seq(&P.user_code)))
 		look();
 	if (!P.shared)
 		contd__store_seq(&P.turn, 0);
@@ -172,7 +173,7 @@ static enum contd__passed take_turn(void)
 		return PASSED_MPI; /* that thread makes progress */
 	if (contd__load_seq(&P.ending))
 		passed = PASSED_ENDING;
-	else if (!P.allow_user_code && (contd__load(&P.user_code) || contd__load(&P.reducing)))
+	else if (!P.allow_user_code && (contd__load_seq(&P.user_code) || contd__load(&P.reducing)))
 		passed = PASSED_USER;
 	else if (contd__load_seq(&P.loading))
 		passed = PASSED_LOADER;

@@ -354,11 +354,18 @@ CONTD_API int dlclose(void *handle)
 
 /* ------------------------------------------------------------------------------------------- callbacks for good --- */
 
+/* Progress that is under way might call it still. Dekker: TURN_TICK is stored, and then this is loaded. */
+static void calls_back_for_good(void)
+{
+	contd__store_seq(&P.user_code, 1);
+	contd__turn_over();
+}
+
 #define FOR_GOOD(type, name, parameters, arguments) \
 	CONTD_API type name parameters; \
 	type name parameters \
 	{ \
-		contd__store(&P.user_code, 1); \
+		calls_back_for_good(); \
 		return NEXT_OF(name) arguments; \
 	}
 
@@ -378,7 +385,7 @@ static bool of_quadmath(const void *function)
 	int name parameters \
 	{ \
 		if (contd__main_runs && !of_quadmath((const void *)(uintptr_t)(function))) \
-			contd__store(&P.user_code, 1); \
+			calls_back_for_good(); \
 		return NEXT_OF(name) arguments; \
 	}
 CONVERSION(register_printf_specifier, (int letter, printf_function print, printf_arginfo_size_function sizes),

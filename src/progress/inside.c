@@ -95,7 +95,7 @@ static enum contd__passed judge(const ucontext_t *context)
 	}
 	if (code->closure)
 		return PASSED_CLOSURE;
-	if (!P.allow_user_code && (contd__load(&P.user_code) || contd__load(&P.reducing) || hooked(places)))
+	if (!P.allow_user_code && (contd__load_seq(&P.user_code) || contd__load(&P.reducing) || hooked(places)))
 		return PASSED_USER;
 	return PASSED_NOT;
 }

@@ -39,8 +39,8 @@ void contd__turn_wait(void);
 /* After an addition to `loading` and `loads`: read the libraries again. */
 void contd__turn_read(void);
 
-/* After `ending` was stored, or an addition to `loading`: until no other thread's tick makes progress. At each thread
- * level; for a second at most. */
+/* After `ending` or `user_code` was stored, or an addition to `loading`: until no other thread's tick makes progress.
+ * At each thread level; for a second at most. */
 void contd__turn_over(void);
 
 /* After `ending` was stored: until no tick makes progress, and none will. */
