@@ -42,7 +42,12 @@ static uint32_t add_to(uint32_t *which, uint32_t n)
 	if (P.multiple)
 		return contd__add(which, n);
 	before = *which;
-	contd__store(which, before + n);
+	/* The first one: store this, then look whether contd's thread sleeps (contd__pending_sig). Dekker with sleep_on
+	 * in dispatch/daemon.c. */
+	if (P.shared && !before)
+		contd__store_seq(which, n);
+	else
+		contd__store(which, before + n);
 	return before;
 }
 
