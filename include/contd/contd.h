@@ -810,6 +810,26 @@ struct contd_stats {
  */
 CONTD_API int contd_stats_get(struct contd_stats *stats) CONTD_NOEXCEPT;
 
+/*
+ * Write the state of contd in this process to the descriptor fd, as text for people who look into a program that hangs
+ * or is slow. The text has the settings, the daemon and the sources; each group with its continuations that are
+ * pending, ready or running, and the operations for which they wait; each thread that has called contd, and what it
+ * does. The command "contd dump" writes the same of another process. Later versions may change the text.
+ *
+ * The call takes no lock of contd's, of the C library's or of the dynamic linker's, so it works while another thread
+ * hangs with one. It maps some 100 KiB of memory while it runs. Other threads may go on; what they change meanwhile may
+ * be missing, or shown as it was. At most 1000 continuations of a group are shown; the text says how many are not.
+ * Continuations that an interruption of this thread would run may run at the end of the call.
+ * Context: any thread, in a callback; may block in write(2).
+ * Errors:
+ *     -EBADF   fd is not open for writing
+ *     -ENOMEM  no memory
+ *     -EPERM   in contd's handler
+ *     other    errors of write(2) to fd, and then a part has been written; or the kernel refuses process_vm_readv(2)
+ *              and /proc/self/mem (-EACCES, -ENOENT): mount /proc
+ */
+CONTD_API int contd_dump(int fd) CONTD_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

@@ -52,7 +52,7 @@ struct contd_group {
 	void (*freed)(void *owner);              /* the group is gone; an ordinary thread; or NULL */
 	void *owner;                             /* of idle and freed */
 	struct cds_lfs_node dead;
-	struct cds_list_head node; /* all groups, or those that are kept; under contd__groups.lock */
+	struct cds_list_head node; /* all groups, or those that are kept: under contd__groups.lock; read with RCU */
 	uint32_t kept;             /* contd_fini() is over: nothing of it runs (group_set.h) */
 	uint32_t given_back;       /* the program has no handle any more */
 };

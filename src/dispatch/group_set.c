@@ -65,6 +65,26 @@ static int attr_check(const struct contd_group_attr *attr)
 	return 0;
 }
 
+/*
+ * Dumps follow the list of all groups forward, in a read-side section and without the lock (dump/here.c). So a
+ * group is whole when it is in the list, and keeps its pointer to the next one until a grace period is over.
+ */
+static void list_locked(struct contd_group *g)
+{
+	struct cds_list_head *all = &contd__groups.all, *first = all->next;
+
+	g->node = (struct cds_list_head){.next = first, .prev = all};
+	first->prev = &g->node;
+	/* Release: pairs with the acquire in take_next() (dump/here.c). */
+	contd__store_release(&all->next, &g->node);
+}
+
+static void unlist_locked(struct contd_group *g)
+{
+	g->node.next->prev = g->node.prev;
+	contd__store_release(&g->node.prev->next, g->node.next);
+}
+
 static int group_list(struct contd_group *g)
 {
 	int rc = 0;
@@ -73,7 +93,7 @@ static int group_list(struct contd_group *g)
 	if (!(g->flags & CONTD_POLL_ONLY))
 		rc = root_enter_locked(g);
 	if (!rc)
-		cds_list_add(&g->node, &contd__groups.all);
+		list_locked(g);
 	pthread_mutex_unlock(&contd__groups.lock);
 	return rc;
 }
@@ -190,7 +210,7 @@ static void root_leave_locked(struct contd_group *g)
 static void group_unlist_locked(struct contd_group *g)
 {
 	root_leave_locked(g);
-	cds_list_del(&g->node);
+	unlist_locked(g);
 }
 
 /* Under contd__groups.lock: how many executors there are, and the groups that are kept for them. */

@@ -118,7 +118,7 @@ struct contd__self {
 	uint8_t context;                /* enum contd__context */
 	uint8_t looking;                /* contd__react_under_guard() is looking; the handler reads it */
 	struct contd_tls *tls;          /* of the thread, for contd_fini() */
-	uint32_t tid;                   /* of the thread, once it was needed */
+	uint32_t tid;                   /* of the thread, once it is registered */
 	struct contd__frame *frame;     /* what runs, innermost (run.h) */
 	struct contd__testing *testing; /* tests under way (scan.c) */
 	struct contd__carrying carried;
@@ -192,6 +192,9 @@ static inline void contd__thread_ensure(void)
 
 /* Threads that are registered. */
 extern uint32_t contd__threads_count;
+
+/* All of them, of struct contd__self. Changed under a lock; a dump reads it without. */
+extern struct cds_list_head contd__threads;
 
 /* Called when a thread ends, for src/signal; or NULL. */
 extern void (*contd__thread_end)(void);

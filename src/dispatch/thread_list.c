@@ -2,12 +2,14 @@
 /* All threads that have called contd. */
 #include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/atomic.h"
 #include "dispatch/thread.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static CDS_LIST_HEAD(threads);
+CDS_LIST_HEAD(contd__threads);
 static struct contd__counters departed; /* of threads that have ended; under list_lock */
 
 #define COUNTERS (sizeof(struct contd__counters) / sizeof(uint64_t))
@@ -25,7 +27,8 @@ void contd__threads_enter(void)
 {
 	pthread_mutex_lock(&list_lock);
 	contd__self.tls = &contd__tls;
-	cds_list_add(&contd__self.node, &threads);
+	contd__self.tid = (uint32_t)syscall(SYS_gettid);
+	cds_list_add(&contd__self.node, &contd__threads);
 	contd__add(&contd__threads_count, 1);
 	pthread_mutex_unlock(&list_lock);
 }
@@ -44,7 +47,7 @@ void contd__threads_unwatch(void)
 	struct contd__self *self;
 
 	pthread_mutex_lock(&list_lock);
-	cds_list_for_each_entry (self, &threads, node)
+	cds_list_for_each_entry (self, &contd__threads, node)
 		contd__store(&self->tls->watch, &contd__never_rung);
 	pthread_mutex_unlock(&list_lock);
 }
@@ -55,7 +58,7 @@ unsigned contd__threads_running(struct contd__running *running, unsigned room)
 	unsigned n = 0;
 
 	pthread_mutex_lock(&list_lock);
-	cds_list_for_each_entry (self, &threads, node) {
+	cds_list_for_each_entry (self, &contd__threads, node) {
 		const void *site = contd__load_acquire(&self->watched.site);
 		/* Acquire: before the load below, which checks that the site is still the same. */
 		uint64_t since = contd__load_acquire(&self->watched.since);
@@ -73,7 +76,7 @@ bool contd__threads_other_in_callback(void)
 	bool some = false;
 
 	pthread_mutex_lock(&list_lock);
-	cds_list_for_each_entry (self, &threads, node)
+	cds_list_for_each_entry (self, &contd__threads, node)
 		some = some || (self != &contd__self && contd__load(&self->frame));
 	pthread_mutex_unlock(&list_lock);
 	return some;
@@ -85,7 +88,7 @@ void contd__threads_sum(struct contd__counters *sum)
 
 	pthread_mutex_lock(&list_lock);
 	*sum = departed;
-	cds_list_for_each_entry (self, &threads, node)
+	cds_list_for_each_entry (self, &contd__threads, node)
 		add(sum, self);
 	pthread_mutex_unlock(&list_lock);
 }
@@ -96,7 +99,7 @@ void contd__threads_zero(void)
 
 	pthread_mutex_lock(&list_lock);
 	memset(&departed, 0, sizeof(departed));
-	cds_list_for_each_entry (self, &threads, node) {
+	cds_list_for_each_entry (self, &contd__threads, node) {
 		for (size_t i = 0; i < COUNTERS; i++)
 			contd__store((uint64_t *)&self->counters + i, 0);
 	}

@@ -27,6 +27,7 @@
 #include "dispatch/wake.h"
 #include "dispatch/watchdog.h"
 #include "dispatch/word.h"
+#include "dump/root.h"
 #include "rcu/table.h"
 #include "signal/attach.h"
 #include "signal/attached.h"
@@ -132,6 +133,7 @@ static int start_locked(const struct contd_config *cfg)
 		return rc;
 	contd__ordinary = &ordinary;
 	contd__clock_start();
+	contd__store(&contd__dump_root.begun, contd__ticks());
 	settle(&c);
 	CONTD_TESTPOINT("init_begun");
 	CDS_INIT_LIST_HEAD(&contd__groups.all);

@@ -4,6 +4,8 @@
  * marked "no" is refused. (Left out: calls that return nothing, and the program's own handlers, which contd cannot
  * know.)
  */
+#include <fcntl.h>
+
 #include <contd/executor.h>
 
 #include "unit.h"
@@ -91,6 +93,14 @@ static int stats_get(void)
 	return contd_stats_get(&s);
 }
 
+static int dump(void)
+{
+	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC), rc = contd_dump(fd);
+
+	close(fd);
+	return rc;
+}
+
 static int executor_create(void)
 {
 	struct contd_executor *made;
@@ -123,6 +133,7 @@ static const struct {
 	{"contd_poll", poll_all},
 	{"contd_fd", contd_fd},
 	{"contd_stats_get", stats_get},
+	{"contd_dump", dump},
 	{"contd_thread_attach", thread_attach},
 	{"contd_thread_detach", thread_detach},
 	{"contd_init", init},

@@ -41,6 +41,7 @@ static void all_fail(int code, struct contd_group *g)
 	must_fail(contd_daemon_start(NULL), code);
 	must_fail(contd_daemon_stop(), code);
 	must_fail(contd_stats_get(&s), code);
+	must_fail(contd_dump(-1), code);
 	cr_assert_eq(made, untouched);
 	cr_assert_eq(complete, 77);
 	cr_assert(h.slot == (void *)0x20 && h.generation == 5);
@@ -168,7 +169,8 @@ Test(errors, sizes_flags_and_ranges)
 /* --------------------------------------------------------- inside callbacks, handlers --- */
 
 struct answers {
-	int init, fini, create, destroy, test, wait, cancel, word, chain, poll, fd, attach, detach, start, stop, stats;
+	int init, fini, create, destroy, test, wait, cancel, word, chain, poll, fd, attach, detach, start, stop, stats,
+		dump;
 	int complete, outstanding, event;
 };
 static struct answers answers;
@@ -198,6 +200,7 @@ static void ask(int status, void *data)
 	answers.start = contd_daemon_start(NULL);
 	answers.stop = contd_daemon_stop();
 	answers.stats = contd_stats_get(&s);
+	answers.dump = contd_dump(-1);
 	answers.complete = contd_event_is_complete(&e);
 	answers.outstanding = (int)contd_group_outstanding(own);
 	answers.event = contd_event_continue(0, NULL, tally_cb, &t, own, NULL);
@@ -236,6 +239,7 @@ Test(errors, in_a_handler)
 	cr_assert_eq(answers.start, -EDEADLK);
 	cr_assert_eq(answers.stop, -EDEADLK);
 	cr_assert_eq(answers.stats, -EPERM);
+	cr_assert_eq(answers.dump, -EPERM);
 	cr_assert_eq(answers.complete, 1);
 	cr_assert_eq(answers.outstanding, 1);
 	cr_assert_eq(answers.event, 0);
@@ -277,6 +281,7 @@ Test(errors, in_a_callback_on_a_thread)
 	cr_assert_eq(answers.start, 0);
 	cr_assert_eq(answers.stop, 0);
 	cr_assert_eq(answers.stats, 0);
+	cr_assert_eq(answers.dump, -EBADF);
 	word = 1;
 	must(contd_group_wait(own, PATIENCE_SECONDS * 1000000000ll));
 	cr_assert_eq(runs(&t), 3, "enqueued, word, chain");

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CONTD_DUMP_DUMP_H
+#define CONTD_DUMP_DUMP_H
+
+/* The work of contd_dump(), whether contd runs or not: 0 or -errno, without a text. Ordinary threads. */
+int contd__dump_to(int fd);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads the memory of this process. The kernel copies it, so an address that is wrong is no fault. A reference keeps
+ * the group that the walk is at. The group is found in a read-side section, which is over before anything is read or
+ * written. So no lock is taken, and no thread waits for a dump that is slow to write.
+ */
+#ifndef CONTD_DUMP_HERE_H
+#define CONTD_DUMP_HERE_H
+
+#include "dump/reader.h"
+
+struct contd__dump_here {
+	struct contd__dump_reader reader; /* first */
+	int memory; /* descriptor of /proc/self/mem, if the kernel refuses process_vm_readv(2); or -1 */
+};
+
+/* 0 or -errno: the kernel refuses all ways to read this memory. */
+int contd__dump_here_begin(struct contd__dump_here *h);
+void contd__dump_here_end(struct contd__dump_here *h);
+
+#endif

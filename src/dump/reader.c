@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dump/reader.h"
+
+/* One line: "start-end rwxp offset device inode   path". Changes it. */
+static bool parse_line(char *line, struct contd__dump_map *map)
+{
+	char *at = line;
+
+	map->start = (uintptr_t)strtoull(at, &at, 16);
+	if (*at++ != '-')
+		return false;
+	map->end = (uintptr_t)strtoull(at, &at, 16);
+	if (*at++ != ' ')
+		return false;
+	at += strcspn(at, " ");
+	map->offset = strtoull(at, &at, 16);
+	for (int words = 0; words < 2; words++) {
+		at += strspn(at, " ");
+		at += strcspn(at, " ");
+	}
+	at += strspn(at, " ");
+	map->path = at;
+	return *at == '/' && map->end > map->start;
+}
+
+void contd__dump_proc_maps(int fd, bool (*each)(void *with, const struct contd__dump_map *map), void *with)
+{
+	char text[8192];
+	size_t have = 0;
+	bool more = true;
+
+	while (more && fd >= 0) {
+		ssize_t n = read(fd, text + have, sizeof(text) - 1 - have);
+		char *line = text, *end;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		have += (size_t)n;
+		text[have] = 0;
+		while (more && (end = memchr(line, '\n', (size_t)(text + have - line))) != NULL) {
+			struct contd__dump_map map;
+
+			*end = 0;
+			if (parse_line(line, &map))
+				more = each(with, &map);
+			line = end + 1;
+		}
+		have -= (size_t)(line - text);
+		memmove(text, line, have);
+		if (have == sizeof(text) - 1)
+			have = 0; /* a path that no system has: pass over it */
+	}
+	if (fd >= 0)
+		close(fd);
+}

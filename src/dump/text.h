@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A dump as text: a line for each object, its key or kind first, and objects that it holds in lines below, indented.
+ * Flags that are false are left out. Takes no lock and no memory.
+ */
+#ifndef CONTD_DUMP_TEXT_H
+#define CONTD_DUMP_TEXT_H
+
+#include <stddef.h>
+
+#include "dump/out.h"
+
+#define DUMP_DEPTH 8u
+
+struct contd__dump_text {
+	struct contd__dump_out out; /* first */
+	int fd;
+	int error; /* errno of the first write(2) that failed; nothing is written after it */
+	unsigned depth, objects;
+	const char *kind[DUMP_DEPTH]; /* of lists; NULL: an object */
+	unsigned fields;              /* of the line so far */
+	size_t used;
+	char bytes[4096];
+};
+
+void contd__dump_text_begin(struct contd__dump_text *t, int fd);
+
+/* Write what is left: 0 or -errno. */
+int contd__dump_text_end(struct contd__dump_text *t);
+
+#endif

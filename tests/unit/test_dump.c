@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* contd_dump(): what it says of groups, continuations and threads, and that it waits for no lock. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/memory.h"
+#include "dispatch/group.h"
+#include "dump/root.h"
+#include "unit.h"
+
+TestSuite(dump, .timeout = WATCHDOG);
+
+static char said[1 << 20];
+
+/* The text of a dump now. */
+static const char *dumped(void)
+{
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+	ssize_t n;
+
+	must(contd_dump(fd));
+	n = pread(fd, said, sizeof(said) - 1, 0);
+	cr_assert_gt(n, 0);
+	said[n] = 0;
+	close(fd);
+	return said;
+}
+
+/* The line that has all of these texts; NULL: none has. */
+static const char *line(const char *a, const char *b, const char *c)
+{
+	static char one[2000];
+
+	for (const char *at = said; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+		size_t n = strcspn(at, "\n");
+
+		if (n >= sizeof(one))
+			continue;
+		memcpy(one, at, n);
+		one[n] = 0;
+		if (strstr(one, a) && strstr(one, b) && strstr(one, c))
+			return one;
+	}
+	return NULL;
+}
+
+#define says(a, b, c) cr_assert(line(a, b, c), "no line has \"%s\", \"%s\" and \"%s\":\n%s", a, b, c, said)
+#define says_not(a, b, c) cr_assert_not(line(a, b, c), "a line has \"%s\", \"%s\" and \"%s\":\n%s", a, b, c, said)
+
+static void on_event(int status, void *data)
+{
+	(void)status, (void)data;
+}
+
+static void on_word(int status, void *data)
+{
+	(void)status, (void)data;
+}
+
+static const char *in_text(const char *format, const void *pointer)
+{
+	static char text[4][64];
+	static unsigned turn;
+	char *to = text[turn++ % 4];
+
+	snprintf(to, sizeof(text[0]), format, pointer);
+	return to;
+}
+
+Test(dump, tells_what_continuations_wait_for)
+{
+	struct contd_event e[2] = {CONTD_EVENT_INIT, CONTD_EVENT_INIT}, *both[] = {&e[0], &e[1]};
+	static uint64_t memory = 3;
+	struct contd_word word = {&memory, 0xff, 5, CONTD_WORD_GE};
+	struct contd_group *g, *polled;
+
+	must(contd_init(NULL));
+	g = group_new(CONTD_THREAD_ANY, -1);
+	polled = group_new(CONTD_POLL_ONLY, 7);
+	must(contd_event_continue(2, both, on_event, &memory, g, NULL));
+	must(contd_word_continue(&word, on_word, NULL, polled, NULL));
+	must(contd_group_continue(polled, on_event, NULL, g, NULL));
+	dumped();
+	says("group", in_text("address %p", g), "outstanding 2, pending 2, ready 0, running 0, flags thread_any");
+	says("group", in_text("address %p", polled), "outstanding 1, pending 1, ready 0, running 0, flags poll_only");
+	says("group", in_text("address %p", polled), "max poll 7");
+	says("state pending", "(on_event)", "events left 2, waits for event");
+	says(in_text("data %p", &memory), "(on_event)", in_text("event %p", &e[1]));
+	says("(on_word)", in_text("word %p", &memory), "mask 0xff, condition >=, value 5, value now 3");
+	says("(on_event)", "waits for group", in_text("awaited %p", polled));
+	says("source", "memory words", "pending 1");
+	says("process", "users 1", "contd 0.");
+	must(contd_event_complete(&e[0], 0));
+	dumped();
+	says("(on_event)", "events left 1", "waits for event");
+	must(contd_event_complete(&e[1], 0));
+	dumped();
+	says("(on_event)", "state ready", in_text("data %p", &memory));
+	says("(on_event)", "state ready", "ready ");
+	says("group", in_text("address %p", g), "pending 1, ready 1");
+	memory = 5;
+	must(contd_group_wait(polled, -1));
+	must(contd_group_wait(g, -1));
+	dumped();
+	says("group", in_text("address %p", g), "outstanding 0");
+	says_not("continuation", "", "");
+	must(contd_fini());
+}
+
+static void dumps(int status, void *data)
+{
+	(void)status, (void)data;
+	dumped();
+}
+
+Test(dump, tells_what_threads_do)
+{
+	struct contd_config config = {.size = sizeof(config), .watchdog_ns = 1000000000};
+	struct contd_event e = CONTD_EVENT_INIT, *one = &e;
+	struct contd_group *g;
+
+	must(contd_init(&config));
+	g = group_new(0, -1);
+	must(contd_thread_attach(NULL));
+	contd_guard_begin();
+	dumped();
+	says("thread", in_text("tid %ld", (void *)(intptr_t)gettid()), "attached, writes this dump, guards 1");
+	contd_guard_end();
+	contd_compute_begin();
+	dumped();
+	contd_compute_end();
+	says("thread", "does computes in a region", "regions 1");
+	says_not("thread", "guards", "");
+	must(contd_event_continue(1, &one, dumps, NULL, g, NULL));
+	must(contd_event_complete(&e, 0));
+	must(contd_group_wait(g, -1));
+	says("thread", "does runs a continuation", "");
+	says("runs", "(dumps)", in_text("group %p", g));
+	says("runs", "since", "s, slot");
+	says("state running", "(dumps)", "");
+	must(contd_thread_detach());
+	must(contd_fini());
+}
+
+/* 1000 of a group are shown, and the text says so. */
+Test(dump, has_a_limit_that_it_tells)
+{
+	enum { MANY = 10000 };
+	struct contd_event e = CONTD_EVENT_INIT, *one = &e;
+	static struct contd_event events[MANY];
+	struct contd_group *g;
+	unsigned lines = 0;
+
+	must(contd_init(NULL));
+	g = group_new(0, -1);
+	for (unsigned i = 0; i < MANY; i++) {
+		one = &events[i];
+		must(contd_event_continue(1, &one, on_event, NULL, g, NULL));
+	}
+	dumped();
+	for (const char *at = said; (at = strstr(at, "\n  continuation:")) != NULL; at++)
+		lines++;
+	cr_assert_eq(lines, 1000);
+	says("group", "outstanding 10000, pending 10000", "not shown 9000, limit 1000");
+	cr_assert_eq(contd_fini(), MANY);
+}
+
+/* One after another, while a thread that holds the lock does not go on. */
+static pthread_mutex_t *held;
+static uint32_t holds, let_go;
+
+static void *hold(void *unused)
+{
+	(void)unused;
+	pthread_mutex_lock(held);
+	__atomic_store_n(&holds, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&let_go, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	pthread_mutex_unlock(held);
+	return NULL;
+}
+
+Test(dump, waits_for_no_thread_that_holds_the_lock_of_the_groups)
+{
+	struct contd_group *g;
+	pthread_t thread;
+
+	must(contd_init(NULL));
+	g = group_new(0, -1);
+	held = &contd__groups.lock;
+	cr_assert_eq(pthread_create(&thread, NULL, hold, NULL), 0);
+	while (!__atomic_load_n(&holds, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	dumped();
+	says("group", in_text("address %p", g), "outstanding 0");
+	__atomic_store_n(&let_go, 1, __ATOMIC_SEQ_CST);
+	pthread_join(thread, NULL);
+	must(contd_fini());
+}
+
+/* Groups come and go, and so do threads and continuations. No read is a fault, and each dump is whole. */
+static uint32_t over;
+
+static void *makes(void *unused)
+{
+	(void)unused;
+	while (!__atomic_load_n(&over, __ATOMIC_SEQ_CST)) {
+		struct contd_event e[64] = {{0}};
+		struct contd_group *g = group_new(0, -1);
+
+		for (unsigned i = 0; i < 64; i++) {
+			struct contd_event *one = &e[i];
+
+			must(contd_event_continue(1, &one, on_event, NULL, g, NULL));
+		}
+		for (unsigned i = 0; i < 64; i++)
+			must(contd_event_complete(&e[i], 0));
+		must(contd_group_wait(g, -1));
+		must(contd_group_destroy(g));
+	}
+	return NULL;
+}
+
+static void *comes(void *unused)
+{
+	struct contd_group *g = group_new(0, -1);
+
+	must(contd_group_destroy(g));
+	return unused;
+}
+
+Test(dump, beside_threads_that_change_everything)
+{
+	pthread_t maker[2], comer;
+
+	must(contd_init(NULL));
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert_eq(pthread_create(&maker[i], NULL, makes, NULL), 0);
+	for (unsigned i = 0; i < 300; i++) {
+		cr_assert_eq(pthread_create(&comer, NULL, comes, NULL), 0);
+		dumped();
+		says("process", "users 1", "");
+		says_not("problem", "group", "");
+		pthread_join(comer, NULL);
+	}
+	__atomic_store_n(&over, 1, __ATOMIC_SEQ_CST);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(maker[i], NULL);
+	/* The dumps' references are given back: nothing is left. */
+	must(contd_fini());
+}
+
+Test(dump, refuses)
+{
+	must_fail(contd_dump(1), EPERM);
+	must(contd_init(NULL));
+	must_fail(contd_dump(-1), EBADF);
+	contd__alloc_budget = 0;
+	must_fail(contd_dump(1), ENOMEM);
+	contd__alloc_budget = -1;
+	must(contd_fini());
+}
