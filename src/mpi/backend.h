@@ -110,8 +110,10 @@ struct contd__raised {
 };
 
 /* Functions that may be NULL: nothing to be done there. */
+struct contd__dump_part;
 struct contd__mpi_backend {
 	const char *name;
+	const struct contd__dump_part *dump; /* its CRs and operations, as dumps show them */
 	bool asks; /* MPI does not tell it of completions: it asks, after the thread that has made progress */
 
 	/* Can it work with this MPI? NULL, or why not. */

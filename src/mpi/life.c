@@ -17,6 +17,7 @@
 #include "dispatch/settings.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
+#include "dump/root.h"
 #include "mpi/backend.h"
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
@@ -463,6 +464,7 @@ static int start_in_model(bool asking)
 		return rc;
 	}
 	listen();
+	contd__dump_part_add(backend->dump);
 	contd__store(&asks_only, 0);
 	/* Release: pairs with the acquire in started. */
 	contd__store_release(&contd__mpi_open, 1);

@@ -12,6 +12,7 @@
 #include "dispatch/group.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
+#include "mpi/dump.h"
 #include "mpi/grequest.h"
 #include "mpi/model.h"
 #include "mpi/native.h"
@@ -1452,8 +1453,32 @@ static const char *op_kind(const struct contd__op *op)
 	}
 }
 
+static const struct contd__dump_name kinds[] = {{OMPI_TYPE_PML, "point-to-point"}, {OMPI_TYPE_IO, "file"},
+						{OMPI_TYPE_GEN, "generalized"},    {OMPI_TYPE_WIN, "one-sided"},
+						{OMPI_TYPE_COLL, "collective"},    {OMPI_TYPE_PART, "partitioned"}};
+static const struct contd__dump_field dump_request[] = {
+	{.key = "kind",
+	 .offset = offsetof(struct contd__ompi_request, type),
+	 .size = sizeof(int32_t),
+	 .how = DUMP_NAMED,
+	 .names = sizeof(kinds) / sizeof(kinds[0]),
+	 .name = kinds},
+	DUMP_FIELD(struct contd__ompi_request, complete, "complete_in_mpi", DUMP_BOOL),
+};
+
+static const struct contd__dump_part dump = {
+	DUMP_MPI("MPI (native backend)", cr_freed),
+	.more_at = offsetof(struct contd__op, request),
+	.more = {dump_request, 2, sizeof(struct contd__ompi_request)},
+	.carrying = &carried_sets,
+	.node_at = offsetof(struct contd__set, carrying),
+	.as_at = offsetof(struct contd__set, own) + offsetof(struct contd__unmarked, as),
+	.counted = {{"operations_pending", &ops_hooked}, {"persistent_pending", &persistent_hooked}},
+};
+
 const struct contd__mpi_backend contd__mpi_native = {
 	.name = "native",
+	.dump = &dump,
 	.refuses = refuses,
 	.start = start,
 	.rest = rest,

@@ -12,6 +12,7 @@
 #include "dispatch/group.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
+#include "mpi/dump.h"
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
 #include "mpi/model.h"
@@ -996,8 +997,14 @@ static const char *op_kind(const struct contd__op *op)
 	return op->backend ? "a generalized request" : "an operation";
 }
 
+static const struct contd__dump_part dump = {
+	DUMP_MPI("MPI (portable backend)", cr_freed),
+	.counted = {{"operations_pending", &ops_pending}},
+};
+
 const struct contd__mpi_backend contd__mpi_portable = {
 	.name = "portable",
+	.dump = &dump,
 	.asks = true,
 	.refuses = refuses,
 	.start = start,
