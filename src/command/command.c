@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/say.h"
+#include "command/dump.h"
 #include "command/info.h"
 #include "command/probed.h"
 #include "command/run.h"
@@ -18,6 +19,7 @@ static const struct subcommand {
 } subcommands[] = {
 	{"run", "run a program with contd's libraries preloaded, and with settings", command_run},
 	{"info", "what is installed, what works here, what it costs, and the settings", command_info},
+	{"dump", "what contd has in another process: what is pending, and what its threads do", command_dump},
 	{".probe", NULL, command_probe}, /* a process of contd info's */
 };
 #define SUBCOMMANDS (sizeof(subcommands) / sizeof(subcommands[0]))

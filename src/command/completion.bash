@@ -4,11 +4,18 @@ _contd() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run info --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run info dump --help --version" -- "$word")
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == info && $word == -* && $before != --time-limit ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "--json --no-measures --no-mpi-init --time-limit --help" -- "$word")
+	fi
+	if [[ ${COMP_WORDS[1]} == dump && $before != --limit ]]; then
+		if [[ $word == -* ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "--json --limit --help" -- "$word")
+		elif [[ $word =~ ^[0-9]*$ ]]; then
+			mapfile -t COMPREPLY < <(cd /proc && compgen -G "${word}[0-9]*" | grep -E "^[0-9]+\$"; compgen -G "$word")
+		fi
 	fi
 	[[ ${COMP_WORDS[1]} == run ]] || return
 	# Behind the program's name: what completes the program's own arguments.

@@ -24,6 +24,7 @@ int expect(struct contd_event *event, struct contd_group *group);
 unsigned take_arrived(void);
 int start_contd(void);
 int print_stats(void);
+int dump_to_file(const char *path);
 int library_is_older_than_header(void);
 int start_background(struct contd_group **groupp);
 int stop_background(struct contd_group *group);
@@ -224,6 +225,7 @@ int main(void)
 	bells();
 	executors();
 	EQ(print_stats(), 0);
+	EQ(dump_to_file("/dev/null"), 0);
 	EQ(contd_fini(), 0);
 	EQ(contd_fini(), 0);
 	return 0;
