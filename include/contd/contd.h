@@ -154,6 +154,12 @@ struct contd_config {
 	/* CONTD_DAEMON_SCHED: other, batch, idle, fifo or rr, and after a colon the priority (fifo, rr: 1 to 99) or
 	 * nice value (other, batch: -20 to 19), as "fifo:10". Default: as the thread that starts it. sched(7) */
 	const char *daemon_sched;
+	/* CONTD_DUMP_SIGNAL: this signal makes a thread of contd's write what contd_dump() writes. HUP, INT, QUIT,
+	 * USR1, USR2, TERM, URG, IO, PWR, WINCH, or the number of one, or of a real-time signal. Default: none */
+	const char *dump_signal;
+	/* CONTD_DUMP_FILE: the file to which these dumps are appended, 1 to 255 characters; %p in it becomes the number
+	 * of the process. Default: stderr */
+	const char *dump_file;
 };
 
 /*
@@ -164,12 +170,12 @@ struct contd_config {
  * Errors:
  *     -EINVAL, -E2BIG  cfg, or a variable of the environment
  *     -EALREADY        contd runs and cfg is not NULL: use contd_configure()
- *     -EBUSY           the signal has a handler: choose another signal or CONTD_SIGNAL_CHAIN; or, in a callback in a
- *                      region's handler or on the daemon, another thread is in contd_init(), contd_configure() or
- *                      contd_fini(): call later
+ *     -EBUSY           the signal has a handler: choose another signal or CONTD_SIGNAL_CHAIN; dump_signal has one:
+ *                      choose another; or, in a callback in a region's handler or on the daemon, another thread is in
+ *                      contd_init(), contd_configure() or contd_fini(): call later
  *     -ENOMEM          no memory
- *     -EAGAIN          no thread for the daemon or the watchdog: pthread_create(3); or no pthread_key_create(3) key
- *                      left
+ *     -EAGAIN          no thread for the daemon, the watchdog or dumps: pthread_create(3); or no key left:
+ *                      pthread_key_create(3)
  *     -EPERM           in contd's handler
  *     -ENOENT          /proc is not mounted: mount it, or switch `bell` off
  *     other            errors of memfd_create(2) and mmap(2), unless `bell` is off (-EMFILE: raise RLIMIT_NOFILE);
@@ -181,12 +187,13 @@ CONTD_API int contd_init(const struct contd_config *cfg) CONTD_NOEXCEPT;
  * Change settings while contd runs: those whose member in *cfg is not zero, and those whose variable of the
  * environment is set. So a member of zero does not bring a default back: give its value. A watchdog once begun stays
  * until the last contd_fini(). If the agent changes, the new one takes over before the call returns. signal_number,
- * signal_taken and bell cannot change: leave them zero, or give the value that is in force.
+ * signal_taken, bell, dump_signal and dump_file cannot change: leave them zero, or give the value that is in force.
  * Context: any thread, in a callback except on the daemon; may block.
  * Errors:
  *     -EINVAL, -E2BIG  cfg is NULL, or a value is wrong
- *     -EBUSY           signal_number, signal_taken or bell would change; or, in a callback in a region's handler,
- *                      another thread is in contd_init(), contd_configure() or contd_fini(): call later
+ *     -EBUSY           signal_number, signal_taken, bell, dump_signal or dump_file would change; or, in a callback in a
+ *                      region's handler, another thread is in contd_init(), contd_configure() or contd_fini(): call
+ *                      later
  *     -EDEADLK         on the daemon
  *     -EAGAIN          no thread for the daemon or the watchdog
  *     -EMFILE          no descriptor for agent "block"

@@ -26,6 +26,9 @@ CONTD_INTERNAL_API void contd__say_sig(const char *line, size_t length);
 /* From now on each line has the rank. A child of this process keeps it. */
 CONTD_INTERNAL_API void contd__say_rank(int rank);
 
+/* The descriptor to which all of this goes. */
+#define SAY_DESCRIPTOR 2
+
 /* Writes what each line begins with; returns its length. */
 #define SAY_BEGINNING 128
 size_t contd__say_beginning_sig(char to[SAY_BEGINNING]);

@@ -130,7 +130,7 @@ static int walk_it(struct process *p, bool json, uint32_t limit)
 		if (fflush(stdout))
 			return STATUS_FAILED;
 	} else {
-		contd__dump_text_begin(&text, 1);
+		contd__dump_text_begin(&text, 1, false);
 		contd__dump_walk(&walk);
 		if (contd__dump_text_end(&text))
 			return STATUS_FAILED;

@@ -10,6 +10,7 @@
 #include "base/sized.h"
 #include "dispatch/daemon.h"
 #include "dispatch/settings.h"
+#include "dispatch/signal_name.h"
 
 enum type { TYPE_INT, TYPE_U32, TYPE_U64, TYPE_REAL, TYPE_NAMED, TYPE_TEXT };
 
@@ -61,6 +62,10 @@ static const struct setting settings[] = {
 		"other, batch, idle, fifo or rr, with :priority behind it where wanted (1 to 99 for fifo and rr, a "
 		"nice "
 		"value for other and batch)"),
+	SETTING(dump_signal, "DUMP_SIGNAL", "dump_signal", TYPE_TEXT, 1, 15, NULL, true,
+		"a signal for users, as USR2, or its number"),
+	SETTING(dump_file, "DUMP_FILE", "dump_file", TYPE_TEXT, 1, CONTD_SETTING_TEXT - 1, NULL, true,
+		"a path of 1 to 255 characters"),
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 _Static_assert(SETTINGS <= CONTD_SETTING_KEYS, "readers of keys have room for so many");
@@ -120,7 +125,7 @@ static bool has_wrong_words(const struct setting *s, const char *text)
 	struct contd_config alone = {.size = sizeof(alone)};
 
 	*(const char **)field_of(s, &alone) = text;
-	return contd__daemon_check(&alone) != 0;
+	return contd__daemon_check(&alone) != 0 || (alone.dump_signal && !contd__signal_by_name(alone.dump_signal));
 }
 
 /* `wrong` is the text of the error. */
@@ -349,6 +354,15 @@ int contd__settings_make(const struct contd_config *given, const struct contd_co
 		return contd__fail(-EINVAL, "tick_max_ns (CONTD_TICK_MAX_NS, contd_tick_max_ns) must be from "
 					    "tick_min_ns (CONTD_TICK_MIN_NS, "
 					    "contd_tick_min_ns) to 10000000000 nanoseconds");
+	if (c.dump_signal &&
+	    (!contd__signal_by_name(c.dump_signal) || contd__signal_by_name(c.dump_signal) == c.signal_number))
+		return contd__fail(-EINVAL,
+				   "cfg->dump_signal (CONTD_DUMP_SIGNAL) must be a signal for users, as USR2, or its "
+				   "number, and another one than cfg->signal_number (CONTD_SIGNAL)");
+	if (c.dump_file && !c.dump_signal)
+		return contd__fail(-EINVAL,
+				   "cfg->dump_file (CONTD_DUMP_FILE) must be given together with cfg->dump_signal "
+				   "(CONTD_DUMP_SIGNAL), which asks for the dump");
 	/* Check it now, not when a daemon starts: it may never start. */
 	if (contd__daemon_check(&c))
 		return -EINVAL;

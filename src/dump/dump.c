@@ -19,13 +19,13 @@ struct work {
 	struct contd__dump_here here;
 };
 
-static int dump_with(struct work *work, int fd)
+static int dump_with(struct work *work, int fd, bool beginnings)
 {
 	int rc = contd__dump_here_begin(&work->here);
 
 	if (rc)
 		return rc;
-	contd__dump_text_begin(&work->text, fd);
+	contd__dump_text_begin(&work->text, fd, beginnings);
 	work->walk.reader = &work->here.reader;
 	work->walk.out = &work->text.out;
 	work->walk.limit = DUMP_LIMIT;
@@ -37,7 +37,7 @@ static int dump_with(struct work *work, int fd)
 	return rc ? rc : contd__dump_text_end(&work->text);
 }
 
-int contd__dump_to(int fd)
+int contd__dump_to(int fd, bool beginnings)
 {
 	/* From the kernel: another thread may hang with malloc's lock. */
 	struct work *work = contd__map(sizeof(*work));
@@ -47,7 +47,7 @@ int contd__dump_to(int fd)
 		return -ENOMEM;
 	/* Continuations that the end of a read-side section would run run at the end of this. */
 	contd_guard_begin();
-	rc = dump_with(work, fd);
+	rc = dump_with(work, fd, beginnings);
 	munmap(work, sizeof(*work));
 	contd_guard_end();
 	return rc;
@@ -61,7 +61,7 @@ int contd_dump(int fd)
 		return rc;
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_dump: not in a signal handler");
-	rc = contd__dump_to(fd);
+	rc = contd__dump_to(fd, false);
 	switch (rc) {
 	case 0:
 		return 0;

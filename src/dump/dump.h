@@ -2,7 +2,10 @@
 #ifndef CONTD_DUMP_DUMP_H
 #define CONTD_DUMP_DUMP_H
 
-/* The work of contd_dump(), whether contd runs or not: 0 or -errno, without a text. Ordinary threads. */
-int contd__dump_to(int fd);
+#include <stdbool.h>
+
+/* The work of contd_dump(), whether contd runs or not: 0 or -errno, without a text. beginnings: each line begins as
+ * contd's lines on standard error. Ordinary threads. */
+int contd__dump_to(int fd, bool beginnings);
 
 #endif

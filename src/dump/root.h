@@ -214,7 +214,9 @@ CONTD_INTERNAL_API void contd__dump_part_add(const struct contd__dump_part *part
 	X(struct contd_config, watchdog_ns) \
 	X(struct contd_config, daemon_name) \
 	X(struct contd_config, daemon_cpus) \
-	X(struct contd_config, daemon_sched)
+	X(struct contd_config, daemon_sched) \
+	X(struct contd_config, dump_signal) \
+	X(struct contd_config, dump_file)
 
 /* Offset and size of a member, and the size of the whole. */
 #define DUMP_PLACE(type, member) \

@@ -54,7 +54,7 @@ static void list(struct contd__dump_out *o, const char *key, const char *kind)
 
 static void line_begins(struct contd__dump_text *t, const char *kind)
 {
-	put(t, "\n%*s%s", (int)(2 * t->objects), "", kind);
+	put(t, "\n%s%*s%s", t->beginning, (int)(2 * t->objects), "", kind);
 	t->fields = 0;
 }
 
@@ -148,14 +148,17 @@ static void duration(struct contd__dump_out *o, const char *key, uint64_t ns)
 		put(t, " %u.%03u us", (unsigned)(ns / 1000), (unsigned)(ns % 1000));
 }
 
-void contd__dump_text_begin(struct contd__dump_text *t, int fd)
+void contd__dump_text_begin(struct contd__dump_text *t, int fd, bool beginnings)
 {
 	t->out = (struct contd__dump_out){list, object, end, text, number, thousandths, address, flag, duration};
 	t->fd = fd;
 	t->error = 0;
 	t->depth = t->objects = t->fields = 0;
 	t->used = 0;
-	put(t, "contd dump");
+	memset(t->beginning, 0, sizeof(t->beginning));
+	if (beginnings)
+		contd__say_beginning_sig(t->beginning);
+	put(t, "%sdump", t->beginning);
 }
 
 int contd__dump_text_end(struct contd__dump_text *t)

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "base/say.h"
 #include "dump/out.h"
 
 #define DUMP_DEPTH 8u
@@ -17,13 +18,15 @@ struct contd__dump_text {
 	int fd;
 	int error; /* errno of the first write(2) that failed; nothing is written after it */
 	unsigned depth, objects;
-	const char *kind[DUMP_DEPTH]; /* of lists; NULL: an object */
-	unsigned fields;              /* of the line so far */
+	const char *kind[DUMP_DEPTH];  /* of lists; NULL: an object */
+	unsigned fields;               /* of the line so far */
+	char beginning[SAY_BEGINNING]; /* of each line */
 	size_t used;
 	char bytes[4096];
 };
 
-void contd__dump_text_begin(struct contd__dump_text *t, int fd);
+/* beginnings: each line begins as contd's lines on standard error. */
+void contd__dump_text_begin(struct contd__dump_text *t, int fd, bool beginnings);
 
 /* Write what is left: 0 or -errno. */
 int contd__dump_text_end(struct contd__dump_text *t);

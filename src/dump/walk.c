@@ -754,6 +754,10 @@ static void settings(struct contd__dump_walk *w)
 		text(w, "daemon_cpus", said);
 	if (get_text(w, c.daemon_sched, said, sizeof(said)))
 		text(w, "daemon_sched", said);
+	if (get_text(w, c.dump_signal, said, sizeof(said)))
+		text(w, "dump_signal", said);
+	if (get_text(w, c.dump_file, said, sizeof(said)))
+		text(w, "dump_file", said);
 	end(w);
 }
 

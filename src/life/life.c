@@ -27,6 +27,7 @@
 #include "dispatch/wake.h"
 #include "dispatch/watchdog.h"
 #include "dispatch/word.h"
+#include "dump/asked.h"
 #include "dump/root.h"
 #include "rcu/table.h"
 #include "signal/attach.h"
@@ -83,13 +84,14 @@ static int watch_forks_locked(void)
 /* Put the settings in force: what is derived from them, and copies of the texts. */
 static void settle(const struct contd_config *c)
 {
-	static char kept[2][3][CONTD_SETTING_TEXT]; /* two: what is put in force may be what was in force before */
+	static char kept[2][5][CONTD_SETTING_TEXT]; /* two: what is put in force may be what was in force before */
 	static unsigned turn;
-	const char **texts[] = {&contd__config.daemon_name, &contd__config.daemon_cpus, &contd__config.daemon_sched};
+	const char **texts[] = {&contd__config.daemon_name, &contd__config.daemon_cpus, &contd__config.daemon_sched,
+				&contd__config.dump_signal, &contd__config.dump_file};
 
 	contd__config = *c;
 	turn ^= 1;
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 5; i++) {
 		if (!*texts[i])
 			continue;
 		memmove(kept[turn][i], *texts[i], strlen(*texts[i]) + 1); /* its length was checked: settings.c */
@@ -144,7 +146,8 @@ static int start_locked(const struct contd_config *cfg)
 	if (rc)
 		return rc;
 	contd__store_seq(&contd__live.users, 1);
-	if ((rc = contd__watchdog_start()) != 0 || (rc = contd__daemon_configure(NULL)) != 0) {
+	if ((rc = contd__watchdog_start()) != 0 || (rc = contd__daemon_configure(NULL)) != 0 ||
+	    (rc = contd__asked_start(&contd__config)) != 0) {
 		contd__daemon_end();
 		contd__watchdog_stop();
 		contd__store_seq(&contd__live.users, 0);
@@ -154,6 +157,11 @@ static int start_locked(const struct contd_config *cfg)
 		close_descriptors();
 	}
 	return rc;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
 }
 
 int contd_configure(const struct contd_config *cfg)
@@ -178,10 +186,12 @@ int contd_configure(const struct contd_config *cfg)
 	rc = contd__check_live(); /* another thread's contd_fini() may have had the lock */
 	if (!rc)
 		rc = contd__settings_make(cfg, &before, &c);
-	if (!rc &&
-	    (c.signal_number != before.signal_number || c.signal_taken != before.signal_taken || c.bell != before.bell))
-		rc = contd__fail(-EBUSY, "contd_configure: cfg->signal_number, signal_taken and bell can't be changed "
-					 "while contd runs; give them to the first contd_init()");
+	if (!rc && (c.signal_number != before.signal_number || c.signal_taken != before.signal_taken ||
+		    c.bell != before.bell || !same_text(c.dump_signal, before.dump_signal) ||
+		    !same_text(c.dump_file, before.dump_file)))
+		rc = contd__fail(-EBUSY,
+				 "contd_configure: cfg->signal_number, signal_taken, bell, dump_signal and dump_file "
+				 "can't be changed while contd runs; give them to the first contd_init()");
 	if (!rc) {
 		bool watched = contd__watchdog_runs();
 
@@ -248,6 +258,7 @@ int contd_fini(void)
 	}
 	contd__daemon_end();
 	contd__watchdog_stop();
+	contd__asked_stop();
 	CONTD_TESTPOINT("watchdog_ended");
 	contd__thread_ensure();
 	contd__interrupt.ops->stop();

@@ -65,6 +65,8 @@ Test(config, defaults)
 		cr_assert_str_eq(CONFIG.daemon_name, "contd");
 		cr_assert_null(CONFIG.daemon_cpus);
 		cr_assert_null(CONFIG.daemon_sched);
+		cr_assert_null(CONFIG.dump_signal);
+		cr_assert_null(CONFIG.dump_file);
 		cr_assert_eq(contd_fini(), 0);
 	}
 }
@@ -267,6 +269,17 @@ static const struct env_case env_cases[] = {
 	{"CONTD_DAEMON_SCHED", "fifo:100", false},
 	{"CONTD_DAEMON_SCHED", "nice", false},
 	{"CONTD_DAEMON_SCHED", "other:", false},
+	{"CONTD_DUMP_SIGNAL", "USR2", true},
+	{"CONTD_DUMP_SIGNAL", "SIGUSR1", true},
+	{"CONTD_DUMP_SIGNAL", "12", true},
+	{"CONTD_DUMP_SIGNAL", "64", true},
+	{"CONTD_DUMP_SIGNAL", "", false},
+	{"CONTD_DUMP_SIGNAL", "KILL", false},
+	{"CONTD_DUMP_SIGNAL", "9", false},
+	{"CONTD_DUMP_SIGNAL", "11", false},
+	{"CONTD_DUMP_SIGNAL", "65", false},
+	{"CONTD_DUMP_SIGNAL", "12x", false},
+	{"CONTD_DUMP_SIGNAL", "usr2", false},
 	{"CONTD_OVERHEAD_PERCENT", "0.1", true},
 	{"CONTD_OVERHEAD_PERCENT", "50", true},
 	{"CONTD_OVERHEAD_PERCENT", "0.09", false},
@@ -352,6 +365,8 @@ static bool env_is_in_force(const struct env_case *e)
 		return strcmp(CONFIG.daemon_cpus, e->value) == 0;
 	if (strcmp(e->name, "CONTD_DAEMON_SCHED") == 0)
 		return strcmp(CONFIG.daemon_sched, e->value) == 0;
+	if (strcmp(e->name, "CONTD_DUMP_SIGNAL") == 0)
+		return strcmp(CONFIG.dump_signal, e->value) == 0;
 	return strcmp(e->name, "CONTD_SCAN_NS") == 0 && CONFIG.scan_ns == n;
 }
 
@@ -404,7 +419,7 @@ Test(config, described)
 		cr_assert_str_eq(info.value, info.standard, "%s", info.variable);
 	}
 	cr_assert_str_eq(contd_error_text(), "as it was");
-	cr_assert_eq(n, 13);
+	cr_assert_eq(n, 15);
 	for (size_t i = 0; contd__setting_key(i); i++) {
 		bool found = false;
 
@@ -486,7 +501,9 @@ Test(config, environment_has_the_last_word)
 				 .watchdog_ns = 5000,
 				 .daemon_name = "program",
 				 .daemon_cpus = "0",
-				 .daemon_sched = "idle"};
+				 .daemon_sched = "idle",
+				 .dump_signal = "USR1",
+				 .dump_file = "none"};
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", SIGRTMAX - 5);
@@ -503,6 +520,8 @@ Test(config, environment_has_the_last_word)
 	setenv("CONTD_DAEMON_NAME", "environment", 1);
 	setenv("CONTD_DAEMON_CPUS", "0-1", 1);
 	setenv("CONTD_DAEMON_SCHED", "batch", 1);
+	setenv("CONTD_DUMP_SIGNAL", "USR2", 1);
+	setenv("CONTD_DUMP_FILE", "/dev/null", 1);
 	must(contd_init(&c));
 	cr_assert_eq(CONFIG.signal_number, SIGRTMAX - 5);
 	cr_assert_eq(CONFIG.signal_taken, CONTD_SIGNAL_REFUSE);
@@ -517,6 +536,8 @@ Test(config, environment_has_the_last_word)
 	cr_assert_str_eq(CONFIG.daemon_name, "environment");
 	cr_assert_str_eq(CONFIG.daemon_cpus, "0-1");
 	cr_assert_str_eq(CONFIG.daemon_sched, "batch");
+	cr_assert_str_eq(CONFIG.dump_signal, "USR2");
+	cr_assert_str_eq(CONFIG.dump_file, "/dev/null");
 	cr_assert_eq(c.scan_count, 5, "what was given is not written to");
 	must_fail(contd_daemon_stop(), EPERM);
 	cr_assert_eq(contd_fini(), 0);

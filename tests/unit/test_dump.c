@@ -2,6 +2,7 @@
 /* contd_dump(): what it says of groups, continuations and threads, and that it waits for no lock. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -250,6 +251,95 @@ Test(dump, beside_threads_that_change_everything)
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(maker[i], NULL);
 	/* The dumps' references are given back: nothing is left. */
+	must(contd_fini());
+}
+
+/* The file when it has a whole dump; NULL: after ten seconds it has none. */
+static const char *written(const char *path)
+{
+	for (unsigned i = 0; i < 1000; i++) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t n = fd < 0 ? 0 : read(fd, said, sizeof(said) - 1);
+
+		if (fd >= 0)
+			close(fd);
+		said[n > 0 ? n : 0] = 0;
+		if (strstr(said, "\nthread: ") && said[n - 1] == '\n')
+			return said;
+		usleep(10000);
+	}
+	return NULL;
+}
+
+static char path[64];
+
+/* Asks for a dump inside a callback that does not return before it is there. */
+static void asks(int status, void *data)
+{
+	(void)status, (void)data;
+	kill(getpid(), SIGUSR2);
+	cr_assert_not_null(written(path));
+}
+
+Test(dump, a_signal_asks_for)
+{
+	struct contd_config config = {.size = sizeof(config), .dump_signal = "USR2", .dump_file = "/tmp/contd-dump-%p"};
+	struct contd_event e = CONTD_EVENT_INIT, *one = &e;
+	struct contd_group *g;
+
+	snprintf(path, sizeof(path), "/tmp/contd-dump-%d", (int)getpid());
+	unlink(path);
+	/* It can be begun again: the handler is contd's own then. */
+	for (unsigned i = 0; i < 2; i++) {
+		must(contd_init(&config));
+		g = group_new(0, -1);
+		contd_event_init(&e);
+		must(contd_event_continue(1, &one, asks, NULL, g, NULL));
+		must(contd_event_complete(&e, 0));
+		must(contd_group_wait(g, -1));
+		says("state running", "(asks)", "");
+		says("thread", "does runs a continuation", "");
+		says("settings", "dump signal USR2", "dump file /tmp/contd-dump-%p");
+		unlink(path);
+		must(contd_fini());
+	}
+	/* Now that contd has ended, the handler does nothing. */
+	kill(getpid(), SIGUSR2);
+	usleep(20000);
+	cr_assert_eq(access(path, F_OK), -1);
+}
+
+static void theirs(int number)
+{
+	(void)number;
+}
+
+Test(dump, its_signal_is_not_taken_from_the_program)
+{
+	struct contd_config config = {.size = sizeof(config), .dump_signal = "USR2"};
+
+	char own[16];
+
+	snprintf(own, sizeof(own), "%d", SIGRTMAX - 3);
+	setenv("CONTD_DUMP_SIGNAL", own, 1);
+	must_fail(contd_init(NULL), EINVAL);
+	cr_assert(strstr(contd_error_text(), "(CONTD_SIGNAL)"), "%s", contd_error_text());
+	unsetenv("CONTD_DUMP_SIGNAL");
+	setenv("CONTD_DUMP_FILE", "/dev/null", 1);
+	must_fail(contd_init(NULL), EINVAL);
+	cr_assert(strstr(contd_error_text(), "CONTD_DUMP_SIGNAL"), "%s", contd_error_text());
+	unsetenv("CONTD_DUMP_FILE");
+	signal(SIGUSR2, theirs);
+	must_fail(contd_init(&config), EBUSY);
+	cr_assert(strstr(contd_error_text(), "CONTD_DUMP_SIGNAL"), "%s", contd_error_text());
+	signal(SIGUSR2, SIG_IGN);
+	must_fail(contd_init(&config), EBUSY);
+	signal(SIGUSR2, SIG_DFL);
+	must(contd_init(&config));
+	config.dump_signal = "USR1";
+	must_fail(contd_configure(&config), EBUSY);
+	config.dump_signal = "USR2";
+	must(contd_configure(&config));
 	must(contd_fini());
 }
 
