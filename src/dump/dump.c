@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "dispatch/live.h"
@@ -41,14 +42,16 @@ int contd__dump_to(int fd, bool beginnings)
 {
 	/* From the kernel: another thread may hang with malloc's lock. */
 	struct work *work = contd__map(sizeof(*work));
-	int rc;
+	int before, rc;
 
 	if (!work)
 		return -ENOMEM;
 	/* Continuations that the end of a read-side section would run run at the end of this. */
 	contd_guard_begin();
+	before = contd__cancel_off();
 	rc = dump_with(work, fd, beginnings);
 	munmap(work, sizeof(*work));
+	contd__cancel_as(before);
 	contd_guard_end();
 	return rc;
 }

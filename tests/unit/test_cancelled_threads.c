@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A thread that is being cancelled (pthread_cancel(3)) comes through contd's calls, and leaves no lock held. */
+#include <fcntl.h>
 #include <poll.h>
 
 #include "unit.h"
@@ -11,6 +12,7 @@ static struct contd_event e = CONTD_EVENT_INIT;
 static struct contd_event *es[] = {&e};
 static struct tally t;
 static unsigned passed;
+static int nowhere = -1; /* descriptor of /dev/null */
 
 #define done(call) \
 	do { \
@@ -38,6 +40,7 @@ static void through_all(void)
 	done(must(contd_bell_listen(job, 0)));
 	done(must(contd_bell_create(job, 0, &bell)));
 	done(contd_bell_destroy(bell));
+	done(must(contd_dump(nowhere)));
 	done(must(contd_daemon_start(NULL)));
 	done(must(contd_daemon_stop()));
 	done(must(contd_configure(&other)));
@@ -47,7 +50,7 @@ static void through_all(void)
 	done(must(contd_thread_detach()));
 	done(cr_assert_eq(contd_fini(), 0));
 }
-#define CALLS 18
+#define CALLS 19
 
 static void *is_cancelled(void *unused)
 {
@@ -63,6 +66,7 @@ Test(cancelled_threads, come_through_all_calls)
 	pthread_t thread;
 	void *ended;
 
+	nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	for (unsigned round = 1; round <= 2; round++) {
 		contd_event_init(&e);
 		cr_assert_eq(pthread_create(&thread, NULL, is_cancelled, NULL), 0);
