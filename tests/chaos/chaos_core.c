@@ -20,6 +20,7 @@
  * runs twice, late or after it was cancelled is found when it does.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -135,7 +136,7 @@ static struct chaos_class classes[C_END] = {
 	[C_CONFIGURE] = {"configure", "contd_configure: agents and all other settings", 0},
 	[C_FD] = {"fd", "contd_fd, and poll(2) on it", 0},
 	[C_BELL] = {"bell", "listen, open, ring and close a bell of this process", 0},
-	[C_STATS] = {"stats", "contd_stats_get, descriptions, versions", 0},
+	[C_STATS] = {"stats", "contd_stats_get, contd_dump, descriptions, versions", 0},
 	[C_FILE] = {"file", "files of the program's own, which get the numbers of descriptors that contd has closed",
 		    0},
 	[C_SOURCE] = {"source", "a source that is driven, and completes what it finds", 0},
@@ -1620,6 +1621,14 @@ static void op_stats(struct self *me)
 		if (contd_group_outstanding(groups[group].g) > CONTS)
 			chaos_wrong("contd_group_outstanding is %u", contd_group_outstanding(groups[group].g));
 		leave(&groups[group].users);
+	}
+	if (me->chaos->number % 4 == 1) { /* one thread: a dump is slow, beside the rest */
+		int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		rc = contd_dump(fd);
+		if (rc)
+			chaos_wrong("contd_dump is %d: %s", rc, contd_error_text());
+		close(fd);
 	}
 	if (contd_version() >> 16 != CONTD_VERSION_MAJOR || !contd_error_text())
 		chaos_wrong("contd_version, contd_error_text");
