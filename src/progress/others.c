@@ -131,6 +131,24 @@ static __attribute__((noinline)) long pass_on(struct contd__next *found, WORDS)
 		return pass_on(&found, THESE); \
 	}
 /*
+ * An error handler of the program's. MPI 3 has removed the call, and mpi.h need not declare it; libraries have it
+ * still, and MPICH 4.2 does not make it by MPI_Comm_create_errhandler, which wrappers.c stands in front of.
+ */
+CONTD_API function MPI_Errhandler_create;
+CONTD_API function PMPI_Errhandler_create;
+long MPI_Errhandler_create(WORDS)
+{
+	return PMPI_Errhandler_create(THESE);
+}
+long PMPI_Errhandler_create(WORDS)
+{
+	static struct contd__next found = {"PMPI_Errhandler_create", NULL};
+
+	contd__store(&contd__progress.user_code, 1);
+	return pass_on(&found, THESE);
+}
+
+/*
  * Fortran's calls that MPI's libraries for Fortran do not make by those in C, and that call back functions of the
  * program's: the one that deletes the attribute before.
  */
