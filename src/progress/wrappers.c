@@ -58,17 +58,10 @@
 	CONTD_PROGRESS_USER(X) \
 	X(, Win_free, (MPI_Win * win), (win)) \
 	X(, Abort, (MPI_Comm comm, int code), (comm, code)) \
-	X4(X)
-#if CONTD_RING_LARGE_COUNTS
+	X4(X) \
+	X4_LARGE(X)
+#if CONTD_RING_MPI4
 #define X4(X) \
-	X(_c, Register_datarep, \
-	  (const char *name, MPI_Datarep_conversion_function_c *from, MPI_Datarep_conversion_function_c *to, \
-	   MPI_Datarep_extent_function *extent, void *state), \
-	  (name, from, to, extent, state)) \
-	X(, T_event_register_callback, \
-	  (MPI_T_event_registration event, MPI_T_cb_safety safety, MPI_Info info, void *data, \
-	   MPI_T_event_cb_function function), \
-	  (event, safety, info, data, function)) \
 	X(, Session_create_errhandler, (MPI_Session_errhandler_function * function, MPI_Errhandler * handler), \
 	  (function, handler)) \
 	X(, Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm * newcomm, MPI_Request * request), \
@@ -79,6 +72,19 @@
 	  (buf, partitions, count, type, source, tag, comm, info, request))
 #else
 #define X4(X)
+#endif
+#if CONTD_RING_LARGE_COUNTS
+#define X4_LARGE(X) \
+	X(_c, Register_datarep, \
+	  (const char *name, MPI_Datarep_conversion_function_c *from, MPI_Datarep_conversion_function_c *to, \
+	   MPI_Datarep_extent_function *extent, void *state), \
+	  (name, from, to, extent, state)) \
+	X(, T_event_register_callback, \
+	  (MPI_T_event_registration event, MPI_T_cb_safety safety, MPI_Info info, void *data, \
+	   MPI_T_event_cb_function function), \
+	  (event, safety, info, data, function))
+#else
+#define X4_LARGE(X)
 #endif
 
 CONTD_RING_CALLS(DECLARE, DECLARE_Y, DECLARE_Z, DECLARE_W)
@@ -350,6 +356,8 @@ CALL_USER(, T_event_register_callback,
 	  (MPI_T_event_registration event, MPI_T_cb_safety safety, MPI_Info info, void *data,
 	   MPI_T_event_cb_function function),
 	  (event, safety, info, data, function))
+#endif
+#if CONTD_RING_MPI4
 CALL_USER(, Session_create_errhandler, (MPI_Session_errhandler_function * function, MPI_Errhandler *handler),
 	  (function, handler))
 CALL_BEGINS(, Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request),
