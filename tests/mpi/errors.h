@@ -77,6 +77,27 @@ CHECK_HELPER bool mpi_tells_self(void)
 	return calls != 0;
 }
 
+/*
+ * Does MPI_Waitany itself call MPI_COMM_SELF's handler if a receive on another communicator fails? It does in MPICH
+ * 4.2; in MPICH 4.0 it calls MPI_COMM_WORLD's, and in Open MPI the communicator's.
+ */
+CHECK_HELPER bool mpi_tells_self_in_arrays(void)
+{
+	static const int out[2];
+	int in, index, self = on_self_count, world = on_world_count, rc;
+	MPI_Request send, receive;
+
+	PMPI_Isend(out, 2, MPI_INT, check_rank, 0, MPI_COMM_WORLD, &send);
+	PMPI_Irecv(&in, 1, MPI_INT, check_rank, 0, MPI_COMM_WORLD, &receive);
+	rc = PMPI_Waitany(1, &receive, &index, MPI_STATUS_IGNORE);
+	CHECK_EQ(class_of(rc), MPI_ERR_TRUNCATE);
+	PMPI_Wait(&send, MPI_STATUS_IGNORE);
+	self = on_self_count - self;
+	world = on_world_count - world;
+	CHECK_EQ(self + world, 1);
+	return self == 1;
+}
+
 /* One handler of the program's for this communicator, and for those that MPICH may tell instead. */
 CHECK_HELPER void tell_all(MPI_Comm comm, MPI_Comm_errhandler_function *function)
 {
