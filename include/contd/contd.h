@@ -106,6 +106,15 @@ enum contd_signal_taken {
 /* Whether peer processes may ring for this process: contd_bell_listen(). The default is on. */
 enum contd_bell_use { CONTD_BELL_DEFAULT = 0, CONTD_BELL_ON, CONTD_BELL_OFF };
 
+/* How much contd says on stderr: each value includes the ones before it. */
+enum contd_verbose {
+	CONTD_VERBOSE_DEFAULT = 0, /* warnings */
+	CONTD_VERBOSE_ERRORS,      /* CONTD_VERBOSE=0: errors, and what the program or the user has asked for */
+	CONTD_VERBOSE_WARNINGS,    /* 1: what has no effect, or works more slowly than it could */
+	CONTD_VERBOSE_START,       /* 2: one line that says how contd has started */
+	CONTD_VERBOSE_SETTINGS     /* 3: each setting and its origin */
+};
+
 /* A report of the watchdog: a call took longer than watchdog_ns. */
 struct contd_late {
 	const char *what;   /* "continuation", "handler" (contd's) or "source" (one poll of it) */
@@ -160,6 +169,8 @@ struct contd_config {
 	/* CONTD_DUMP_FILE: the file to which these dumps are appended, 1 to 255 characters; %p in it becomes the number
 	 * of the process. Default: stderr */
 	const char *dump_file;
+	int verbose;  /* CONTD_VERBOSE=0|1|2|3: enum contd_verbose; default: warnings */
+	int reserved; /* 0: for later versions */
 };
 
 /*

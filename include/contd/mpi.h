@@ -82,10 +82,10 @@ typedef void(MPI_Continue_cb_function)(MPI_Status *array_of_statuses, void *user
  *   contd_priority                  "low", "normal" (the default) or "high": enum contd_priority
  *   contd_agent                     "caller", "region", "tick", "block" or "spin": for the process, from here on
  *   contd_overhead_percent, contd_tick_min_ns, contd_tick_max_ns, contd_scan_count, contd_scan_ns, contd_watchdog_ns,
- *   contd_daemon_name, contd_daemon_cpus, contd_daemon_sched
+ *   contd_daemon_name, contd_daemon_cpus, contd_daemon_sched, contd_verbose
  *                                   settings of the process, as in struct contd_config, changed by contd_configure()
  * MPI ignores keys that it does not know. One that begins with contd_ or mpi_continue_ and is not in this list is
- * ignored too, but reported on stderr once for each key, with the nearest key of the list.
+ * ignored too, but one rank on each host reports it on stderr, once for each key, with the nearest key of the list.
  * Errors: MPI_ERR_ARG (NULL; poll_only with max_poll 0), MPI_ERR_INFO (info is zero), MPI_ERR_INFO_VALUE (malformed),
  * MPI_ERR_NO_MEM, MPI_ERR_OTHER. The last means: before MPI_Init, after MPI_Finalize; in the child of a fork that came
  * after contd's first call; contd cannot start, and a line on stderr says why; or contd_agent is "tick" or "spin"

@@ -9,13 +9,15 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "dispatch/daemon.h"
+#include "dispatch/limits.h"
 #include "dispatch/settings.h"
 #include "dispatch/signal_name.h"
 
 enum type { TYPE_INT, TYPE_U32, TYPE_U64, TYPE_REAL, TYPE_NAMED, TYPE_TEXT };
 
 static const char *const agent_names[] = {"caller", "region", "tick", "block", "spin", NULL};
-static const char *const bell_names[] = {"1", "0", NULL}; /* enum contd_bell_use begins with 1 */
+static const char *const bell_names[] = {"1", "0", NULL};              /* enum contd_bell_use begins with 1 */
+static const char *const verbose_names[] = {"0", "1", "2", "3", NULL}; /* so does enum contd_verbose */
 
 struct setting {
 	const char *name; /* as a variable CONTD_NAME, as an info key contd_name: this is the key */
@@ -66,6 +68,8 @@ static const struct setting settings[] = {
 		"a signal for users, as USR2, or its number"),
 	SETTING(dump_file, "DUMP_FILE", "dump_file", TYPE_TEXT, 1, CONTD_SETTING_TEXT - 1, NULL, true,
 		"a path of 1 to 255 characters"),
+	SETTING(verbose, "VERBOSE", "verbose", TYPE_NAMED, CONTD_VERBOSE_ERRORS, CONTD_VERBOSE_SETTINGS, verbose_names,
+		false, "0 (errors), 1 (and warnings), 2 (and a line at the start) or 3 (and each setting)"),
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 _Static_assert(SETTINGS <= CONTD_SETTING_KEYS, "readers of keys have room for so many");
@@ -80,6 +84,7 @@ static const struct contd_config defaults = {
 	.scan_ns = 50000,
 	.bell = CONTD_BELL_ON,
 	.daemon_name = "contd",
+	.verbose = CONTD_VERBOSE_WARNINGS,
 };
 
 static void *field_of(const struct setting *s, struct contd_config *c)
@@ -291,6 +296,41 @@ static void write_text(const struct setting *s, struct contd_config *c, char to[
 	snprintf(to, CONTD_SETTING_TEXT, "%llu", (unsigned long long)v);
 }
 
+static const char *origins[SETTINGS];
+
+void contd__settings_origins(const struct contd_config *given, bool first)
+{
+	struct contd_config g = {.size = 0};
+	const struct contd__sized_texts *texts = CONTD_SIZED_TEXTS("contd_init", "cfg", "struct contd_config");
+
+	if (given)
+		contd__sized_take(&g, sizeof(g), given, texts); /* it was right before */
+	for (size_t i = 0; i < SETTINGS; i++) {
+		if (first)
+			origins[i] = "default";
+		if (is_given(&settings[i], &g))
+			origins[i] = "program";
+		if (getenv(settings[i].variable))
+			origins[i] = "environment";
+	}
+}
+
+bool contd__setting_now_at(size_t i, struct contd__setting_now *now)
+{
+	if (i >= SETTINGS)
+		return false;
+	now->variable = settings[i].variable;
+	now->origin = origins[i];
+	write_text(&settings[i], &contd__config, now->value);
+	return true;
+}
+
+void contd__setting_now(const char *variable, struct contd__setting_now *now)
+{
+	for (size_t i = 0; contd__setting_now_at(i, now) && strcmp(now->variable, variable) != 0; i++)
+		;
+}
+
 bool contd__setting_describe(size_t i, struct contd__setting_info *info)
 {
 	const char *call = contd__error_call, *text = contd__error_text, *given;
@@ -329,6 +369,8 @@ int contd__settings_make(const struct contd_config *given, const struct contd_co
 				       CONTD_SIZED_TEXTS("contd_init", "cfg", "struct contd_config"));
 		if (rc)
 			return rc;
+		if (g.reserved)
+			return contd__fail(-EINVAL, "cfg->reserved must be 0: it is for later versions");
 		for (size_t i = 0; i < SETTINGS; i++)
 			if (is_given(&settings[i], &g))
 				take(&settings[i], &g, &c);

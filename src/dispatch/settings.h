@@ -20,6 +20,21 @@
 int contd__settings_make(const struct contd_config *given, const struct contd_config *base,
 			 struct contd_config *config);
 
+/* Where each setting comes from, for contd__setting_now(). After contd__settings_make() with the same `given`. first:
+ * what was before counts no more. Under the lock of live_lock.h. */
+void contd__settings_origins(const struct contd_config *given, bool first);
+
+/* A setting in force. Under the same lock. */
+struct contd__setting_now {
+	const char *variable;
+	const char *origin;             /* "environment", "program" or "default" */
+	char value[CONTD_SETTING_TEXT]; /* "": none */
+};
+
+/* The i-th one; false: there are not so many. By its variable, which exists. */
+bool contd__setting_now_at(size_t i, struct contd__setting_now *now);
+void contd__setting_now(const char *variable, struct contd__setting_now *now);
+
 /* The keys of settings that may be changed while contd runs, CONTD_SETTING_KEYS at most; NULL behind the last. */
 #define CONTD_SETTING_KEYS 16
 CONTD_API const char *contd__setting_key(size_t i);

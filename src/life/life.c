@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/note.h"
 #include "base/testpoint.h"
+#include "base/verbose.h"
 #include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/daemon.h"
@@ -29,6 +30,7 @@
 #include "dispatch/word.h"
 #include "dump/asked.h"
 #include "dump/root.h"
+#include "life/beginning.h"
 #include "rcu/table.h"
 #include "signal/attach.h"
 #include "signal/attached.h"
@@ -105,6 +107,7 @@ static void settle(const struct contd_config *c)
 	contd__store(&contd__limits.purse_rate, (uint64_t)(c->overhead_percent / 100 * 0.9 * (1 << 20)));
 	contd__store(&contd__limits.purse_most,
 		     (uint64_t)(c->overhead_percent / 100 * 0.1 * (double)contd__clock.second));
+	contd__verbose_set(c->verbose);
 	contd__watchdog_settle(c);
 	contd__store(&contd__limits.late_ticks, (uint64_t)((double)c->watchdog_ns * contd__clock.ticks_per_ns));
 }
@@ -145,6 +148,7 @@ static int start_locked(const struct contd_config *cfg)
 	rc = contd__signal_start(&c);
 	if (rc)
 		return rc;
+	contd__settings_origins(cfg, true);
 	contd__store_seq(&contd__live.users, 1);
 	if ((rc = contd__watchdog_start()) != 0 || (rc = contd__daemon_configure(NULL)) != 0 ||
 	    (rc = contd__asked_start(&contd__config)) != 0) {
@@ -155,6 +159,8 @@ static int start_locked(const struct contd_config *cfg)
 		contd__watchdog_forget();
 		contd__interrupt.ops->give_back();
 		close_descriptors();
+	} else {
+		contd__beginning_locked(true);
 	}
 	return rc;
 }
@@ -201,8 +207,12 @@ int contd_configure(const struct contd_config *cfg)
 			rc = contd__daemon_configure(&before);
 		if (rc && !watched)
 			contd__watchdog_stop(); /* before its function is taken from it */
-		if (rc)
+		if (rc) {
 			settle(&before);
+		} else {
+			contd__settings_origins(cfg, false);
+			contd__beginning_locked(false);
+		}
 		contd__interrupt.ops->configured();
 		contd__pending_sig(); /* threads that sleep because the daemon looks for them may have to look now */
 	}

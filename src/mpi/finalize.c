@@ -64,8 +64,8 @@ static bool wants_others(int size)
 	if (wanted && strcmp(wanted, "alone") == 0)
 		return false;
 	if (wanted && *wanted)
-		contd__mpi_say("CONTD_FINALIZE=%s: must be together or alone; contd finds out which is possible",
-			       wanted);
+		contd__mpi_warn_here("CONTD_FINALIZE=%s: must be together or alone; contd finds out which is possible",
+				     wanted);
 	return contd__mpi_everywhere(size);
 }
 
@@ -230,9 +230,9 @@ static void nap(void)
 static void hint(bool running)
 {
 	if (running)
-		contd__mpi_say("%s: waits for the end of a callback that another thread runs", contd__model.end);
+		contd__mpi_warn("%s: waits for the end of a callback that another thread runs", contd__model.end);
 	else
-		contd__mpi_say(
+		contd__mpi_warn(
 			"MPI_Finalize: %u continuations are outstanding, and wait for the other processes to call "
 			"MPI_Finalize. If some never do, set CONTD_FINALIZE=alone",
 			contd__crs_outstanding());

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/rest.h"
 #include "base/say.h"
+#include "base/verbose.h"
 #include "dispatch/group.h"
 #include "dispatch/live.h"
 #include "dispatch/settings.h"
@@ -397,7 +398,7 @@ static const struct contd__mpi_backend *choose(bool asking)
 	}
 #if CONTD_MPI_NATIVE
 	if (why)
-		contd__mpi_say("%s; continuations use the portable backend, which is slower", why);
+		contd__mpi_warn_here("%s; continuations use the portable backend, which is slower", why);
 #endif
 	why = contd__mpi_portable.refuses();
 	if (!why) {
@@ -419,6 +420,33 @@ static void in_child(void)
 {
 	contd__store(&contd__mpi_ended, 1);
 	contd__store(&contd__mpi_open, 0);
+}
+
+static const char *level_name(int level)
+{
+	return level == MPI_THREAD_SINGLE       ? "MPI_THREAD_SINGLE"
+	       : level == MPI_THREAD_FUNNELED   ? "MPI_THREAD_FUNNELED"
+	       : level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED"
+						: "MPI_THREAD_MULTIPLE";
+}
+
+static void say_start(void)
+{
+	char text[2 * sizeof(steps) + 128];
+	size_t n;
+
+	if (!contd__says(CONTD_VERBOSE_START))
+		return;
+	n = (size_t)snprintf(text, sizeof(text), "MPI: %s backend, %s; ", contd__mpi->name,
+			     level_name(contd__model.level));
+	for (const char *from = steps; *from; from++) {
+		if (*from == '\n')
+			text[n++] = ';';
+		text[n++] = *from == '\n' ? ' ' : *from;
+	}
+	text[n] = '\0';
+	contd__model_say_rank();
+	contd__tell_here(CONTD_VERBOSE_START, NULL, text);
 }
 
 /* The model has begun. */
@@ -465,6 +493,7 @@ static int start_in_model(bool asking)
 	}
 	listen();
 	contd__dump_part_add(backend->dump);
+	say_start();
 	contd__store(&asks_only, 0);
 	/* Release: pairs with the acquire in started. */
 	contd__store_release(&contd__mpi_open, 1);

@@ -11,6 +11,7 @@
 #include <mpi.h>
 
 #include "base/say.h"
+#include "base/warn.h"
 
 struct contd__model {
 	/* contd has opened a session. All else is as in the World Model before contd__model_begin. */
@@ -38,6 +39,10 @@ void contd__model_say_rank(void);
 
 /* As contd__say(), in a thread that may call MPI: the line has the rank, also before contd's first call. */
 #define contd__mpi_say(...) (contd__model_say_rank(), contd__say(__VA_ARGS__))
+
+/* The same for contd__warn() and contd__warn_here(). */
+#define contd__mpi_warn(...) (contd__model_say_rank(), contd__warn(__VA_ARGS__))
+#define contd__mpi_warn_here(...) (contd__model_say_rank(), contd__warn_here(__VA_ARGS__))
 
 /* contd starts, MPI is open. NULL, or why that cannot be. If the program has a session, contd opens one. */
 const char *contd__model_begin(void);

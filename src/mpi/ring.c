@@ -16,6 +16,7 @@
 
 #include "base/atomic.h"
 #include "base/say.h"
+#include "base/warn.h"
 #include "base/testpoint.h"
 #include "mpi/ring.h"
 #include "signal/bell.h"
@@ -113,8 +114,9 @@ void contd__mpi_job(char job[CONTD_JOB_TEXT])
 		if (snprintf(job, CONTD_JOB_TEXT, "%s%s%s", first, *second ? "." : "", second) < CONTD_JOB_TEXT)
 			return;
 		if (i == 0)
-			contd__say("CONTD_JOB has more than %d characters, and is left out of account: shorten it",
-				   CONTD_JOB_TEXT - 1);
+			contd__warn_here(
+				"CONTD_JOB has more than %d characters, and is left out of account: shorten it",
+				CONTD_JOB_TEXT - 1);
 	}
 	snprintf(job, CONTD_JOB_TEXT, "by.%d.%llu", starter(),
 		 (unsigned long long)contd__process_field(starter(), PROCESS_START));

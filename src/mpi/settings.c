@@ -187,8 +187,9 @@ static void report(const char *key)
 			nearest = name;
 	}
 	if (first_time(key))
-		contd__mpi_say("the info key %s is unknown and has no effect; the nearest one that is known is %s", key,
-			       nearest);
+		contd__mpi_warn_here(
+			"the info key %s is unknown and has no effect; the nearest one that is known is %s", key,
+			nearest);
 }
 
 /* MPI ignores keys that it does not know. One that begins as ours do was meant for us: it is reported, once. */
@@ -243,7 +244,7 @@ static void say_what_helps(int level)
 
 	if (contd__xchg(&said, 1))
 		return;
-	contd__mpi_say(
+	contd__mpi_warn_here(
 		"mpi_continue_async_signal_safe with %s: continuations that are ready run at the next "
 		"interruption, but MPI makes progress only in the program's MPI calls and in compute regions of "
 		"MPI's main thread (contd_compute_begin()); with MPI_THREAD_MULTIPLE contd's own thread makes it",
@@ -258,8 +259,8 @@ void contd__low_latency_attach(void)
 		return;
 	was_attached = true;
 	if (contd_thread_attach(NULL) && !contd__xchg(&said, 1))
-		contd__mpi_say("mpi_continue_async_signal_safe: a thread that calls MPI cannot be interrupted: %s",
-			       contd_error_text());
+		contd__mpi_warn("mpi_continue_async_signal_safe: a thread that calls MPI cannot be interrupted: %s",
+				contd_error_text());
 }
 
 /*

@@ -1549,7 +1549,8 @@ static struct contd_config some_config(uint64_t r)
 				     .watchdog = late_watchdog,
 				     .daemon_name = r >> 12 & 1 ? "chaos" : NULL,
 				     .daemon_cpus = r >> 13 & 3 ? NULL : "0",
-				     .daemon_sched = sched[r >> 15 & 3]};
+				     .daemon_sched = sched[r >> 15 & 3],
+				     .verbose = CONTD_VERBOSE_ERRORS + (r >> 17 & 1)};
 }
 
 static void op_configure(uint64_t r)

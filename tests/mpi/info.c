@@ -400,17 +400,31 @@ static int written(const char *key1, const char *key2, const char *text)
 	return n;
 }
 
+/* The same of all ranks of this host: one of them says it. */
+static int written_here(const char *key1, const char *key2, const char *text)
+{
+	int mine = written(key1, key2, text), all = -1;
+	MPI_Comm host;
+
+	CHECK_OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
+	CHECK_OK(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, host));
+	CHECK_OK(MPI_Comm_free(&host));
+	return all;
+}
+
 /* They have no effect. One that was meant for contd is reported, once, with the key that was probably meant. */
 static void check_unknown(void)
 {
 	check_begin("unknown keys");
-	CHECK_EQ(written("another", "MPI_CONTINUE_POLL_ONLY", "contd"), 0);
-	CHECK_EQ(written("mpi_continue_poll_onl", "another", "mpi_continue_poll_onl is unknown"), 1);
-	CHECK_EQ(written("mpi_continue_poll_onl", "another", "contd"), 0);
-	CHECK_EQ(written("contd_scans_ns", NULL, "known is contd_scan_ns\n"), 1);
-	CHECK_EQ(written("mpi_continue_signal_safe", NULL, "known is mpi_continue_async_signal_safe\n"), 1);
+	CHECK_EQ(written_here("another", "MPI_CONTINUE_POLL_ONLY", "contd"), 0);
+	CHECK_EQ(written_here("mpi_continue_poll_onl", "another", "mpi_continue_poll_onl is unknown"), 1);
+	CHECK_EQ(written_here("mpi_continue_poll_onl", "another", "contd"), 0);
+	CHECK_EQ(written_here("contd_scans_ns", NULL, "known is contd_scan_ns"), 1);
+	CHECK_EQ(written_here("mpi_continue_signal_safe", NULL, "known is mpi_continue_async_signal_safe"), 1);
+	if (check_size > 1)
+		CHECK_EQ(written_here("contd_agnet", NULL, "(said once for all ranks of the job on this host"), 1);
 	/* A setting that only contd_init() and the environment can change. */
-	CHECK_EQ(written("contd_signal", NULL, "contd_signal is unknown"), 1);
+	CHECK_EQ(written_here("contd_signal", NULL, "contd_signal is unknown"), 1);
 }
 
 /* Each setting that a key may change, in one info object: none takes another one's place. */
@@ -420,7 +434,7 @@ static void check_all_settings(void)
 		{"contd_agent", "caller"},           {"contd_overhead_percent", "3"}, {"contd_tick_min_ns", "20000"},
 		{"contd_tick_max_ns", "5000000"},    {"contd_scan_count", "32"},      {"contd_scan_ns", "40000"},
 		{"contd_watchdog_ns", "1000000000"}, {"contd_daemon_name", "info"},   {"contd_daemon_cpus", "0"},
-		{"contd_daemon_sched", "other:1"},   {"contd_priority", "high"}};
+		{"contd_daemon_sched", "other:1"},   {"contd_verbose", "2"},          {"contd_priority", "high"}};
 	char cpus[16];
 	MPI_Request cr;
 	MPI_Info info;

@@ -137,6 +137,11 @@ Test(config, fields_at_the_ends_of_their_ranges)
 	accepted(bell, CONTD_BELL_OFF);
 	refused(bell, CONTD_BELL_OFF + 1);
 	refused(bell, -1);
+	accepted(verbose, CONTD_VERBOSE_ERRORS);
+	accepted(verbose, CONTD_VERBOSE_SETTINGS);
+	refused(verbose, CONTD_VERBOSE_SETTINGS + 1);
+	refused(verbose, -1);
+	refused(reserved, 1);
 	accepted(watchdog_ns, 1000u);
 	accepted(watchdog_ns, 1000000000000u);
 	refused(watchdog_ns, 999u);
@@ -329,6 +334,12 @@ static const struct env_case env_cases[] = {
 	{"CONTD_SCAN_NS", "1000000001", false},
 	{"CONTD_SCAN_NS", "0", false},
 	{"CONTD_SCAN_NS", "", false},
+	{"CONTD_VERBOSE", "0", true},
+	{"CONTD_VERBOSE", "3", true},
+	{"CONTD_VERBOSE", "4", false},
+	{"CONTD_VERBOSE", "-1", false},
+	{"CONTD_VERBOSE", "", false},
+	{"CONTD_VERBOSE", "all", false},
 	{"CONTD_SIGNAL", "0", false},
 	{"CONTD_SIGNAL", "9", false},
 	{"CONTD_SIGNAL", "1000", false},
@@ -367,6 +378,8 @@ static bool env_is_in_force(const struct env_case *e)
 		return strcmp(CONFIG.daemon_sched, e->value) == 0;
 	if (strcmp(e->name, "CONTD_DUMP_SIGNAL") == 0)
 		return strcmp(CONFIG.dump_signal, e->value) == 0;
+	if (strcmp(e->name, "CONTD_VERBOSE") == 0)
+		return CONFIG.verbose == CONTD_VERBOSE_ERRORS + (int)n;
 	return strcmp(e->name, "CONTD_SCAN_NS") == 0 && CONFIG.scan_ns == n;
 }
 
@@ -419,7 +432,7 @@ Test(config, described)
 		cr_assert_str_eq(info.value, info.standard, "%s", info.variable);
 	}
 	cr_assert_str_eq(contd_error_text(), "as it was");
-	cr_assert_eq(n, 15);
+	cr_assert_eq(n, 16);
 	for (size_t i = 0; contd__setting_key(i); i++) {
 		bool found = false;
 
@@ -433,6 +446,7 @@ Test(config, described)
 	cr_assert_str_eq(described("CONTD_OVERHEAD_PERCENT").standard, "2");
 	cr_assert_str_eq(described("CONTD_TICK_MAX_NS").standard, "10000000");
 	cr_assert_str_eq(described("CONTD_BELL").standard, "1");
+	cr_assert_str_eq(described("CONTD_VERBOSE").standard, "1");
 	cr_assert_str_eq(described("CONTD_WATCHDOG_NS").standard, "");
 	cr_assert_str_eq(described("CONTD_DAEMON_NAME").standard, "contd");
 	cr_assert_str_eq(described("CONTD_DAEMON_CPUS").standard, "");
@@ -503,7 +517,8 @@ Test(config, environment_has_the_last_word)
 				 .daemon_cpus = "0",
 				 .daemon_sched = "idle",
 				 .dump_signal = "USR1",
-				 .dump_file = "none"};
+				 .dump_file = "none",
+				 .verbose = CONTD_VERBOSE_START};
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", SIGRTMAX - 5);
@@ -522,6 +537,7 @@ Test(config, environment_has_the_last_word)
 	setenv("CONTD_DAEMON_SCHED", "batch", 1);
 	setenv("CONTD_DUMP_SIGNAL", "USR2", 1);
 	setenv("CONTD_DUMP_FILE", "/dev/null", 1);
+	setenv("CONTD_VERBOSE", "0", 1);
 	must(contd_init(&c));
 	cr_assert_eq(CONFIG.signal_number, SIGRTMAX - 5);
 	cr_assert_eq(CONFIG.signal_taken, CONTD_SIGNAL_REFUSE);
@@ -538,6 +554,7 @@ Test(config, environment_has_the_last_word)
 	cr_assert_str_eq(CONFIG.daemon_sched, "batch");
 	cr_assert_str_eq(CONFIG.dump_signal, "USR2");
 	cr_assert_str_eq(CONFIG.dump_file, "/dev/null");
+	cr_assert_eq(CONFIG.verbose, CONTD_VERBOSE_ERRORS);
 	cr_assert_eq(c.scan_count, 5, "what was given is not written to");
 	must_fail(contd_daemon_stop(), EPERM);
 	cr_assert_eq(contd_fini(), 0);
