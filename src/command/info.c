@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/say.h"
+#include "base/variables.h"
 #include "command/info.h"
 #include "command/json.h"
 #include "command/libraries.h"
@@ -61,37 +62,6 @@ __attribute__((format(printf, 1, 2))) static void problem(const char *format, ..
 
 /* ---------------------------------------------------------------------------------------------------- variables --- */
 
-/* Variables that contd reads besides those of the settings in libcontd. */
-static const struct known {
-	const char *variable, *standard;
-	const char *must;
-	const char *const *values; /* NULL: any of 1 to 64 bytes */
-	bool empty;                /* the empty text is as good as none */
-} known[] = {
-	{"CONTD_MPI_BACKEND", "auto", "auto, native or portable",
-	 (const char *const[]){"auto", "native", "portable", NULL}, true},
-	{"CONTD_FINALIZE", NULL, "together or alone", (const char *const[]){"together", "alone", NULL}, true},
-	{"CONTD_JOB", NULL, "a name of 1 to 64 characters", NULL, true},
-	{"CONTD_PROGRESS", "1", "0 or 1", (const char *const[]){"0", "1", NULL}, false},
-	{"CONTD_PROGRESS_ALLOW", NULL, "user-code", (const char *const[]){"user-code", NULL}, false},
-	{"CONTD_PROGRESS_BY", "auto", "tick, thread or auto", (const char *const[]){"tick", "thread", "auto", NULL},
-	 false},
-	{"CONTD_PROGRESS_REPORT", "0", "0 or 1", (const char *const[]){"0", "1", NULL}, false},
-};
-#define KNOWN (sizeof(known) / sizeof(known[0]))
-
-static bool is_good(const struct known *k, const char *value)
-{
-	if (!*value)
-		return k->empty;
-	if (!k->values)
-		return strlen(value) <= 64;
-	for (size_t i = 0; k->values[i]; i++)
-		if (!strcmp(k->values[i], value))
-			return true;
-	return false;
-}
-
 /* One setting, of either kind. */
 struct setting {
 	const char *variable, *field, *key, *must, *standard, *value, *origin, *wrong;
@@ -100,6 +70,8 @@ struct setting {
 /* The next one behind *atp, which begins with 0; false: there is none. */
 static bool next_setting(size_t *atp, struct setting *s)
 {
+	const struct contd__variable *v;
+
 	*s = (struct setting){.variable = NULL};
 	while (*atp < core.count && strcmp(core.fact[*atp].key, "setting") != 0)
 		++*atp;
@@ -125,18 +97,19 @@ static bool next_setting(size_t *atp, struct setting *s)
 		}
 		return true;
 	}
-	if (*atp - core.count < KNOWN) {
-		const struct known *k = &known[(*atp)++ - core.count];
-		const char *value = getenv(k->variable);
+	v = contd__variable_at(*atp - core.count);
+	if (v) {
+		const char *value = getenv(v->name);
 		static char wrong[256];
 
-		*s = (struct setting){k->variable, NULL, NULL, k->must, k->standard, k->standard, "default", NULL};
-		if (value && (*value || !k->empty)) {
+		++*atp;
+		*s = (struct setting){v->name, NULL, NULL, v->must, v->standard, v->standard, "default", NULL};
+		if (value && (*value || !v->empty)) {
 			s->value = value;
 			s->origin = "environment";
 		}
-		if (value && !is_good(k, value)) {
-			snprintf(wrong, sizeof(wrong), "the variable %s must be %s", k->variable, k->must);
+		if (value && !contd__variable_good(v, value)) {
+			snprintf(wrong, sizeof(wrong), "the variable %s must be %s", v->name, v->must);
 			s->wrong = wrong;
 		}
 		return true;
@@ -144,33 +117,8 @@ static bool next_setting(size_t *atp, struct setting *s)
 	return false;
 }
 
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-/* How many characters must be inserted, removed or replaced to make b of a (the distance of Levenshtein). */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[128], width = least(strlen(b), 127);
-
-	for (size_t k = 0; k <= width; k++)
-		row[k] = k;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t corner = row[0];
-
-		row[0] = i;
-		for (size_t k = 1; k <= width; k++) {
-			size_t above = row[k];
-
-			row[k] = least(corner + (a[i - 1] != b[k - 1]), least(above, row[k - 1]) + 1);
-			corner = above;
-		}
-	}
-	return row[width];
-}
-
-/* Is it a variable CONTD_... that contd does not read? Then *nearestp is the nearest one that it reads. */
+/* Is it a variable CONTD_... that neither contd reads, nor its tests and tools? Then
+ * *nearestp is the nearest one that it reads. */
 static bool is_unknown(const char *entry, char name[128], const char **nearestp)
 {
 	size_t n = strcspn(entry, "="), at = 0, best = SIZE_MAX;
@@ -182,8 +130,10 @@ static bool is_unknown(const char *entry, char name[128], const char **nearestp)
 	memcpy(name, entry, n);
 	name[n] = '\0';
 	*nearestp = NULL;
+	if (contd__variable_other(name))
+		return false;
 	while (next_setting(&at, &s)) {
-		size_t d = distance(name, s.variable);
+		size_t d = contd__distance(name, s.variable);
 
 		if (d < best) {
 			best = d;

@@ -175,6 +175,11 @@ static int read_text(const struct setting *s, const char *text, struct contd_con
 	return 0;
 }
 
+const char *contd__setting_variable(size_t i)
+{
+	return i < SETTINGS ? settings[i].variable : NULL;
+}
+
 const char *contd__setting_key(size_t i)
 {
 	for (size_t n = 0; n < SETTINGS; n++)

@@ -35,6 +35,9 @@ struct contd__setting_now {
 bool contd__setting_now_at(size_t i, struct contd__setting_now *now);
 void contd__setting_now(const char *variable, struct contd__setting_now *now);
 
+/* The variable of the i-th setting, or NULL behind the last. */
+const char *contd__setting_variable(size_t i);
+
 /* The keys of settings that may be changed while contd runs, CONTD_SETTING_KEYS at most; NULL behind the last. */
 #define CONTD_SETTING_KEYS 16
 CONTD_API const char *contd__setting_key(size_t i);

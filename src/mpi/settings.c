@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/variables.h"
 #include "dispatch/group.h"
 #include "dispatch/limits.h"
 #include "dispatch/settings.h"
@@ -134,29 +135,6 @@ static const char *known_key(size_t i)
 	return i < GROUP_KEYS ? group_keys[i] : contd__setting_key(i - GROUP_KEYS);
 }
 
-/* How many characters must be inserted, removed or replaced to make b of a (the distance of Levenshtein). */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[MPI_MAX_INFO_KEY + 1], width = strlen(b);
-
-	for (size_t k = 0; k <= width; k++)
-		row[k] = k;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t corner = row[0]; /* of the row above, one to the left */
-
-		row[0] = i;
-		for (size_t k = 1; k <= width; k++) {
-			size_t above = row[k], least = above < row[k - 1] ? above : row[k - 1];
-
-			row[k] = corner + (a[i - 1] != b[k - 1]);
-			if (least + 1 < row[k])
-				row[k] = least + 1;
-			corner = above;
-		}
-	}
-	return row[width];
-}
-
 /* The first time for this key? With so many different ones that there is no room to remember another, no. */
 static bool first_time(const char *key)
 {
@@ -183,7 +161,7 @@ static void report(const char *key)
 	for (size_t i = 0; (name = known_key(i)) != NULL; i++) {
 		if (strcmp(name, key) == 0)
 			return;
-		if (distance(key, name) < distance(key, nearest))
+		if (contd__distance(key, name) < contd__distance(key, nearest))
 			nearest = name;
 	}
 	if (first_time(key))

@@ -207,7 +207,8 @@ Test(warn, the_start)
 	cr_assert_eq(start_says("3", "  CONTD_AGENT=tick (environment)\n"), 1);
 	cr_assert_eq(start_says("3", "  CONTD_SCAN_COUNT=9 (program)\n"), 1);
 	cr_assert_eq(start_says("3", "  CONTD_SCAN_NS=50000 (default)\n"), 1);
-	cr_assert_eq(start_says("3", "  CONTD_"), 14);
+	cr_assert_eq(start_says("3", "  CONTD_JOB= (default)\n"), 1);
+	cr_assert_eq(start_says("3", "  CONTD_MPI_BACKEND=auto (default)\n"), 1);
 	/* The variable wins. */
 	setenv("CONTD_SCAN_COUNT", "11", 1);
 	cr_assert_eq(start_says("3", "  CONTD_SCAN_COUNT=11 (environment)\n"), 1);
@@ -268,4 +269,49 @@ Test(warn, one_rank_tells_how_the_job_has_started)
 {
 	setenv("CONTD_VERBOSE", "2", 1);
 	cr_assert_eq(start_of_ranks(3), 1);
+}
+
+/* -------------------------------------------------------------------------------------------- unknown variables --- */
+
+Test(warn, unknown_variables)
+{
+	setenv("CONTD_OVERHEAD_PRECENT", "3", 1);
+	cr_assert_eq(start_says("0", "contd"), 0);
+	/* Not said is not reported: it comes as soon as warnings are wanted. */
+	setenv("CONTD_FINALISE", "alone", 1);
+	setenv("CONTD_TEST_LEVEL", "single", 1);
+	setenv("CONTD_CHAOS_SECONDS", "3", 1);
+	setenv("CONTD", "not ours", 1);
+	setenv("CONTDX_AGENT", "not ours", 1);
+	listen_begin();
+	started("1");
+	started("1");
+	cr_assert_eq(
+		listen_end("the variable CONTD_OVERHEAD_PRECENT is unknown and has no effect; the nearest one that "
+			   "is known is CONTD_OVERHEAD_PERCENT\n"),
+		1, "once in a process");
+}
+
+/* Of all that is in the environment these are reported, and nothing else. */
+Test(warn, unknown_variables_alone)
+{
+	setenv("CONTD_FINALISE", "alone", 1);
+	setenv("CONTD_PROGRESS_BYE", "tick", 1);
+	setenv("CONTD_PROGRESS_BY", "tick", 1);
+	setenv("CONTD_JOB", "mine", 1);
+	setenv("CONTD_TEST_LEVEL", "single", 1);
+	setenv("CONTD_TORTURE_SECONDS", "3", 1);
+	setenv("CONTDX_AGENT", "not ours", 1);
+	cr_assert_eq(start_says("1", " is unknown"), 2);
+}
+
+/* Variables of the project's own tests and tools. */
+Test(warn, variables_that_are_read)
+{
+	static const char *const read[] = {"CONTD_MPI_BACKEND", "CONTD_CHAOS_SECONDS", "CONTD_FABRIC_LOAD",
+					   "CONTD_LAB_STATE",   "CONTD_CLUSTER_RUN",   "CONTD_DEPS"};
+
+	for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++)
+		setenv(read[i], "1", 1);
+	cr_assert_eq(start_says("1", "contd"), 0);
 }
