@@ -171,6 +171,9 @@ struct contd_config {
 	const char *dump_file;
 	int verbose;  /* CONTD_VERBOSE=0|1|2|3: enum contd_verbose; default: warnings */
 	int reserved; /* 0: for later versions */
+	/* CONTD_STATS=exit[:FILE]: write all counters when contd ends, to stderr, or as a line at the end of FILE, in
+	 * whose name %p is the process and %r the rank. Default: write none */
+	const char *stats;
 };
 
 /*

@@ -82,7 +82,7 @@ typedef void(MPI_Continue_cb_function)(MPI_Status *array_of_statuses, void *user
  *   contd_priority                  "low", "normal" (the default) or "high": enum contd_priority
  *   contd_agent                     "caller", "region", "tick", "block" or "spin": for the process, from here on
  *   contd_overhead_percent, contd_tick_min_ns, contd_tick_max_ns, contd_scan_count, contd_scan_ns, contd_watchdog_ns,
- *   contd_daemon_name, contd_daemon_cpus, contd_daemon_sched, contd_verbose
+ *   contd_daemon_name, contd_daemon_cpus, contd_daemon_sched, contd_verbose, contd_stats
  *                                   settings of the process, as in struct contd_config, changed by contd_configure()
  * MPI ignores keys that it does not know. One that begins with contd_ or mpi_continue_ and is not in this list is
  * ignored too, but one rank on each host reports it on stderr, once for each key, with the nearest key of the list.

@@ -28,6 +28,8 @@ CONTD_INTERNAL_API void contd__say_rank(int rank);
 
 /* The descriptor to which all of this goes. */
 #define SAY_DESCRIPTOR 2
+/* That rank, or -1. Any context. */
+int contd__say_rank_known(void);
 
 /* Writes what each line begins with; returns its length. */
 #define SAY_BEGINNING 128

@@ -19,6 +19,11 @@ void contd__say_rank(int n)
 	contd__store(&rank, n);
 }
 
+int contd__say_rank_known(void)
+{
+	return contd__load(&rank);
+}
+
 static char *put_text(char *to, const char *text)
 {
 	while (*text)

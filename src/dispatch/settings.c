@@ -70,6 +70,8 @@ static const struct setting settings[] = {
 		"a path of 1 to 255 characters"),
 	SETTING(verbose, "VERBOSE", "verbose", TYPE_NAMED, CONTD_VERBOSE_ERRORS, CONTD_VERBOSE_SETTINGS, verbose_names,
 		false, "0 (errors), 1 (and warnings), 2 (and a line at the start) or 3 (and each setting)"),
+	SETTING(stats, "STATS", "stats", TYPE_TEXT, 1, CONTD_SETTING_TEXT - 1, NULL, false,
+		"exit or exit:FILE, where FILE may have %p (process), %r (rank) and %% (a %) in its name"),
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 _Static_assert(SETTINGS <= CONTD_SETTING_KEYS, "readers of keys have room for so many");
@@ -124,13 +126,26 @@ static bool read_real(const char *text, double *valuep)
 	return digits && !*text;
 }
 
+static bool stats_good(const char *text)
+{
+	if (strncmp(text, "exit", 4) != 0 || !text[4])
+		return strcmp(text, "exit") == 0;
+	if (text[4] != ':' || !text[5])
+		return false;
+	for (text += 5; (text = strchr(text, '%')) != NULL; text += 2)
+		if (!text[1] || !strchr("pr%", text[1]))
+			return false;
+	return true;
+}
+
 /* Lists of processors, and the like, have their own rules. */
 static bool has_wrong_words(const struct setting *s, const char *text)
 {
 	struct contd_config alone = {.size = sizeof(alone)};
 
 	*(const char **)field_of(s, &alone) = text;
-	return contd__daemon_check(&alone) != 0 || (alone.dump_signal && !contd__signal_by_name(alone.dump_signal));
+	return contd__daemon_check(&alone) != 0 || (alone.dump_signal && !contd__signal_by_name(alone.dump_signal)) ||
+	       (alone.stats && !stats_good(text));
 }
 
 /* `wrong` is the text of the error. */
@@ -410,6 +425,8 @@ int contd__settings_make(const struct contd_config *given, const struct contd_co
 		return contd__fail(-EINVAL,
 				   "cfg->dump_file (CONTD_DUMP_FILE) must be given together with cfg->dump_signal "
 				   "(CONTD_DUMP_SIGNAL), which asks for the dump");
+	if (c.stats && !stats_good(c.stats))
+		return contd__fail(-EINVAL, "cfg->stats must be exit or exit:FILE");
 	/* Check it now, not when a daemon starts: it may never start. */
 	if (contd__daemon_check(&c))
 		return -EINVAL;

@@ -31,6 +31,7 @@
 #include "dump/asked.h"
 #include "dump/root.h"
 #include "life/beginning.h"
+#include "life/ending.h"
 #include "rcu/table.h"
 #include "signal/attach.h"
 #include "signal/attached.h"
@@ -86,14 +87,14 @@ static int watch_forks_locked(void)
 /* Put the settings in force: what is derived from them, and copies of the texts. */
 static void settle(const struct contd_config *c)
 {
-	static char kept[2][5][CONTD_SETTING_TEXT]; /* two: what is put in force may be what was in force before */
+	static char kept[2][6][CONTD_SETTING_TEXT]; /* two: what is put in force may be what was in force before */
 	static unsigned turn;
 	const char **texts[] = {&contd__config.daemon_name, &contd__config.daemon_cpus, &contd__config.daemon_sched,
-				&contd__config.dump_signal, &contd__config.dump_file};
+				&contd__config.dump_signal, &contd__config.dump_file,   &contd__config.stats};
 
 	contd__config = *c;
 	turn ^= 1;
-	for (unsigned i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < 6; i++) {
 		if (!*texts[i])
 			continue;
 		memmove(kept[turn][i], *texts[i], strlen(*texts[i]) + 1); /* its length was checked: settings.c */
@@ -160,6 +161,7 @@ static int start_locked(const struct contd_config *cfg)
 		contd__interrupt.ops->give_back();
 		close_descriptors();
 	} else {
+		contd__ending_prepare_locked();
 		contd__beginning_locked(true);
 	}
 	return rc;
@@ -211,6 +213,7 @@ int contd_configure(const struct contd_config *cfg)
 			settle(&before);
 		} else {
 			contd__settings_origins(cfg, false);
+			contd__ending_prepare_locked();
 			contd__beginning_locked(false);
 		}
 		contd__interrupt.ops->configured();
@@ -271,10 +274,12 @@ int contd_fini(void)
 	contd__asked_stop();
 	CONTD_TESTPOINT("watchdog_ended");
 	contd__thread_ensure();
+	contd__ending_begins_locked();
 	contd__interrupt.ops->stop();
 	contd__watchdog_forget();
 	contd__store_release(&contd__sources.count, 0);
 	left = contd__groups_fini();
+	contd__ending_locked(left);
 	contd__words_fini();
 	contd__store(&contd__put_off_carried, NULL);
 	contd__store(&contd__words.pending, 0);

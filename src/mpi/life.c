@@ -19,6 +19,7 @@
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
 #include "dump/root.h"
+#include "life/ending.h"
 #include "mpi/backend.h"
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
@@ -493,6 +494,7 @@ static int start_in_model(bool asking)
 	}
 	listen();
 	contd__dump_part_add(backend->dump);
+	contd__ending_backend(contd__mpi->name);
 	say_start();
 	contd__store(&asks_only, 0);
 	/* Release: pairs with the acquire in started. */

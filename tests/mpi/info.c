@@ -434,7 +434,8 @@ static void check_all_settings(void)
 		{"contd_agent", "caller"},           {"contd_overhead_percent", "3"}, {"contd_tick_min_ns", "20000"},
 		{"contd_tick_max_ns", "5000000"},    {"contd_scan_count", "32"},      {"contd_scan_ns", "40000"},
 		{"contd_watchdog_ns", "1000000000"}, {"contd_daemon_name", "info"},   {"contd_daemon_cpus", "0"},
-		{"contd_daemon_sched", "other:1"},   {"contd_verbose", "2"},          {"contd_priority", "high"}};
+		{"contd_daemon_sched", "other:1"},   {"contd_verbose", "2"},          {"contd_stats", "exit:/dev/null"},
+		{"contd_priority", "high"}};
 	char cpus[16];
 	MPI_Request cr;
 	MPI_Info info;

@@ -398,6 +398,7 @@ static void keys(void)
 		{"contd_daemon_cpus", "0,2-", "a list of processors"},
 		{"contd_daemon_sched", "soon", "other, batch, idle, fifo or rr"},
 		{"contd_verbose", "4", "0 (errors)"},
+		{"contd_stats", "always", "exit or exit:FILE"},
 	};
 	char what[80];
 

@@ -195,6 +195,11 @@ Test(config, texts)
 	refused(daemon_sched, "fifo:0");
 	refused(daemon_sched, "rr:100");
 	refused(daemon_sched, "none");
+	accepted_text(stats, "exit:/dev/null");
+	refused(stats, "");
+	refused(stats, "exit:");
+	refused(stats, "exit:%d");
+	refused(stats, "always");
 }
 
 Test(config, shortest_and_longest_tick_together)
@@ -340,6 +345,15 @@ static const struct env_case env_cases[] = {
 	{"CONTD_VERBOSE", "-1", false},
 	{"CONTD_VERBOSE", "", false},
 	{"CONTD_VERBOSE", "all", false},
+	{"CONTD_STATS", "exit", true},
+	{"CONTD_STATS", "exit:/dev/null", true},
+	{"CONTD_STATS", "exit:/dev/null/%p.%r.%%", true},
+	{"CONTD_STATS", "exit:", false},
+	{"CONTD_STATS", "exit:%q", false},
+	{"CONTD_STATS", "exit:100%", false},
+	{"CONTD_STATS", "exits", false},
+	{"CONTD_STATS", "file", false},
+	{"CONTD_STATS", "", false},
 	{"CONTD_SIGNAL", "0", false},
 	{"CONTD_SIGNAL", "9", false},
 	{"CONTD_SIGNAL", "1000", false},
@@ -380,6 +394,8 @@ static bool env_is_in_force(const struct env_case *e)
 		return strcmp(CONFIG.dump_signal, e->value) == 0;
 	if (strcmp(e->name, "CONTD_VERBOSE") == 0)
 		return CONFIG.verbose == CONTD_VERBOSE_ERRORS + (int)n;
+	if (strcmp(e->name, "CONTD_STATS") == 0)
+		return strcmp(CONFIG.stats, e->value) == 0;
 	return strcmp(e->name, "CONTD_SCAN_NS") == 0 && CONFIG.scan_ns == n;
 }
 
@@ -432,7 +448,7 @@ Test(config, described)
 		cr_assert_str_eq(info.value, info.standard, "%s", info.variable);
 	}
 	cr_assert_str_eq(contd_error_text(), "as it was");
-	cr_assert_eq(n, 16);
+	cr_assert_eq(n, 17);
 	for (size_t i = 0; contd__setting_key(i); i++) {
 		bool found = false;
 
@@ -518,7 +534,8 @@ Test(config, environment_has_the_last_word)
 				 .daemon_sched = "idle",
 				 .dump_signal = "USR1",
 				 .dump_file = "none",
-				 .verbose = CONTD_VERBOSE_START};
+				 .verbose = CONTD_VERBOSE_START,
+				 .stats = "exit"};
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", SIGRTMAX - 5);
@@ -538,6 +555,7 @@ Test(config, environment_has_the_last_word)
 	setenv("CONTD_DUMP_SIGNAL", "USR2", 1);
 	setenv("CONTD_DUMP_FILE", "/dev/null", 1);
 	setenv("CONTD_VERBOSE", "0", 1);
+	setenv("CONTD_STATS", "exit:/dev/null", 1);
 	must(contd_init(&c));
 	cr_assert_eq(CONFIG.signal_number, SIGRTMAX - 5);
 	cr_assert_eq(CONFIG.signal_taken, CONTD_SIGNAL_REFUSE);
@@ -555,6 +573,7 @@ Test(config, environment_has_the_last_word)
 	cr_assert_str_eq(CONFIG.dump_signal, "USR2");
 	cr_assert_str_eq(CONFIG.dump_file, "/dev/null");
 	cr_assert_eq(CONFIG.verbose, CONTD_VERBOSE_ERRORS);
+	cr_assert_str_eq(CONFIG.stats, "exit:/dev/null");
 	cr_assert_eq(c.scan_count, 5, "what was given is not written to");
 	must_fail(contd_daemon_stop(), EPERM);
 	cr_assert_eq(contd_fini(), 0);
