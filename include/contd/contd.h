@@ -222,8 +222,8 @@ CONTD_API int contd_configure(const struct contd_config *cfg) CONTD_NOEXCEPT;
  * handles must not be used any more. Other threads may be attached and compute then, but may be in no call of contd's
  * except contd_init(), contd_configure() and contd_daemon_start(), which wait or fail. The handler of contd's signal
  * stays installed, and bells of contd_bell_create() stay valid. The last call returns the number of continuations
- * that never ran; the others return 0. An event for which such a continuation waited must not
- * be completed any more; contd_event_init() makes it usable again.
+ * that never ran, and names them on stderr, unless `verbose` is CONTD_VERBOSE_ERRORS; the others return 0. An event for
+ * which such a continuation waited must not be completed any more; contd_event_init() makes it usable again.
  * Context: any thread, not in a callback, an executor's work, a handler; may block. Errors: -EDEADLK (in a callback,
  * in the work of an executor, or on the watchdog).
  */

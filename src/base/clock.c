@@ -45,6 +45,7 @@ void contd__clock_start(void)
 	do
 		now = both_clocks(&end);
 	while (end < begin + 500000);
+	contd__clock.begun = now;
 	contd__clock.ticks_per_ns = (double)(now - ticks) / (double)(end - begin);
 	contd__clock.second = (uint64_t)(1e9 * contd__clock.ticks_per_ns);
 }

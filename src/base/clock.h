@@ -44,6 +44,13 @@ static inline uint32_t contd__ticks_short(void)
 	return (uint32_t)(contd__ticks() >> 5);
 }
 
+/* The same in units of 2^22 ticks, more than a millisecond, which wraps around after months: for ages. */
+#define TICKS_COARSE 22
+static inline uint32_t contd__ticks_coarse(void)
+{
+	return (uint32_t)(contd__ticks() >> TICKS_COARSE);
+}
+
 /* For a loop that looks without pause: leaves the core's other half its share, where there is one. */
 #if defined(__x86_64__)
 #define CONTD_RELAX() __builtin_ia32_pause()
@@ -57,6 +64,7 @@ static inline uint32_t contd__ticks_short(void)
 struct contd__clock {
 	double ticks_per_ns;
 	uint64_t second; /* in clock ticks */
+	uint64_t begun;  /* when it was measured */
 };
 CONTD_INTERNAL_API extern struct contd__clock contd__clock;
 

@@ -13,6 +13,7 @@
 #include "dispatch/group.h"
 #include "dispatch/group_set.h"
 #include "dispatch/live.h"
+#include "dispatch/never.h"
 #include "dispatch/outlet.h"
 #include "dispatch/thread.h"
 #include "rcu/reader.h"
@@ -273,7 +274,7 @@ bool contd__reap(bool all)
 	return true;
 }
 
-uint32_t contd__groups_fini(void)
+uint32_t contd__groups_fini(struct contd__never_report *never)
 {
 	struct contd_group *g, *next;
 	uint32_t outstanding = 0;
@@ -284,6 +285,8 @@ uint32_t contd__groups_fini(void)
 		uint32_t left = contd__group_outstanding_sig(g);
 
 		outstanding += left;
+		if (left && !g->owner) /* MPI's have been reported by MPI_Finalize */
+			contd__never_add_group(never, g);
 		group_unlist_locked(g);
 		if (left && outlets) {
 			group_let_go(g);

@@ -9,6 +9,8 @@
 #include "dispatch/group.h"
 #include "dispatch/outlet.h"
 
+struct contd__never_report;
+
 /*
  * Free dead groups, if there are many, or if `all` is set. true if there were any. Until then they keep their places in
  * their roots. Ordinary threads, outside read-side critical sections; may block.
@@ -16,11 +18,11 @@
 bool contd__reap(bool all);
 
 /*
- * Free all groups that are left; returns how many continuations were outstanding. For contd_fini(). The pool of an
- * executor may still have such a continuation in its queue, and look at it later. So as long as an executor exists,
- * groups with something outstanding are kept instead, marked so that nothing of them runs.
+ * Free all groups that are left; returns how many continuations were outstanding, and adds them to the report. For
+ * contd_fini(). The pool of an executor may still have such a continuation in its queue, and look at it later. So as
+ * long as an executor exists, groups with something outstanding are kept instead, marked so that nothing of them runs.
  */
-uint32_t contd__groups_fini(void);
+uint32_t contd__groups_fini(struct contd__never_report *never);
 
 /* An executor has been made; an executor is gone. */
 void contd__groups_outlet_made(void);

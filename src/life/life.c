@@ -21,6 +21,7 @@
 #include "dispatch/limits.h"
 #include "dispatch/live.h"
 #include "dispatch/live_lock.h"
+#include "dispatch/never.h"
 #include "dispatch/settings.h"
 #include "dispatch/source.h"
 #include "dispatch/stats.h"
@@ -250,6 +251,7 @@ int contd_init(const struct contd_config *cfg)
 
 int contd_fini(void)
 {
+	struct contd__never_report never = {0};
 	int rc = contd__check_live();
 	uint32_t left;
 
@@ -278,7 +280,7 @@ int contd_fini(void)
 	contd__interrupt.ops->stop();
 	contd__watchdog_forget();
 	contd__store_release(&contd__sources.count, 0);
-	left = contd__groups_fini();
+	left = contd__groups_fini(&never);
 	contd__ending_locked(left);
 	contd__words_fini();
 	contd__store(&contd__put_off_carried, NULL);
@@ -291,5 +293,7 @@ int contd_fini(void)
 	contd__store(&contd__interrupt.regions, 0);
 	contd__store_seq(&contd__live.users, 0);
 	contd__live_unlock();
+	if (contd__says(CONTD_VERBOSE_WARNINGS))
+		contd__never_say(&never, "contd_fini");
 	return left > INT_MAX ? INT_MAX : (int)left;
 }

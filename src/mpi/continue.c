@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
@@ -232,6 +233,7 @@ static bool attach_carried(const struct contd__mpi_attach *a, struct contd__cr *
 	set->own.as.data = a->data;
 	set->own.as.out.dest = a->statuses;
 	set->own.as.source = (uintptr_t)set | KIND_SOURCE;
+	contd__store(&set->own.as.link, contd__ticks_coarse());
 	if (a->revised) {
 		set->revised = true;
 		set->cr = cr;

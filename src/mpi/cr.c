@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/testpoint.h"
 #include "dispatch/complete.h"
@@ -47,7 +48,7 @@ int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot)
 	uint32_t state = contd__load_seq(&cr->state);
 
 	while (!(state & CR_ACTIVE)) {
-		/* Only this list uses `link` of a slot that waits for events. */
+		/* This list uses `link` of a slot that waits for events: its age is lost. */
 		contd__store(&slot->link, state & ~(CR_TAKEN | CR_AWAITED));
 		CONTD_TESTPOINT("hold_inactive");
 		if (contd__cas(&cr->state, &state, (slot->index + 1) | (state & (CR_TAKEN | CR_AWAITED))))
@@ -85,6 +86,7 @@ static void release_held(struct contd__cr *cr, uint32_t held)
 		/* Do not touch its set: until the start is counted an operation may fail, and afterwards the set may be
 		 * gone. */
 		held = contd__load(&s->link);
+		contd__store(&s->link, contd__ticks_coarse()); /* from now on it waits for nothing else */
 		CONTD_TESTPOINT("start_releases");
 		contd__slot_event_done_sig(s, generation, 1);
 	}

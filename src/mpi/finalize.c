@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_Finalize: what is outstanding is driven for as long as MPI works on it; what remains is named, and never runs. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "dispatch/complete.h"
 #include "dispatch/group.h"
 #include "dispatch/live.h"
+#include "dispatch/never.h"
 #include "dispatch/thread.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
@@ -323,37 +323,7 @@ void contd__mpi_drive_to_end(bool together)
 
 /* --------------------------------------------------------------------------------------------------- the report --- */
 
-/* Continuations that never ran for one reason. */
-struct lost {
-	void (*cb)(void);
-	const char *what, *why;
-	unsigned count;
-};
-
-#define LINES 12u
-#define WHOLE_NAME 512 /* of a callback: longer ones are cut, and end with dots */
-
-struct report {
-	struct lost lost[LINES];
-	unsigned used, beyond, total;
-};
-
-static void add(struct report *r, const struct lost *lost)
-{
-	r->total += lost->count;
-	for (unsigned i = 0; i < r->used; i++) {
-		struct lost *l = &r->lost[i];
-
-		if (l->cb != lost->cb || l->what != lost->what || l->why != lost->why)
-			continue;
-		l->count += lost->count;
-		return;
-	}
-	if (r->used == LINES)
-		r->beyond += lost->count;
-	else
-		r->lost[r->used++] = *lost;
-}
+#define RUN_BY "of contd_mpi_op_run()"
 
 /* An operation of the set that has not completed; or any, if that is not known. */
 static const char *operation(struct contd__set *set)
@@ -389,10 +359,10 @@ static const char *awaited(struct contd__slot *s, uint64_t w, bool held)
 	}
 }
 
-static struct lost describe(struct contd__cr *cr, struct contd__slot *s, uint64_t w)
+static struct contd__never describe(struct contd__cr *cr, struct contd__slot *s, uint64_t w)
 {
 	bool held = contd__cr_inactive(cr);
-	struct lost l = {.cb = s->cb.any, .count = 1};
+	struct contd__never l = {.cb = s->cb.any, .count = 1};
 
 	if (SLOT_STATE(w) == SLOT_PENDING) {
 		l.what = awaited(s, w, held);
@@ -408,52 +378,8 @@ static struct lost describe(struct contd__cr *cr, struct contd__slot *s, uint64_
 	} else {
 		l.why = "it is ready, and no thread that may run it has looked";
 	}
+	l.age = l.oldest = held ? -1 : contd__never_age(s, w);
 	return l;
-}
-
-static void name(char *text, size_t size, void (*cb)(void))
-{
-	uintptr_t address = (uintptr_t)cb;
-	const char *file;
-	Dl_info info;
-	int n;
-
-	if (!cb) {
-		snprintf(text, size, "of contd_mpi_op_run()");
-		return;
-	}
-	if (!dladdr((void *)address, &info) || !info.dli_fname) {
-		snprintf(text, size, "%p", (void *)address);
-		return;
-	}
-	file = strrchr(info.dli_fname, '/');
-	file = file ? file + 1 : info.dli_fname;
-	if (info.dli_sname && (uintptr_t)info.dli_saddr == address)
-		n = snprintf(text, size, "%s (%s)", info.dli_sname, file);
-	else
-		n = snprintf(text, size, "%s+0x%lx", file, (unsigned long)(address - (uintptr_t)info.dli_fbase));
-	if (n >= (int)size)
-		memcpy(text + size - 4, "...", 4);
-}
-
-/* In one piece: other processes write to the same place. */
-static void tell(const struct report *r)
-{
-	char text[(LINES + 1) * (WHOLE_NAME + 160)], callback[WHOLE_NAME];
-	size_t n = 0;
-
-	text[0] = '\0';
-	for (unsigned i = 0; i < r->used; i++) {
-		const struct lost *l = &r->lost[i];
-
-		name(callback, sizeof(callback), l->cb);
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "\n  %u with the callback %s: %s%s%s", l->count,
-				      callback, l->what ? l->what : "", l->what ? " " : "", l->why);
-	}
-	if (r->beyond)
-		snprintf(text + n, sizeof(text) - n, "\n  and %u more", r->beyond);
-	contd__mpi_say("%s: %u continuation%s never ran:%s", contd__model.end, r->total, r->total == 1 ? "" : "s",
-		       text);
 }
 
 /* ------------------------------------------------------------------------------------------ what never will run --- */
@@ -489,18 +415,18 @@ static bool runs_here(const struct contd__slot *s)
 }
 
 /* Returns how many have run meanwhile. */
-static uint32_t slot_end(struct contd__cr *cr, struct contd__slot *s, struct report *r, uint64_t until)
+static uint32_t slot_end(struct contd__cr *cr, struct contd__slot *s, struct contd__never_report *r, uint64_t until)
 {
 	uint64_t w = contd__load_seq(&s->state);
 	uint32_t generation = SLOT_GENERATION(w);
-	struct lost lost;
+	struct contd__never lost;
 
 	if (SLOT_STATE(w) != SLOT_PENDING && SLOT_STATE(w) != SLOT_READY && SLOT_STATE(w) != SLOT_RUNNING)
 		return 0;
 	if (SLOT_STATE(w) != SLOT_RUNNING) {
 		lost = describe(cr, s, w);
 		if (contd_cancel((struct contd_handle){s, generation}) == 0) {
-			add(r, &lost);
+			contd__never_add(r, &lost);
 			return 0;
 		}
 	}
@@ -511,7 +437,7 @@ static uint32_t slot_end(struct contd__cr *cr, struct contd__slot *s, struct rep
 	if (SLOT_GENERATION(w) != generation || SLOT_STATE(w) != SLOT_RUNNING)
 		return 1;
 	lost = describe(cr, s, w);
-	add(r, &lost);
+	contd__never_add(r, &lost);
 	return 0;
 }
 
@@ -523,16 +449,21 @@ static uint32_t slot_end(struct contd__cr *cr, struct contd__slot *s, struct rep
 void contd__mpi_cancel_rest(void)
 {
 	uint64_t until = now() + SECOND;
-	struct report report = {0};
+	struct contd__never_report report = {0};
 	uint32_t outstanding = 0;
 	struct contd__cr *cr;
 
 	contd__carried_retry_sig(); /* what is complete has slots from here on */
 	/* These stay outstanding, as cancelled slots do whose operations never complete: contd_fini() counts them. */
 	for (struct contd__set *set = carrying(NULL); set; set = carrying(set)) {
-		add(&report,
-		    &(struct lost){
-			    .cb = set->own.as.cb.any, .what = operation(set), .why = "did not complete", .count = 1});
+		double age = contd__never_since(contd__load(&set->own.as.link));
+
+		contd__never_add(&report, &(struct contd__never){.cb = set->own.as.cb.any,
+								 .what = operation(set),
+								 .why = "did not complete",
+								 .age = age,
+								 .oldest = age,
+								 .count = 1});
 		CONTD_COUNT(cancelled, 1);
 	}
 	pthread_mutex_lock(&contd__crs_lock);
@@ -553,12 +484,19 @@ void contd__mpi_cancel_rest(void)
 	pthread_mutex_unlock(&contd__crs_lock);
 	/* Those that have neither slot nor set: operations of contd_mpi_op_run() carry them. */
 	if (outstanding > report.total)
-		add(&report, &(struct lost){.what = "a point-to-point operation",
-					    .why = "did not complete",
-					    .count = outstanding - report.total});
+		contd__never_add(&report, &(struct contd__never){.no_callback = RUN_BY,
+								 .age = -1,
+								 .oldest = -1,
+								 .what = "a point-to-point operation",
+								 .why = "did not complete",
+								 .count = outstanding - report.total});
 	if (contd__load_seq(&contd__tasks_queued))
-		add(&report, &(struct lost){.why = "an executor has not run its task",
-					    .count = contd__load_seq(&contd__tasks_queued)});
+		contd__never_add(&report, &(struct contd__never){.no_callback = RUN_BY,
+								 .age = -1,
+								 .oldest = -1,
+								 .why = "an executor has not run its task",
+								 .count = contd__load_seq(&contd__tasks_queued)});
 	if (report.total)
-		tell(&report);
+		contd__model_say_rank();
+	contd__never_say(&report, contd__model.end);
 }

@@ -69,7 +69,9 @@ enum contd__slot_kind { KIND_EVENT, KIND_WORD, KIND_GROUP, KIND_SOURCE };
 struct contd__slot {
 	uint64_t state;
 	uint32_t index; /* in the table, 24 bits */
-	uint32_t link;  /* free: index + 1 of the next free slot; ready: when it became so, in ticks >> 5 */
+	/* Free: index + 1 of the next free slot. Pending: contd__ticks_coarse() of the registration; while its CR is
+	 * inactive, the next held slot. Ready: contd__ticks_short() of when it became so. */
+	uint32_t link;
 	struct contd_group *group;
 	void (*invoke)(struct contd__slot *slot); /* calls the callback as its source wants it called */
 	union {
