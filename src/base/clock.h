@@ -10,6 +10,7 @@
 #ifndef CONTD_BASE_CLOCK_H
 #define CONTD_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/api.h"
@@ -44,13 +45,6 @@ static inline uint32_t contd__ticks_short(void)
 	return (uint32_t)(contd__ticks() >> 5);
 }
 
-/* The same in units of 2^22 ticks, more than a millisecond, which wraps around after months: for ages. */
-#define TICKS_COARSE 22
-static inline uint32_t contd__ticks_coarse(void)
-{
-	return (uint32_t)(contd__ticks() >> TICKS_COARSE);
-}
-
 /* For a loop that looks without pause: leaves the core's other half its share, where there is one. */
 #if defined(__x86_64__)
 #define CONTD_RELAX() __builtin_ia32_pause()
@@ -65,8 +59,25 @@ struct contd__clock {
 	double ticks_per_ns;
 	uint64_t second; /* in clock ticks */
 	uint64_t begun;  /* when it was measured */
+	bool ages;       /* registrations are timed, for reports. It costs each one a reading of the clock */
 };
 CONTD_INTERNAL_API extern struct contd__clock contd__clock;
+
+/*
+ * Now, in units of 2^22 ticks, more than a millisecond; it wraps around after months. For the age of a continuation
+ * that is registered now: 0, which means that the age is not known, unless ages are wanted.
+ */
+#define TICKS_COARSE 22
+static inline uint32_t contd__ticks_coarse(void)
+{
+	uint32_t now = (uint32_t)(contd__ticks() >> TICKS_COARSE);
+
+	return now ? now : 1;
+}
+static inline uint32_t contd__registered_now(void)
+{
+	return __builtin_expect(contd__clock.ages, 0) ? contd__ticks_coarse() : 0;
+}
 
 /* Measures it. contd_init(). */
 void contd__clock_start(void);

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "command/core.h"
 #include "command/process.h"
 
 /* ------------------------------------------------------------------------------------------------------- memory --- */

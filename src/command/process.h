@@ -19,8 +19,11 @@ struct process {
 
 /* 0, or it cannot be read: `why` says it, and what to do. */
 int process_open(struct process *p, int pid, char why[WHY]);
-int core_open(struct process *p, const char *path, char why[WHY]);
 void process_close(struct process *p);
+
+/* A core file (core(5)). Parts that it lacks, such as code, come from the files that were mapped: process_core.c. */
+int core_open(struct process *p, const char *path, char why[WHY]);
+void core_close(struct core *core);
 
 /* The address of a variable of that name, which an object of the process has among its dynamic symbols; 0: none, and
  * *objectsp is how many objects could be looked at. */

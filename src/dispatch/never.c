@@ -35,6 +35,8 @@ double contd__never_since(uint32_t coarse)
 {
 	uint64_t ticks = (uint64_t)(contd__ticks_coarse() - coarse) << TICKS_COARSE;
 
+	if (!coarse)
+		return -1;
 	return (double)ticks / contd__clock.ticks_per_ns / 1e9;
 }
 

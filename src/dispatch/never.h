@@ -33,7 +33,7 @@ CONTD_INTERNAL_API void contd__never_add(struct contd__never_report *r, const st
 /* How long a slot with this word has been PENDING or READY, in seconds; below 0: not known. */
 CONTD_INTERNAL_API double contd__never_age(const struct contd__slot *s, uint64_t w);
 
-/* The same of contd__ticks_coarse(). */
+/* The same of contd__registered_now(). */
 CONTD_INTERNAL_API double contd__never_since(uint32_t coarse);
 
 /* Adds what a group of the program's has that never ran. Nothing of it runs any more. */

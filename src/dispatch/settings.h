@@ -39,7 +39,7 @@ void contd__setting_now(const char *variable, struct contd__setting_now *now);
 const char *contd__setting_variable(size_t i);
 
 /* The keys of settings that may be changed while contd runs, CONTD_SETTING_KEYS at most; NULL behind the last. */
-#define CONTD_SETTING_KEYS 16
+#define CONTD_SETTING_KEYS 20
 CONTD_API const char *contd__setting_key(size_t i);
 
 /* A setting as a program has it that does not set it: for the command contd. The pointers are to constants. */

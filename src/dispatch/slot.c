@@ -52,7 +52,7 @@ uint32_t contd__slot_publish_sig(struct contd__slot *s, uint32_t n)
 {
 	uint32_t generation = SLOT_GENERATION(contd__load(&s->state));
 
-	contd__store(&s->link, contd__ticks_coarse());
+	contd__store(&s->link, contd__registered_now());
 	contd__add(&s->group->life, 1);
 	/* Release: pairs with the acquires in count_events() (complete.c) and run_claimed() (scan.c). Threads that
 	 * complete or claim the slot see what it holds. */

@@ -142,6 +142,7 @@ static int start_locked(const struct contd_config *cfg)
 	contd__clock_start();
 	contd__store(&contd__dump_root.begun, contd__ticks());
 	settle(&c);
+	contd__clock.ages = contd__says(CONTD_VERBOSE_START);
 	CONTD_TESTPOINT("init_begun");
 	CDS_INIT_LIST_HEAD(&contd__groups.all);
 	__cds_lfs_init(&contd__groups.dead);

@@ -233,7 +233,7 @@ static bool attach_carried(const struct contd__mpi_attach *a, struct contd__cr *
 	set->own.as.data = a->data;
 	set->own.as.out.dest = a->statuses;
 	set->own.as.source = (uintptr_t)set | KIND_SOURCE;
-	contd__store(&set->own.as.link, contd__ticks_coarse());
+	contd__store(&set->own.as.link, contd__registered_now());
 	if (a->revised) {
 		set->revised = true;
 		set->cr = cr;

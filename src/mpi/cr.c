@@ -86,7 +86,7 @@ static void release_held(struct contd__cr *cr, uint32_t held)
 		/* Do not touch its set: until the start is counted an operation may fail, and afterwards the set may be
 		 * gone. */
 		held = contd__load(&s->link);
-		contd__store(&s->link, contd__ticks_coarse()); /* from now on it waits for nothing else */
+		contd__store(&s->link, contd__registered_now()); /* from now on it waits for nothing else */
 		CONTD_TESTPOINT("start_releases");
 		contd__slot_event_done_sig(s, generation, 1);
 	}

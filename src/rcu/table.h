@@ -69,7 +69,7 @@ enum contd__slot_kind { KIND_EVENT, KIND_WORD, KIND_GROUP, KIND_SOURCE };
 struct contd__slot {
 	uint64_t state;
 	uint32_t index; /* in the table, 24 bits */
-	/* Free: index + 1 of the next free slot. Pending: contd__ticks_coarse() of the registration; while its CR is
+	/* Free: index + 1 of the next free slot. Pending: contd__registered_now() of its registration; while its CR is
 	 * inactive, the next held slot. Ready: contd__ticks_short() of when it became so. */
 	uint32_t link;
 	struct contd_group *group;

@@ -127,12 +127,13 @@ Test(never, object_offset_and_symbol)
 /* How long: from the registration, of those on one line the shortest and the longest. */
 Test(never, ages)
 {
+	struct contd_config c = {.size = sizeof(c), .agent = CONTD_AGENT_CALLER, .verbose = CONTD_VERBOSE_START};
 	struct contd_group *group;
 	double least = -1, most = -1;
 	const char *at;
 	uint64_t begun, between;
 
-	start(CONTD_AGENT_CALLER);
+	must(contd_init(&c));
 	group = group_new(0, -1);
 	begun = now_ns();
 	wait_for(&never[0], first, group);
@@ -148,6 +149,15 @@ Test(never, ages)
 	cr_assert_geq(most, 0.395);
 	cr_assert_leq(least, (double)(now_ns() - between) / 1e9 + 0.01);
 	cr_assert_leq(most, (double)(now_ns() - begun) / 1e9 + 0.01);
+}
+
+/* Without being asked for, they would cost each registration something. */
+Test(never, no_ages)
+{
+	start(CONTD_AGENT_CALLER);
+	wait_for(&never[0], first, group_new(0, -1));
+	cr_assert_eq(fini(), 1);
+	cr_assert_eq(says("an event did not complete\n"), 1, "%s", got);
 }
 
 /* Only so many lines: the message says how many are missing. */

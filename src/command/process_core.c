@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "command/core.h"
 #include "command/process.h"
 
 #define NOTES_MOST (64ul << 20) /* bytes of notes: more is no core file */
