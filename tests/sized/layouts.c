@@ -22,7 +22,12 @@ IS_OF(contd_config, watchdog);
 IS_OF(contd_config, watchdog_data);
 IS_OF(contd_config, daemon_name);
 IS_OF(contd_config, daemon_cpus);
-ENDS_WITH(contd_config, daemon_sched);
+IS_OF(contd_config, daemon_sched);
+IS_OF(contd_config, dump_signal);
+IS_OF(contd_config, dump_file);
+IS_OF(contd_config, verbose);
+IS_OF(contd_config, reserved);
+ENDS_WITH(contd_config, stats);
 
 IS_OF(contd_group_attr, size);
 IS_OF(contd_group_attr, flags);

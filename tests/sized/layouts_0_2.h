@@ -25,7 +25,9 @@ struct LAYOUT(contd_config) {
 	uint64_t watchdog_ns;
 	void (*watchdog)(const struct contd_late *, void *);
 	void *watchdog_data;
-	const char *daemon_name, *daemon_cpus, *daemon_sched;
+	const char *daemon_name, *daemon_cpus, *daemon_sched, *dump_signal, *dump_file;
+	int verbose, reserved;
+	const char *stats;
 	LATER
 };
 
