@@ -138,7 +138,7 @@ inline count(c, s, g, n)
 #ifdef MUTANT_NO_LOOK
 		skip
 #else
-		/* contd__slot_mark_sig (src/dispatch/complete.c) */
+		/* mark (src/dispatch/complete.c) */
 		if
 		:: state[s] == CANCELLED -> withdrawn(s)
 		:: else

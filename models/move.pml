@@ -2,7 +2,8 @@
 /*
  * A live group that leaves its place, because it is given to an executor, and another group that takes the place:
  * switch_locked, root_enter_locked (src/dispatch/group_set.c), contd__scan_root_sig, contd__scan_group_sig,
- * run_claimed, is_ours, put_back, settle_place (src/dispatch/scan.c), contd__root_settle_sig (src/rcu/table.c).
+ * run_claimed, is_ours, settle_place (src/dispatch/scan.c), contd__slot_ready_again_sig (src/dispatch/complete.c),
+ * contd__root_settle_sig (src/rcu/table.c).
  *
  * check: safety
  * unreached: 1: a place without a group has no table that could be marked again
@@ -58,7 +59,7 @@ inline run_claimed(r, a)
 			outstanding[a]--
 		}
 #ifndef MUTANT_RUNS_ALL
-	:: root_of[a] != r -> /* put_back */
+	:: root_of[a] != r -> /* contd__slot_ready_again_sig */
 #ifdef MUTANT_PUT_BACK_SILENT
 		skip
 #else

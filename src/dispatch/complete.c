@@ -21,16 +21,20 @@ void contd__tell_executor_rcu(const struct contd_group *g, uint32_t n)
 		o->ops->tell(o, n);
 }
 
-void contd__announce_rcu(const struct contd_group *g)
+/* Wake those that sleep and may run something of a group with these flags. Returns whom to interrupt. */
+static inline uint32_t wake(const struct contd_group *g, uint32_t flags)
 {
-	uint32_t flags = contd__load_seq(&g->flags);
-
 	if (flags & GROUP_PULL) {
 		contd__tell_executor_rcu(g, 1);
-		return;
+		return 0;
 	}
 	contd__wake_for_ready_sig(flags);
-	contd__kick_sig(contd__whom_sig(flags));
+	return contd__whom_sig(flags);
+}
+
+void contd__announce_rcu(const struct contd_group *g)
+{
+	contd__kick_sig(wake(g, contd__load_seq(&g->flags)));
 }
 
 /* ----------------------------------------------------------------------------------------------------- counting --- */
@@ -98,12 +102,14 @@ void contd__slot_withdrawn_rcu(struct contd_group *g, struct contd__slot *s)
 	}
 }
 
-void contd__slot_mark_sig(struct contd_group *g, struct contd__slot *s)
+/* Mark a READY slot, or free it if it has been withdrawn since it became READY. */
+static inline void mark(struct contd_group *g, struct contd__slot *s)
 {
 	contd__table_mark_sig(&g->table, s->index);
 	/* After the mark; partner: contd__slot_withdraw_sig(). */
 	if (__builtin_expect(SLOT_STATE(contd__load_seq(&s->state)) == SLOT_CANCELLED, 0))
 		contd__slot_withdrawn_rcu(g, s);
+	CONTD_TESTPOINT("complete_marked");
 }
 
 int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint32_t n)
@@ -113,8 +119,7 @@ int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint3
 
 	CONTD_TESTPOINT("complete_ready");
 	if (ready) {
-		contd__slot_mark_sig(g, s);
-		CONTD_TESTPOINT("complete_marked");
+		mark(g, s);
 		contd__announce_rcu(g);
 	}
 	return ready;
@@ -146,19 +151,34 @@ uint32_t contd__word_holds_sig(struct contd__slot *s, uint32_t generation)
 
 	if (count_events(s, generation, 1, SLOT_READY)) {
 		struct contd_group *g = s->group;
-		uint32_t flags;
 
-		contd__slot_mark_sig(g, s);
-		/* After it was counted, as in contd__announce_rcu(). */
-		flags = contd__load_seq(&g->flags);
-		if (flags & GROUP_PULL)
-			contd__tell_executor_rcu(g, 1);
-		else
-			contd__wake_for_ready_sig(flags);
-		kicks = contd__whom_sig(flags);
+		mark(g, s);
+		kicks = wake(g, contd__load_seq(&g->flags));
 	}
 	contd__leave_sig(reader);
 	return kicks;
+}
+
+void contd__slot_ready_again_sig(struct contd_group *g, struct contd__slot *s, bool by_daemon)
+{
+	bool reader = contd__enter_sig();
+
+	/* Release: as contd__slot_publish_sig. */
+	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
+	mark(g, s);
+	if (by_daemon)
+		wake(g, contd__load_seq(&g->flags) & ~(uint32_t)CONTD_THREAD_ANY);
+	else
+		contd__announce_rcu(g);
+	contd__leave_sig(reader);
+}
+
+void contd__group_shown(struct contd_group *g)
+{
+	/* The root was set, then this is loaded. Dekker with mark_up (rcu/table.c). */
+	if (contd__table_any_sig(&g->table))
+		contd__root_mark_sig(g->table.root, g->table.root_index);
+	contd__announce_rcu(g); /* a poll-only group has no executor */
 }
 
 /* ---------------------------------------------------------------------------------------------- several at once --- */
@@ -169,7 +189,7 @@ static void mark_all(struct contd__marks *m)
 
 	contd__table_mark_leaf_sig(&m->group->table, m->leaf << 6, m->bits);
 	CONTD_TESTPOINT("complete_leaf_marked");
-	/* As in contd__slot_mark_sig(). */
+	/* As in mark(). */
 	for (uint64_t bits = m->bits; bits; bits &= bits - 1) {
 		uint32_t index = m->leaf << 6 | (uint32_t)__builtin_ctzll(bits);
 		struct contd__slot *s = contd__table_slot(&m->group->table, index);

@@ -149,8 +149,7 @@ int contd_group_create(const struct contd_group_attr *given, struct contd_group 
 
 /*
  * When the handle of a poll-only group has been given back, no thread can test the group any more. So its outstanding
- * continuations run as if the group were not poll-only. Marks that were made before the root was set are passed on
- * here: Dekker with mark_up.
+ * continuations run as if the group were not poll-only.
  */
 static int poll_only_end(struct contd_group *g)
 {
@@ -159,14 +158,11 @@ static int poll_only_end(struct contd_group *g)
 	pthread_mutex_lock(&contd__groups.lock);
 	if (!g->table.root)
 		rc = root_enter_locked(g);
-	if (!rc) {
+	if (!rc)
 		contd__and(&g->flags, ~(uint32_t)CONTD_POLL_ONLY);
-		if (contd__table_any_sig(&g->table))
-			contd__root_mark_sig(g->table.root, g->table.root_index);
-	}
 	pthread_mutex_unlock(&contd__groups.lock);
 	if (!rc)
-		contd__announce_rcu(g); /* a poll-only group has no executor */
+		contd__group_shown(g);
 	return rc;
 }
 

@@ -66,18 +66,6 @@ static bool is_ours(const struct contd_group *g, const struct contd__root *root)
 	return root ? contd__load(&g->table.root) == root : contd__may_scan_sig(g);
 }
 
-/* It is RUNNING, but this scan may not run it. Make it READY again for threads that may. */
-static void put_back(struct contd_group *g, struct contd__slot *s)
-{
-	bool reader = contd__enter_sig();
-
-	/* Release: as contd__slot_publish_sig. */
-	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
-	contd__slot_mark_sig(g, s);
-	contd__announce_rcu(g);
-	contd__leave_sig(reader);
-}
-
 /* Run a slot, if it is still READY. The caller has cleared its bit. Returns 1 if it ran, or an executor has it; 0 if it
  * had been cancelled; -1 if it is ready again, because the executor does not want it, or this scan may not run it. */
 static int run_claimed(struct contd_group *g, const struct contd__root *root, struct contd__slot *s)
@@ -92,7 +80,7 @@ static int run_claimed(struct contd_group *g, const struct contd__root *root, st
 			continue;
 		CONTD_TESTPOINT("claim_running");
 		if (__builtin_expect(!is_ours(g, root), 0)) {
-			put_back(g, s);
+			contd__slot_ready_again_sig(g, s, false); /* for threads that may */
 			return -1;
 		}
 		if (__builtin_expect((g->flags & GROUP_EXECUTOR) != 0, 0) &&

@@ -43,8 +43,9 @@ struct contd__words {
 CONTD_INTERNAL_API extern struct contd__words contd__words;
 
 /*
- * Look at memory words, unless another thread, or the interrupted code, is doing it. The caller scans next, and gives
- * the returned bits to contd__kick_sig() if something is left then.
+ * Look at memory words, unless another thread, or the interrupted code, is doing it. The caller scans next. If
+ * something is left then, it gives the returned bits to contd__kick_sig(). Interruptions and the daemon need not: for
+ * what they leave they interrupt other threads in any case.
  */
 CONTD_INTERNAL_API uint32_t contd__words_look_sig(uint32_t most);
 

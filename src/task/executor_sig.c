@@ -129,18 +129,12 @@ static bool rests(const struct contd__outlet *o)
 	return till && till - contd__ticks() <= (uint64_t)(REST_NS * contd__clock.ticks_per_ns);
 }
 
-/* No other thread can touch the slot, except to withdraw it. A thread that has gone to sleep meanwhile may run it; the
- * daemon itself looks again. */
-static int ready_again(struct contd_group *g, struct contd__slot *s)
+/* The daemon has offered it in vain, and may not run it itself. */
+static int refused(struct contd_group *g, struct contd__slot *s)
 {
-	uint32_t flags = contd__load(&g->flags) & ~(uint32_t)CONTD_THREAD_ANY;
-
 	contd__store(&contd__executor_of(g->outlet)->rests_till,
 		     contd__ticks() + (uint64_t)(REST_NS * contd__clock.ticks_per_ns));
-	/* Release: as contd__slot_publish_sig. */
-	contd__store_release(&s->state, SLOT_WORD(SLOT_GENERATION(contd__load(&s->state)), 0, SLOT_READY));
-	contd__slot_mark_sig(g, s);
-	contd__wake_for_ready_sig(flags);
+	contd__slot_ready_again_sig(g, s, true);
 	return -1;
 }
 
@@ -163,7 +157,7 @@ static int takes(struct contd_group *g, struct contd__slot *s)
 	if (rc == 0)
 		return 1;
 	contd__executor_done_sig(ex);
-	return contd__self.context == CONTEXT_DAEMON && g->flags & GROUP_ONLY_PROGRAM ? ready_again(g, s) : 0;
+	return contd__self.context == CONTEXT_DAEMON && g->flags & GROUP_ONLY_PROGRAM ? refused(g, s) : 0;
 }
 
 void contd__executor_done_sig(struct contd_executor *ex)
