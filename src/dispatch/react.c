@@ -43,13 +43,13 @@ uint32_t contd__react_sig(enum contd__looking how)
 			break;
 	}
 	budget.deadline = contd__ticks() + contd__load(&contd__limits.scan_ticks);
-	ran = contd__scan_through_sig(classes, &budget);
+	ran = contd__scan_sig(classes, &budget);
 	/* This scan has set a hint again (tell_again). Threads that were told before have found nothing, so no other
 	 * thread comes for it. Under a guard the end of the guard does this. */
 	while (contd__tls.guard == 0 && !contd__spent_sig(&budget) && contd__marked_sig(classes) &&
 	       contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) {
 		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
-		ran += contd__scan_through_sig(classes, &budget);
+		ran += contd__scan_sig(classes, &budget);
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__store(&contd__self.context, before);

@@ -317,55 +317,50 @@ static unsigned kind_of(uint32_t classes)
 	return classes == CLASSES_ALL ? 0 : classes == CLASSES_DAEMON ? 1 : 2;
 }
 
-/*
- * Scan the classes of one priority, async-signal-safe ones first, because programs choose them for their latency. But
- * after a scan whose budget ended in one class the next scan begins with the next class, so that a class that never
- * runs dry does not starve the others.
- */
-static uint32_t scan_priority(unsigned priority, uint32_t classes, struct contd__budget *budget)
-{
-	uint32_t *skip_at = &class_skip[kind_of(classes)][priority], skip = contd__load(skip_at) % CLASS_KINDS, ran = 0;
-
-	for (unsigned i = 0; i < CLASS_KINDS; i++) {
-		unsigned c = priority * CLASS_KINDS + (2 * CLASS_KINDS - 1 - skip - i) % CLASS_KINDS;
-
-		if (!(classes & contd__load_seq(&contd__ready) & 1u << c))
-			continue;
-		ran += contd__scan_root_sig(&contd__groups.root[c], budget);
-		if (contd__spent_sig(budget)) {
-			contd__store(skip_at, (skip + i + 1) % CLASS_KINDS);
-			return ran;
-		}
-	}
-	if (skip)
-		contd__store(skip_at, 0);
-	return ran;
-}
-
 static uint32_t classes_below(unsigned priority)
 {
 	return (1u << priority * CLASS_KINDS) - 1;
 }
 
-static uint32_t scan(uint32_t classes, struct contd__budget *budget)
+/*
+ * One round through the classes of the mask.
+ *
+ * High priority first. But while scans end before the lower ones had their turn, every fourth scan begins with a lower
+ * one: normal and low, by turns.
+ *
+ * Of one priority async-signal-safe classes first, because programs choose them for their latency. But after a scan
+ * whose budget ended in one class the next scan begins with the next class, so that a class that never runs dry does
+ * not starve the others.
+ */
+static inline uint32_t scan_round(uint32_t classes, struct contd__budget *budget)
 {
-	/* High priority first. But while scans end before the lower ones had their turn, every fourth scan begins with
-	 * a lower one: normal and low, by turns. */
 	static const uint8_t orders[PRIORITIES][PRIORITIES] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
-	uint32_t *turn_at = &short_scans[kind_of(classes)], turn = contd__load(turn_at), ran = 0;
+	unsigned kind = kind_of(classes);
+	uint32_t *turn_at = &short_scans[kind], turn = contd__load(turn_at), ran = 0;
 	unsigned first = turn % 8 == 7 ? 0 : turn % 4 == 3 ? PRIORITIES - 2 : PRIORITIES - 1;
 
 	for (unsigned i = 0; i < PRIORITIES; i++) {
 		unsigned p = orders[first][i];
+		uint32_t *skip_at = &class_skip[kind][p], skip;
 
 		if (!(classes & contd__load_seq(&contd__ready) & classes_below(p + 1) & ~classes_below(p)))
 			continue;
-		ran += scan_priority(p, classes, budget);
-		if (contd__spent_sig(budget)) {
+		skip = contd__load(skip_at) % CLASS_KINDS;
+		for (unsigned j = 0; j < CLASS_KINDS; j++) {
+			unsigned c = p * CLASS_KINDS + (2 * CLASS_KINDS - 1 - skip - j) % CLASS_KINDS;
+
+			if (!(classes & contd__load_seq(&contd__ready) & 1u << c))
+				continue;
+			ran += contd__scan_root_sig(&contd__groups.root[c], budget);
+			if (!contd__spent_sig(budget))
+				continue;
+			contd__store(skip_at, (skip + j + 1) % CLASS_KINDS);
 			if (first != PRIORITIES - 1 || contd__marked_sig(classes & classes_below(p)))
 				contd__store(turn_at, turn + 1);
 			return ran;
 		}
+		if (skip)
+			contd__store(skip_at, 0);
 	}
 	/* All had their turn. */
 	if (turn)
@@ -375,16 +370,13 @@ static uint32_t scan(uint32_t classes, struct contd__budget *budget)
 
 uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget)
 {
-	contd__carried_retry_sig();
-	return scan(classes, budget);
-}
-
-uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget)
-{
 	uint32_t ran = 0, n;
 
 	do {
-		ran += n = contd__scan_sig(classes, budget);
+		contd__carried_retry_sig();
+		ran += n = scan_round(classes, budget);
+		if (budget->by == SCAN_CALL)
+			break;
 		budget->rounds = true;
 	} while (n && !contd__spent_sig(budget) && contd__waits_sig(classes));
 	return ran;

@@ -48,10 +48,10 @@ CONTD_INTERNAL_API uint32_t contd__scan_group_sig(struct contd_group *g, const s
 /* Run ready continuations of all groups of a root. */
 uint32_t contd__scan_root_sig(struct contd__root *root, struct contd__budget *budget);
 
-/* Run ready continuations of all groups of the classes in the mask. */
+/*
+ * Run ready continuations of all groups of the classes in the mask. A call of the program makes one round.
+ * Interruptions and the daemon go round until nothing is left or the budget is used up: a chain's links in one go.
+ */
 CONTD_INTERNAL_API uint32_t contd__scan_sig(uint32_t classes, struct contd__budget *budget);
-
-/* The same, round after round, until nothing is left or the budget is used up: a chain's links in one go. */
-uint32_t contd__scan_through_sig(uint32_t classes, struct contd__budget *budget);
 
 #endif
