@@ -55,7 +55,7 @@ inline unpin(a)
 	}
 }
 
-/* contd__slot_run_taken, contd__slot_run_here, and carried ones: until it is counted down the continuation keeps the group */
+/* contd__slot_run_taken, contd_work_run, and carried ones: until it is counted down the continuation keeps the group */
 inline slot_run_taken(a, k)
 {
 	a = address[k];

@@ -343,20 +343,22 @@ void contd__carried_at_once(struct contd_carried *c)
 	}
 }
 
-/* Run the next ones of one group in one frame. With the watchdog on, each has a separate frame, so that the watchdog
- * can tell them apart. */
-static uint32_t run_some(struct contd__taking *t, uint32_t most)
-{
-	struct contd_carried *c = t->carried[t->next];
-	struct contd_group *g = c->group;
-	bool watched = contd__late_watched_sig();
-	struct contd__frame f;
-	uint32_t ran = 0;
+struct turn {
+	struct contd__taking *t;
+	struct contd_carried *c; /* the first one */
+	uint32_t most;
+	bool watched;
+};
 
-	/* They keep the group: each stays counted as outstanding until all have run, or until another one takes over
-	 * its count (contd__carried_begin_in_turn). */
-	t->group = g;
-	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)c->cb);
+static inline uint32_t call_some(void *what)
+{
+	const struct turn *turn = what;
+	struct contd__taking *t = turn->t;
+	struct contd_carried *c = turn->c;
+	const struct contd_group *g = c->group;
+	uint32_t most = turn->most, ran = 0;
+	bool watched = turn->watched;
+
 	do {
 		contd_callback *cb = c->cb;
 		void *data = c->data;
@@ -370,7 +372,22 @@ static uint32_t run_some(struct contd__taking *t, uint32_t most)
 		ran++;
 		t->spare++; /* contd__carried_begin_in_turn() takes from these */
 	} while (t->next < t->count && (c = t->carried[t->next])->group == g && !watched && ran < most);
-	contd__frame_leave_sig(&f, ran);
+	return ran;
+}
+
+/* Run the next ones of one group in one frame. With the watchdog on, each has a separate frame, so that the watchdog
+ * can tell them apart. */
+static uint32_t run_some(struct contd__taking *t, uint32_t most)
+{
+	struct contd_carried *c = t->carried[t->next];
+	struct contd_group *g = c->group;
+	struct turn turn = {t, c, most, contd__late_watched_sig()};
+	uint32_t ran;
+
+	/* They keep the group: each stays counted as outstanding until all have run, or until another one takes over
+	 * its count (contd__carried_begin_in_turn). */
+	t->group = g;
+	ran = contd__call_in_frame(g, NULL, (const void *)(uintptr_t)c->cb, call_some, &turn);
 	CONTD_COUNT(latency[0], ran);
 	if (t->spare)
 		contd__group_count_down_own_sig(g, t->spare);

@@ -21,11 +21,6 @@ void contd__slot_run(struct contd_group *g, struct contd__slot *s, bool pinned)
 		contd__slot_finish_sig(g, s);
 }
 
-void contd__slot_run_here(struct contd__slot *s)
-{
-	contd__slot_run(s->group, s, false);
-}
-
 void contd__slot_run_unmarked(struct contd__slot *s)
 {
 	/* Acquire: as in run_claimed() (scan.c). */

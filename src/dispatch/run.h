@@ -42,15 +42,13 @@ void contd__slot_run_unmarked(struct contd__slot *s);
  * group. */
 void contd__slot_run(struct contd_group *g, struct contd__slot *s, bool pinned);
 
-/* The same for one that an executor has been given: it runs here, whatever its group says. */
-void contd__slot_run_here(struct contd__slot *s);
-
-/* These go around a callback of g, or around `ran` of them if the watchdog is off: frame, guard, count. */
-static inline void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g, const void *site)
+/* These go around what contd__call_in_frame() calls. No other function uses them. */
+static inline void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g,
+					  const struct contd__slot *slot, const void *site)
 {
 	f->group = g;
 	f->given_back = NULL;
-	f->slot = NULL;
+	f->slot = slot;
 	f->outer = contd__self.frame;
 	f->site = NULL;
 	f->since = 0;
@@ -99,18 +97,52 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
 }
 
 /*
- * Every continuation that has a slot, or what a slot would hold, is called here: `as` is that, and `slot` the slot that
- * becomes free afterwards, or NULL. `invoke` is as->invoke, or does the same.
+ * Every continuation is called here, whatever its road: call(what) calls a callback of g, or several if the watchdog is
+ * off, and returns how many. Around it: frame, guard, count. `slot`: the slot that becomes free afterwards, or NULL.
+ * site: the callback, for the watchdog. Three functions call this:
+ *
+ *     contd__slot_call (below)    it has a slot, or what a slot would hold
+ *     run_some (carried.c)        operations carry them: several of one group in one frame
+ *     run_now (mpi/continue.c)    all is complete when it is attached: there is nothing but the call's arguments
+ *
+ * Always inline: call is a constant then, and costs no indirect call.
  */
+static inline __attribute__((always_inline)) uint32_t contd__call_in_frame(const struct contd_group *g,
+									   const struct contd__slot *slot,
+									   const void *site,
+									   uint32_t (*call)(void *what), void *what)
+{
+	struct contd__frame f;
+	uint32_t ran;
+
+	contd__frame_enter_sig(&f, g, slot, site);
+	ran = call(what);
+	contd__frame_leave_sig(&f, ran);
+	return ran;
+}
+
+struct contd__invocation {
+	void (*invoke)(struct contd__slot *);
+	struct contd__slot *as;
+};
+
+static inline uint32_t contd__invoke_as(void *what)
+{
+	const struct contd__invocation *i = what;
+	void (*invoke)(struct contd__slot *) = i->invoke; /* call-graph.allow has this name */
+
+	invoke(i->as);
+	return 1;
+}
+
+/* A slot's continuation, or one that has what a slot would hold: `as` is that, and `slot` the slot that becomes free
+ * afterwards, or NULL. `invoke` is as->invoke, or does the same. */
 static inline void contd__slot_call(const struct contd_group *g, struct contd__slot *as, struct contd__slot *slot,
 				    void (*invoke)(struct contd__slot *))
 {
-	struct contd__frame f;
+	struct contd__invocation i = {invoke, as};
 
-	contd__frame_enter_sig(&f, g, (const void *)(uintptr_t)as->cb.any);
-	f.slot = slot;
-	invoke(as);
-	contd__frame_leave_sig(&f, 1);
+	contd__call_in_frame(g, slot, (const void *)(uintptr_t)as->cb.any, contd__invoke_as, &i);
 }
 
 /*

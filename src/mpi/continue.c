@@ -69,12 +69,28 @@ static bool count_now(struct contd__cr *cr, struct contd_group *group)
 	return true;
 }
 
+struct now {
+	const struct contd__mpi_attach *a;
+	int rc; /* of a callback of the revised interface */
+};
+
+static inline uint32_t call_now(void *what)
+{
+	struct now *now = what;
+	const struct contd__mpi_attach *a = now->a;
+
+	if (a->revised)
+		now->rc = ((MPIX_Continue_cb_function *)a->cb)(MPI_SUCCESS, a->data);
+	else
+		((MPI_Continue_cb_function *)a->cb)(a->statuses, a->data);
+	return 1;
+}
+
 /* After count_now(). */
 static inline void run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
 	struct contd__at_work telling;
-	struct contd__frame frame;
-	int rc = MPI_SUCCESS;
+	struct now now = {a, MPI_SUCCESS};
 
 	/* Before finish(), which may call an error handler or a query_fn: these may ask about the CR. */
 	if (cr)
@@ -91,15 +107,10 @@ static inline void run_now(const struct contd__mpi_attach *a, struct contd__cr *
 	CONTD_COUNT(registered, 1);
 	CONTD_COUNT(run_inline, 1);
 	contd__wake_untold_sig();
-	contd__frame_enter_sig(&frame, group, (const void *)(uintptr_t)a->cb);
-	if (a->revised)
-		rc = ((MPIX_Continue_cb_function *)a->cb)(MPI_SUCCESS, a->data);
-	else
-		((MPI_Continue_cb_function *)a->cb)(a->statuses, a->data);
-	contd__frame_leave_sig(&frame, 1);
+	contd__call_in_frame(group, NULL, (const void *)(uintptr_t)a->cb, call_now, &now);
 	if (cr) {
-		if (__builtin_expect(rc != MPI_SUCCESS, 0))
-			contd__set_spare_fail(cr, rc, a->failed_data);
+		if (__builtin_expect(now.rc != MPI_SUCCESS, 0))
+			contd__set_spare_fail(cr, now.rc, a->failed_data);
 		if (contd__cr_uncounted)
 			contd__cr_uncounted = NULL;
 		else

@@ -403,8 +403,8 @@ void contd_work_run(struct contd_work *work)
 		struct contd__at_work at;
 
 		if (!counted) {
-			work_begin(&at, ex, NULL, false); /* its frame knows the group */
-			contd__slot_run_here(s);
+			work_begin(&at, ex, NULL, false);    /* its frame knows the group */
+			contd__slot_run(s->group, s, false); /* here, whatever its group says */
 			work_end(&at);
 		}
 		contd__executor_done_sig(ex);
