@@ -47,7 +47,7 @@
  * changes nothing and writes no output, unless its comment says otherwise, and contd_error_text() says what to do. Two
  * errors are possible in every such call and are not repeated below: -EPERM if contd is not initialized (call
  * contd_init() first), and -ECHILD in the child of a fork (use contd in the parent, or after exec). Exceptions:
- * contd_event_complete(), contd_bell_create() and contd_bell_ring() work without contd_init(). Functions that return
+ * contd_event_complete(), contd_bell_open() and contd_bell_ring() work without contd_init(). Functions that return
  * nothing need no contd_init() either. In a child that was forked while contd did not run, before the first
  * contd_init() or after the last contd_fini(), contd works, unless other threads of the parent had used it and not
  * ended.
@@ -221,7 +221,7 @@ CONTD_API int contd_configure(const struct contd_config *cfg) CONTD_NOEXCEPT;
  * Remove one user. The last one stops the daemon and all timers, detaches all threads and frees all groups: their
  * handles must not be used any more. Other threads may be attached and compute then, but may be in no call of contd's
  * except contd_init(), contd_configure() and contd_daemon_start(), which wait or fail. The handler of contd's signal
- * stays installed, and bells of contd_bell_create() stay valid. The last call returns the number of continuations
+ * stays installed, and bells of contd_bell_open() stay valid. The last call returns the number of continuations
  * that never ran, and names them on stderr, unless `verbose` is CONTD_VERBOSE_ERRORS; the others return 0. An event for
  * which such a continuation waited must not be completed any more; contd_event_init() makes it usable again.
  * Context: any thread, not in a callback, an executor's work, a handler; may block. Errors: -EDEADLK (in a callback,
@@ -715,7 +715,7 @@ CONTD_API int contd_bell_listen(const char *job, uint32_t number) CONTD_NOEXCEPT
 
 /*
  * Find the peer that listens under (job, number), so that contd_bell_ring() can ring for it. *bellp is the caller's
- * until contd_bell_destroy(). contd need not be initialized. The peer may end at any time; contd_bell_ring() reports
+ * until contd_bell_close(). contd need not be initialized. The peer may end at any time; contd_bell_ring() reports
  * that.
  * Context: any thread, in a callback; may block shortly.
  * Errors:
@@ -727,13 +727,13 @@ CONTD_API int contd_bell_listen(const char *job, uint32_t number) CONTD_NOEXCEPT
  *     -EPERM   in contd's handler
  *     other    errors of socket(2) and pidfd_open(2)
  */
-CONTD_API int contd_bell_create(const char *job, uint32_t number, struct contd_bell **bellp) CONTD_NOEXCEPT;
+CONTD_API int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp) CONTD_NOEXCEPT;
 
 /*
- * Release what contd_bell_create() made. No thread may use `bell` during this call or later. NULL: nothing happens.
+ * Release what contd_bell_open() made. No thread may use `bell` during this call or later. NULL: nothing happens.
  * Context: any thread, in a callback.
  */
-CONTD_API void contd_bell_destroy(struct contd_bell *bell) CONTD_NOEXCEPT;
+CONTD_API void contd_bell_close(struct contd_bell *bell) CONTD_NOEXCEPT;
 
 CONTD_API int contd__bell_ring(struct contd_bell *bell) CONTD_NOEXCEPT;
 
@@ -741,7 +741,7 @@ CONTD_API int contd__bell_ring(struct contd_bell *bell) CONTD_NOEXCEPT;
  * Ring for the peer if its doorbell is armed. Call it after the peer can see what was sent (a message, a store).
  * Returns 1 if it rang, 0 if the doorbell was not armed. errno keeps its value.
  * Context: any thread, handler, in a callback. Errors: -ESRCH (the doorbell was armed, and the peer has ended: call
- * contd_bell_destroy(). Of a peer that ended with its doorbell not armed this call does not know, and returns 0),
+ * contd_bell_close(). Of a peer that ended with its doorbell not armed this call does not know, and returns 0),
  * -EAGAIN (the peer's signal queue is full: RLIMIT_SIGPENDING).
  */
 static inline int contd_bell_ring(struct contd_bell *bell)

@@ -34,7 +34,7 @@
 	X(contd_event_continue) \
 	X(contd_event_complete) \
 	X(contd_bell_listen) \
-	X(contd_bell_create) \
+	X(contd_bell_open) \
 	X(contd__bell_ring) \
 	X(contd__region_rearm)
 #define PRIVATE_CALLS(X) \
@@ -385,7 +385,7 @@ void probed_ring(void)
 	if (!AWAIT(LOAD(ready))) {
 		tell("error", "the peer does not begin");
 	} else if (LOAD(ready) == 1) {
-		if (C.contd_bell_create(job, 1, &bell))
+		if (C.contd_bell_open(job, 1, &bell))
 			tell("error", "%s", C.contd_error_text());
 		else
 			send_and_ring(bell);

@@ -9,7 +9,7 @@
  * file of the program. So a descriptor that is written to is made once, when it is first needed. Only contd_fini()
  * closes it, when no handler of contd runs any more and calls of other threads have returned. Descriptors that others
  * close (MPI's and libfabric's, for agent "block") are asked for and polled, never read or written. Those of a bell
- * belong to its owner: it closes the bell when no thread rings it any more (contd_bell_destroy).
+ * belong to its owner: it closes the bell when no thread rings it any more (contd_bell_close).
  *
  *     operation                 thread  handler  progress
  *     all of them                 yes     yes    wait-free, but for one system call

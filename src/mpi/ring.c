@@ -272,7 +272,7 @@ static void look_locked(struct contd__place *p, int world, int64_t now)
 {
 	struct contd_bell *bell = NULL;
 
-	if (contd_bell_create(own.job, (uint32_t)world, &bell)) {
+	if (contd_bell_open(own.job, (uint32_t)world, &bell)) {
 		p->wait = p->wait * 2 < WAIT_FIRST_NS  ? WAIT_FIRST_NS
 			  : p->wait * 2 > WAIT_MOST_NS ? WAIT_MOST_NS
 						       : p->wait * 2;

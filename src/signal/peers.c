@@ -241,26 +241,25 @@ static pid_t who_listens(const char *job, uint32_t number)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc = 0;
 
 	if (fd < 0)
-		return contd__fail(-errno, "contd_bell_create: cannot make a socket; raise RLIMIT_NOFILE");
+		return contd__fail(-errno, "contd_bell_open: cannot make a socket; raise RLIMIT_NOFILE");
 	length = sizeof(who);
 	if (connect(fd, (struct sockaddr *)&un, bytes)) {
 		/* EAGAIN: its queue is full; to be found later. */
 		rc = contd__fail(
 			errno == ECONNREFUSED || errno == EAGAIN ? -ENOENT : -errno,
-			"contd_bell_create: no process listens as job and number; call it when that one has called "
+			"contd_bell_open: no process listens as job and number; call it when that one has called "
 			"contd_bell_listen()");
 	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length)) {
 		rc = contd__fail(
 			-errno,
-			"contd_bell_create: the kernel does not say who listens (SO_PEERCRED); do without this bell");
+			"contd_bell_open: the kernel does not say who listens (SO_PEERCRED); do without this bell");
 	} else if (who.uid != geteuid()) {
-		rc = contd__fail(
-			-EACCES,
-			"contd_bell_create: another user's process listens as job and number; take another job");
+		rc = contd__fail(-EACCES,
+				 "contd_bell_open: another user's process listens as job and number; take another job");
 	} else if (who.pid <= 0) {
 		rc = contd__fail(
 			-ENOENT,
-			"contd_bell_create: the process that listens is in another PID namespace; run both in one, or "
+			"contd_bell_open: the process that listens is in another PID namespace; run both in one, or "
 			"do without this bell");
 	}
 	close(fd);
@@ -325,7 +324,7 @@ static struct contd__page *map_page(pid_t pid, struct contd__peer *peer)
 	return page;
 }
 
-static int create(const char *job, uint32_t number, struct contd_bell **bellp)
+static int open_bell(const char *job, uint32_t number, struct contd_bell **bellp)
 {
 	struct contd__peer *peer;
 	pid_t pid = who_listens(job, number);
@@ -334,25 +333,24 @@ static int create(const char *job, uint32_t number, struct contd_bell **bellp)
 		return pid;
 	peer = contd__zalloc(sizeof(*peer));
 	if (!peer)
-		return contd__fail(-ENOMEM, "contd_bell_create: out of memory");
+		return contd__fail(-ENOMEM, "contd_bell_open: out of memory");
 	peer->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (peer->pidfd < 0) {
 		int err = errno == ESRCH ? -ENOENT : -errno;
 
 		free(peer);
 		return contd__fail(
-			err,
-			"contd_bell_create: cannot open the peer's process (pidfd_open(2)); raise RLIMIT_NOFILE, or "
-			"try again if it has just ended");
+			err, "contd_bell_open: cannot open the peer's process (pidfd_open(2)); raise RLIMIT_NOFILE, or "
+			     "try again if it has just ended");
 	}
 	peer->page = map_page(pid, peer);
 	/* The descriptor and the page are of the same process if that began when the page says, and has not ended. */
 	if (!peer->page || contd__load(&peer->page->start_time) != contd__process_field(pid, PROCESS_START) ||
 	    syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0)) {
-		contd_bell_destroy(&peer->bell);
-		return contd__fail(
-			-EPROTO, "contd_bell_create: the peer has no page that this version of contd can read; use one "
-				 "version in both");
+		contd_bell_close(&peer->bell);
+		return contd__fail(-EPROTO,
+				   "contd_bell_open: the peer has no page that this version of contd can read; use one "
+				   "version in both");
 	}
 	contd__add(&peer->page->opened, 1);
 	peer->bell.armed = &peer->page->armed.any;
@@ -360,22 +358,22 @@ static int create(const char *job, uint32_t number, struct contd_bell **bellp)
 	return 0;
 }
 
-int contd_bell_create(const char *job, uint32_t number, struct contd_bell **bellp)
+int contd_bell_open(const char *job, uint32_t number, struct contd_bell **bellp)
 {
 	int cancel, rc;
 
 	if (!job_is_valid(job) || !bellp)
-		return contd__fail(-EINVAL, !bellp ? CONTD_NULL("contd_bell_create", "bellp")
-						   : "contd_bell_create: job must be a text of 1 to 64 characters");
+		return contd__fail(-EINVAL, !bellp ? CONTD_NULL("contd_bell_open", "bellp")
+						   : "contd_bell_open: job must be a text of 1 to 64 characters");
 	if (contd__in_handler())
-		return contd__fail(-EPERM, "contd_bell_create: not in a signal handler");
+		return contd__fail(-EPERM, "contd_bell_open: not in a signal handler");
 	cancel = contd__cancel_off();
-	rc = create(job, number, bellp);
+	rc = open_bell(job, number, bellp);
 	contd__cancel_as(cancel);
 	return rc;
 }
 
-void contd_bell_destroy(struct contd_bell *bell)
+void contd_bell_close(struct contd_bell *bell)
 {
 	struct contd__peer *peer = (struct contd__peer *)bell;
 	int cancel;

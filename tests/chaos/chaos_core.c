@@ -1590,9 +1590,9 @@ static void op_bell(uint64_t r)
 	chaos_note("listens", (uint64_t)(int64_t)rc, 0);
 	if (rc && rc != -EOPNOTSUPP)
 		chaos_wrong("contd_bell_listen is %d: %s", rc, contd_error_text());
-	rc = contd_bell_create(job, 7, &bell);
+	rc = contd_bell_open(job, 7, &bell);
 	if (rc && rc != -ENOENT)
-		chaos_wrong("contd_bell_create is %d: %s", rc, contd_error_text());
+		chaos_wrong("contd_bell_open is %d: %s", rc, contd_error_text());
 	if (rc)
 		return;
 	for (uint32_t i = 0; i < 1 + (r & 3); i++) {
@@ -1600,7 +1600,7 @@ static void op_bell(uint64_t r)
 		if (rc < 0 && rc != -EAGAIN)
 			chaos_wrong("contd_bell_ring is %d", rc);
 	}
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 }
 
 static void op_stats(struct self *me)

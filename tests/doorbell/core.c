@@ -204,7 +204,7 @@ static void waits(int fd)
 static struct contd_bell *opened(uint32_t number)
 {
 	struct contd_bell *bell = NULL;
-	int rc = contd_bell_create(job, number, &bell);
+	int rc = contd_bell_open(job, number, &bell);
 
 	CHECK(rc == 0);
 	return bell;
@@ -237,7 +237,7 @@ static void serve_rounds(int fd)
 		bell = bell ? bell : opened(1);
 		serve(bell);
 	}
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 }
 
 /* -------------------------------------------------------------------------------------------------------- cases --- */
@@ -257,7 +257,7 @@ static void rung(void)
 	CHECK(contd_bell_ring(bell) >= 0);
 	DISMISS(c);
 	CHECK(contd_bell_ring(bell) == 0 || contd_bell_ring(bell) == -ESRCH);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 }
 
 /* It is not attached, but may get the process's signals. */
@@ -304,7 +304,7 @@ static void stray(void)
 	contd_compute_end();
 	__atomic_store_n(&over, 1, __ATOMIC_SEQ_CST);
 	CHECK(pthread_join(thread, NULL) == 0);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 	finish();
 }
 
@@ -357,23 +357,23 @@ static void nobody(void)
 
 	memset(long_job, 'x', sizeof(long_job));
 	long_job[65] = 0;
-	CHECK(contd_bell_create(job, 1, &bell) == -ENOENT && !bell);
-	CHECK(contd_bell_create(NULL, 1, &bell) == -EINVAL);
-	CHECK(contd_bell_create("", 1, &bell) == -EINVAL);
-	CHECK(contd_bell_create(long_job, 1, &bell) == -EINVAL);
-	CHECK(contd_bell_create(job, 1, NULL) == -EINVAL);
+	CHECK(contd_bell_open(job, 1, &bell) == -ENOENT && !bell);
+	CHECK(contd_bell_open(NULL, 1, &bell) == -EINVAL);
+	CHECK(contd_bell_open("", 1, &bell) == -EINVAL);
+	CHECK(contd_bell_open(long_job, 1, &bell) == -EINVAL);
+	CHECK(contd_bell_open(job, 1, NULL) == -EINVAL);
 	CHECK(contd_bell_listen(job, 1) == -EPERM);
-	contd_bell_destroy(NULL);
+	contd_bell_close(NULL);
 	start(0);
 	CHECK(contd_bell_listen("", 1) == -EINVAL);
 	CHECK(contd_bell_listen(long_job, 1) == -EINVAL);
 	long_job[64] = 0;
 	CHECK(contd_bell_listen(long_job, UINT32_MAX) == 0);
 	bell = NULL;
-	CHECK(contd_bell_create(long_job, UINT32_MAX, &bell) == 0); /* oneself */
+	CHECK(contd_bell_open(long_job, UINT32_MAX, &bell) == 0); /* oneself */
 	CHECK(contd_bell_ring(bell) == 0);
-	contd_bell_destroy(bell);
-	CHECK(contd_bell_create(long_job, UINT32_MAX - 1, &bell) == -ENOENT);
+	contd_bell_close(bell);
+	CHECK(contd_bell_open(long_job, UINT32_MAX - 1, &bell) == -ENOENT);
 }
 
 /* The name under which a process of that user's would listen with this number. */
@@ -394,7 +394,7 @@ static void as_other_user(int fd)
 
 	CHECK(setgid(OUTSIDER) == 0 && setuid(OUTSIDER) == 0);
 	/* Another user's names are others. */
-	CHECK(contd_bell_create(job, 1, &bell) == -ENOENT);
+	CHECK(contd_bell_open(job, 1, &bell) == -ENOENT);
 	/* It takes a name of that user's. */
 	take_name(0, 7);
 	tell(fd, 'l');
@@ -413,7 +413,7 @@ static void other_user(void)
 	start(1);
 	c = begin(as_other_user);
 	CHECK(hear(c.fd) == 'l');
-	CHECK(contd_bell_create(job, 7, &bell) == -EACCES && !bell);
+	CHECK(contd_bell_open(job, 7, &bell) == -EACCES && !bell);
 	DISMISS(c);
 }
 
@@ -449,16 +449,16 @@ static void died(void)
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	CHECK(contd_bell_ring(bell) == -ESRCH);
 	CHECK(contd_bell_ring(bell) == 0); /* the arming was taken */
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 	bell = NULL;
-	CHECK(contd_bell_create(job, 1, &bell) == -ENOENT && !bell);
+	CHECK(contd_bell_open(job, 1, &bell) == -ENOENT && !bell);
 	/* Another one in its place. */
 	c = begin(listens);
 	CHECK(hear(c.fd) == 'l');
 	bell = opened(1);
 	CHECK(contd_bell_ring(bell) == 0);
 	DISMISS(c);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 }
 
 /* Dies between taking the arming and the signal. */
@@ -535,7 +535,7 @@ static void recycled(void)
 	tell(pair[0], 'x');
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 }
 
 /* The same process, another program: exec takes the handlers away. */
@@ -561,7 +561,7 @@ static void other_program(void)
 
 	/* Found before the exec, as soon as it listens. */
 	for (int i = 0; i < 20000 && !bell; i++)
-		if (contd_bell_create(job, 1, &bell))
+		if (contd_bell_open(job, 1, &bell))
 			usleep(100);
 	if (!bell) { /* too late; the name has gone with the exec */
 		tell(c.fd, 'x');
@@ -572,7 +572,7 @@ static void other_program(void)
 	CHECK(hear(c.fd) == 'n'); /* it is the new program */
 	CHECK(__atomic_load_n(bell->armed, __ATOMIC_SEQ_CST));
 	CHECK(contd_bell_ring(bell) == -ESRCH);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 	DISMISS(c);
 }
 
@@ -605,11 +605,11 @@ static void rung_before_exec(void)
 	struct contd_bell *bell;
 
 	CHECK(hear(c.fd) == 'a');
-	CHECK(contd_bell_create(job, 1, &bell) == 0);
+	CHECK(contd_bell_open(job, 1, &bell) == 0);
 	CHECK(contd_bell_ring(bell) == 1);
 	tell(c.fd, 'r');
 	CHECK(hear(c.fd) == 'n'); /* it is the new program */
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 	DISMISS(c);
 }
 
@@ -641,10 +641,10 @@ static void versions(void)
 	struct contd_bell *bell = NULL;
 
 	CHECK(hear(c.fd) == 'l');
-	CHECK(contd_bell_create(job, 1, &bell) == -EPROTO && !bell);
+	CHECK(contd_bell_open(job, 1, &bell) == -EPROTO && !bell);
 	tell(c.fd, 'x');
 	CHECK(hear(c.fd) == 'v');
-	CHECK(contd_bell_create(job, 1, &bell) == -EPROTO && !bell);
+	CHECK(contd_bell_open(job, 1, &bell) == -EPROTO && !bell);
 	/* The name is taken. */
 	start(0);
 	CHECK(contd_bell_listen(job, 1) == -EADDRINUSE);
@@ -667,16 +667,16 @@ static void forks(int fd)
 		close(pair[0]);
 		close(fd);
 		CHECK(contd_bell_listen(job, 2) == -ECHILD);
-		CHECK(contd_bell_create(job, 1, &bell) == 0); /* the parent's */
+		CHECK(contd_bell_open(job, 1, &bell) == 0); /* the parent's */
 		own = bell;
 		CHECK(contd_bell_ring(own) >= 0);
 		tell(pair[1], 'c');
 		hear(pair[1]); /* until the parent's end, in the midst of which it may still be found */
 		for (int i = 0, rc = 0; i < 20000 && rc != -ENOENT; i++) {
 			bell = NULL;
-			rc = contd_bell_create(job, 1, &bell);
+			rc = contd_bell_open(job, 1, &bell);
 			if (rc == 0)
-				contd_bell_destroy(bell);
+				contd_bell_close(bell);
 			usleep(500);
 			CHECK(i < 19999);
 		}
@@ -723,7 +723,7 @@ static void names(void)
 	CHECK(contd_bell_listen("other", 1) == -EALREADY);
 	old = opened(1);
 	finish();
-	CHECK(contd_bell_create(job, 1, &bell) == -ENOENT);
+	CHECK(contd_bell_open(job, 1, &bell) == -ENOENT);
 	CHECK(contd_bell_ring(old) <= 0);
 	/* The name is free for another process now. */
 	c = begin(listens);
@@ -735,8 +735,8 @@ static void names(void)
 	CHECK(contd_bell_listen(job, 1) == 0);
 	bell = opened(1);
 	CHECK(contd_bell_ring(bell) == 0 && contd_bell_ring(old) <= 0);
-	contd_bell_destroy(old);
-	contd_bell_destroy(bell);
+	contd_bell_close(old);
+	contd_bell_close(bell);
 	finish();
 	/* The setting. */
 	setenv("CONTD_BELL", "0", 1);
@@ -761,10 +761,10 @@ static void many_opened(void)
 		struct contd_bell *bell;
 
 		for (int i = 0; i < 100; i++, opens++)
-			contd_bell_destroy(opened(1));
+			contd_bell_close(opened(1));
 		bell = opened(1);
 		serve(bell);
-		contd_bell_destroy(bell);
+		contd_bell_close(bell);
 	}
 	CHECK(opens == 10000);
 	DISMISS(c);
@@ -941,7 +941,7 @@ static void handed_on(void)
 	bell = opened(1);
 	serve(bell);
 	CHECK(hear(c.fd) != 0);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 	DISMISS(c);
 }
 
@@ -974,7 +974,7 @@ static void ring_daemon(void)
 		rang += contd_bell_ring(bell) == 1;
 	}
 	CHECK(rang > 0);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 	DISMISS(c);
 }
 

@@ -718,7 +718,7 @@ static double look_for_nobody(void *data)
 	struct contd_bell *bell;
 	double begin = now_ns();
 
-	CHECK_EQ(contd_bell_create("no process listens by this name", (*(uint32_t *)data)++, &bell), -ENOENT);
+	CHECK_EQ(contd_bell_open("no process listens by this name", (*(uint32_t *)data)++, &bell), -ENOENT);
 	return now_ns() - begin;
 }
 

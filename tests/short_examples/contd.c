@@ -174,7 +174,7 @@ static void bells(void)
 	be_reachable(job, 1);
 	EQ(tell_peer(job, 1, &bell), 0); /* found, but it does not wait */
 	CHECK(bell);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 }
 
 static struct contd_work *queued[2];

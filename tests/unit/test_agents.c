@@ -241,7 +241,7 @@ Test(agents, block_is_woken_by_a_peer)
 	snprintf(job, sizeof(job), "agents-%d", (int)getpid());
 	begin_block();
 	must(contd_bell_listen(job, 0));
-	must(contd_bell_create(job, 0, &bell));
+	must(contd_bell_open(job, 0, &bell));
 	for (unsigned i = 1; i <= 20; i++) {
 		uint64_t begun = now_ns();
 
@@ -254,7 +254,7 @@ Test(agents, block_is_woken_by_a_peer)
 		source_continue(&source_a, &e1, tally_cb, &t1, any);
 	}
 	sleeps_for(200000000, WHERE_DAEMON);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 	cr_assert_eq(contd_fini(), 1);
 }
 
@@ -537,7 +537,7 @@ Test(agents, rings_that_wake_the_daemon_are_counted)
 		find_daemon();
 	cr_assert_eq(stats_now().rings, 0);
 	must(contd_bell_listen(job, 0));
-	must(contd_bell_create(job, 0, &bell));
+	must(contd_bell_open(job, 0, &bell));
 	await(contd__load_seq(&contd__wake.daemon_asleep));
 	cr_assert_eq(contd_bell_ring(bell), 0, "nothing is pending, and it was rung");
 	must(contd_word_continue(&never_word, tally_cb, &never_tally, group_new(0, -1), NULL));
@@ -546,7 +546,7 @@ Test(agents, rings_that_wake_the_daemon_are_counted)
 		cr_assert_eq(contd_bell_ring(bell), 1);
 		await(stats_now().rings == i);
 	}
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 	cr_assert_eq(contd_fini(), 1);
 }
 

@@ -33,9 +33,9 @@ Test(bell, a_file_of_the_same_name)
 	cr_assert(empty >= 0 && long_one >= 0);
 	cr_assert_eq(ftruncate(long_one, 4096), 0);
 	listens();
-	must(contd_bell_create(job, 0, &bell));
+	must(contd_bell_open(job, 0, &bell));
 	cr_assert_eq(contd_bell_ring(bell), 0);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 	cr_assert_eq(contd_fini(), 0);
 }
 
@@ -56,8 +56,8 @@ Test(bell, the_queue_is_emptied_later)
 
 	listens();
 	for (unsigned i = 0; i < 100; i++) {
-		must(contd_bell_create(job, 0, &bell));
-		contd_bell_destroy(bell);
+		must(contd_bell_open(job, 0, &bell));
+		contd_bell_close(bell);
 	}
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &most), 0);
 	none = most;
@@ -91,7 +91,7 @@ Test(bell, a_ring_under_a_guard_is_handed_on)
 	struct helper h;
 
 	listens();
-	must(contd_bell_create(job, 0, &bell));
+	must(contd_bell_open(job, 0, &bell));
 	source_register(&source_a, WHERE_REGION, false);
 	g = group_new(0, -1);
 	must(contd_thread_attach(NULL));
@@ -108,7 +108,7 @@ Test(bell, a_ring_under_a_guard_is_handed_on)
 	cr_assert(pthread_equal(t.thread, h.thread));
 	contd__store_release(&computed, 1);
 	helper_join(&h);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 	must(contd_thread_detach());
 	cr_assert_eq(contd_fini(), 0);
 }
@@ -123,7 +123,7 @@ Test(bell, a_word_is_rung_for)
 	struct helper h;
 
 	listens();
-	must(contd_bell_create(job, 0, &bell));
+	must(contd_bell_open(job, 0, &bell));
 	must(contd_word_continue(&word, tally_cb, &t, group_new(0, -1), NULL));
 	helper_create(&h, true);
 	helper_start(&h, compute, NULL);
@@ -135,7 +135,7 @@ Test(bell, a_word_is_rung_for)
 	cr_assert(pthread_equal(t.thread, h.thread));
 	contd__store_release(&computed, 1);
 	helper_join(&h);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 	cr_assert_eq(contd_fini(), 0);
 }
 
@@ -169,7 +169,7 @@ Test(bell, the_page_stays_while_a_handler_may_look_at_it)
 	pthread_t thread;
 
 	listens();
-	must(contd_bell_create(job, 0, &bell));
+	must(contd_bell_open(job, 0, &bell));
 	contd__store_release(&contd__testpoint_hook, stay);
 	cr_assert_eq(pthread_create(&thread, NULL, end_elsewhere, NULL), 0);
 	contd__store_seq(&contd__page->armed.by.thread, (uint32_t)gettid());
@@ -177,7 +177,7 @@ Test(bell, the_page_stays_while_a_handler_may_look_at_it)
 	compute_until(contd__load_acquire(&in_stray));
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	cr_assert_not(ended_meanwhile);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 }
 
 /* A thread ends, and contd with it: the thread is about to take its number off the page. */

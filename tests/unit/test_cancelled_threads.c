@@ -38,8 +38,8 @@ static void through_all(void)
 	done(must(contd_event_complete(&e, 0)));
 	done(cr_assert_eq(contd_poll(0), 1));
 	done(must(contd_bell_listen(job, 0)));
-	done(must(contd_bell_create(job, 0, &bell)));
-	done(contd_bell_destroy(bell));
+	done(must(contd_bell_open(job, 0, &bell)));
+	done(contd_bell_close(bell));
 	done(must(contd_dump(nowhere)));
 	done(must(contd_daemon_start(NULL)));
 	done(must(contd_daemon_stop()));

@@ -44,7 +44,7 @@ CALL(daemon_start, contd_daemon_start(NULL))
 CALL(daemon_stop, contd_daemon_stop())
 CALL(configure, contd_configure(&(struct contd_config){.size = sizeof(struct contd_config)}))
 CALL(bell_listen, contd_bell_listen("contexts", (uint32_t)getpid()))
-CALL(bell_open, contd_bell_create("contexts", (uint32_t)getpid(), &bell))
+CALL(bell_open, contd_bell_open("contexts", (uint32_t)getpid(), &bell))
 CALL(task_submit, (contd_task_init(&task, executor, 0, tally_cb, &tally), contd_task_submit(&task, 0)))
 CALL(executor_run, contd_executor_run(executor, 1, 0))
 
@@ -141,7 +141,7 @@ static const struct {
 	{"contd_daemon_stop", daemon_stop},
 	{"contd_configure", configure},
 	{"contd_bell_listen", bell_listen},
-	{"contd_bell_create", bell_open},
+	{"contd_bell_open", bell_open},
 	{"contd_task_submit", task_submit},
 	{"contd_executor_run", executor_run},
 	{"contd_executor_*", executor_create},

@@ -227,7 +227,7 @@ static pid_t ringer(const char *job)
 	if (child == 0) {
 		struct contd_bell *bell;
 
-		for (unsigned i = 0; i < 1000 && contd_bell_create(job, 0, &bell); i++)
+		for (unsigned i = 0; i < 1000 && contd_bell_open(job, 0, &bell); i++)
 			usleep(1000);
 		for (;;)
 			contd_bell_ring(bell);

@@ -344,7 +344,7 @@ static void bells_part(const char *point)
 
 	snprintf(job, sizeof(job), "races-%d", (int)getpid());
 	must(contd_bell_listen(job, 0));
-	must(contd_bell_create(job, 0, &bell));
+	must(contd_bell_open(job, 0, &bell));
 	for (unsigned i = 1; i <= 50; i++) {
 		source_continue(&source_a, &e, tally_cb, &t, plain_group);
 		contd_compute_begin();
@@ -358,7 +358,7 @@ static void bells_part(const char *point)
 		contd_compute_end();
 		cr_assert_eq(contd__load(&source_a.found), i, "at %s", point);
 	}
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 }
 
 /* Something becomes ready between two regions: the next one runs it, unless a thread was notified before. */
@@ -1680,7 +1680,7 @@ static void listen_to_oneself(void)
 
 	snprintf(job, sizeof(job), "races-%d", (int)getpid());
 	must(contd_bell_listen(job, 1));
-	must(contd_bell_create(job, 1, &own_bell));
+	must(contd_bell_open(job, 1, &own_bell));
 }
 
 static void finish_a(void)
@@ -1709,7 +1709,7 @@ static void arrives_when_armed(void (*act)(void), int rang)
 	cr_assert_eq(act_rc, rang);
 	cr_assert_eq(t1.context, CONTEXT_REGION);
 	must(contd_thread_detach());
-	contd_bell_destroy(own_bell);
+	contd_bell_close(own_bell);
 	end(1, 0, 0);
 }
 
@@ -1758,7 +1758,7 @@ Test(races, rung_thread_detaches)
 	cr_assert_eq(runs(&t1), 1);
 	contd_compute_end();
 	must(contd_thread_detach());
-	contd_bell_destroy(own_bell);
+	contd_bell_close(own_bell);
 	end(1, 0, 0);
 }
 
@@ -1787,7 +1787,7 @@ Test(races, rung_twice)
 	helper_join(&other);
 	cr_assert_eq(act_rc, 1);
 	must(contd_thread_detach());
-	contd_bell_destroy(own_bell);
+	contd_bell_close(own_bell);
 	end(1, 0, 0);
 }
 
@@ -1868,7 +1868,7 @@ Test(races, something_arrives_while_a_checkpoint_arms_the_bell)
 	contd_compute_end();
 	cr_assert_eq(runs(&t1), 1, "the look that goes with arming has not found it");
 	cr_assert_eq(act_rc, 1);
-	contd_bell_destroy(own_bell);
+	contd_bell_close(own_bell);
 	end(1, 0, 0);
 }
 

@@ -321,14 +321,14 @@ Test(stats, rings_sent)
 	start(CONTD_AGENT_TICK);
 	must(contd_word_continue(&word, tally_cb, &t, group_new(0, -1), NULL)); /* its daemon naps, and may be rung */
 	must(contd_bell_listen(job, 0));
-	must(contd_bell_create(job, 0, &bell));
+	must(contd_bell_open(job, 0, &bell));
 	cr_assert_eq(stats_now().rings_sent, 0);
 	cr_assert_eq(pthread_create(&thread, NULL, ring_once, bell), 0);
 	pthread_join(thread, NULL);
 	cr_assert_eq(stats_now().rings_sent, 1);
 	await(contd_bell_ring(bell) == 1);
 	cr_assert_eq(stats_now().rings_sent, 2);
-	contd_bell_destroy(bell);
+	contd_bell_close(bell);
 	cr_assert_eq(contd_fini(), 1);
 	start(CONTD_AGENT_CALLER);
 	cr_assert_eq(stats_now().rings_sent, 0);
