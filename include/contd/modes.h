@@ -34,7 +34,7 @@ enum contd_mode {
 
 /* How: may be shared by any number of operations, and must outlive them. Zeros are defaults. */
 struct contd_mode_attr {
-	size_t size;                        /* sizeof(struct contd_mode_attr), of version 0.2 or later */
+	size_t size;                        /* sizeof(struct contd_mode_attr) */
 	int mode;                           /* enum contd_mode */
 	int priority;                       /* enum contd_priority, of all tasks that are made */
 	struct contd_executor *requests;    /* issue() is called by this one; NULL: inline, by the caller */
@@ -79,6 +79,22 @@ typedef int contd_mpi_issue(struct contd_mpi_op *op);
 typedef void contd_mpi_done(struct contd_mpi_op *op, int status);
 
 /*
+ * contd's part of an operation, which need not be initialized. Later versions may change the members, but not the size
+ * of the part: a program that was compiled with this header works with a later library.
+ */
+struct contd_mpi_op_private {
+	/* What is used most first. */
+	const struct contd_mode_attr *how;
+	struct contd_carried carried;
+	MPI_Request hooked;
+	uint32_t state;
+	int status;
+	struct contd_task work;
+	MPI_Status own;
+	struct contd_mode_attr taken; /* *how, if its size is another one */
+};
+
+/*
  * One communication of one or several requests. The memory is the caller's to keep until done() begins; or, of a failed
  * one in CONTD_MODE_MPIX without MPIX_CONT_INVOKE_FAILED, until MPIX_Continue_get_failed() has named it, as `data`, or
  * its CR is gone.
@@ -91,14 +107,10 @@ struct contd_mpi_op {
 	contd_mpi_done *done;   /* NULL: nothing to do; only in modes that return at completion */
 	void *data;
 	void *task; /* for yield(), suspend(), resume() */
-	/* contd's, what is used most first. */
-	const struct contd_mode_attr *how;
-	struct contd_carried carried;
-	MPI_Request hooked;
-	uint32_t state;
-	int status;
-	struct contd_task work;
-	MPI_Status own;
+	union {
+		struct contd_mpi_op_private contd;
+		uint64_t contd_room[40];
+	};
 };
 
 /*

@@ -49,11 +49,3 @@ int contd__sized_give(void *to, const void *from, size_t known, const struct con
 	memcpy(to, &size, sizeof(size));
 	return 0;
 }
-
-bool contd__sized_covers(const void *from, size_t known)
-{
-	size_t size;
-
-	memcpy(&size, from, sizeof(size));
-	return possible(size) && size >= known && zeros_behind(from, known, size);
-}

@@ -7,12 +7,10 @@
  *     operation           thread  handler  progress
  *     contd__sized_take     yes     no     wait-free
  *     contd__sized_give     yes     no     wait-free
- *     contd__sized_covers   yes     no     wait-free
  */
 #ifndef CONTD_BASE_SIZED_H
 #define CONTD_BASE_SIZED_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/api.h"
@@ -20,7 +18,7 @@
 /* No structure is longer: a larger value is something else in the place of the size. */
 #define SIZED_MOST 2048u
 
-/* The texts of the errors: CONTD_SIZED_TEXTS(). */
+/* The texts of the errors: CONTD_SIZED_TEXTS(), but of MPI's calls. */
 struct contd__sized_texts {
 	const char *size, *unknown;
 };
@@ -37,12 +35,6 @@ CONTD_INTERNAL_API int contd__sized_take(void *to, size_t known, const void *fro
  * becomes zeros. */
 CONTD_INTERNAL_API int contd__sized_give(void *to, const void *from, size_t known,
 					 const struct contd__sized_texts *texts);
-
-/*
- * For a structure that is used where it lies: has *from all `known` bytes, and nothing that is set behind them? No
- * header has had a shorter one yet. A field that is added must be read only if the size says that it is there.
- */
-CONTD_INTERNAL_API bool contd__sized_covers(const void *from, size_t known);
 
 /* `call` is the call's name, `argument` what it calls the structure, `type` the structure's: literals. */
 #define CONTD_SIZED_TEXTS(call, argument, type) \

@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <stddef.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,7 +35,17 @@
 #define LENT_NAP_NS 1000000 /* after which it looks for other work */
 #define STATUSES_FEW 16     /* that the stack has room for */
 
-/* op->state, of modes that return at completion. */
+_Static_assert(sizeof(struct contd_mpi_op) ==
+		       offsetof(struct contd_mpi_op, contd_room) + sizeof(((struct contd_mpi_op *)0)->contd_room),
+	       "what is contd's has outgrown its room: an operation would be longer than in older headers");
+
+static const struct contd__sized_texts texts_of_how = {
+	.size = "how->size must be sizeof(struct contd_mode_attr)",
+	.unknown =
+		"how has a field that is set and that this contd does not know: use the contd of the program's headers",
+};
+
+/* op->contd.state, of modes that return at completion. */
 enum { UNDER_WAY, COMPLETE, ASLEEP };
 
 static bool returns_at_completion(const struct contd_mode_attr *how)
@@ -65,7 +77,7 @@ static int hand_over(struct contd_mpi_op *op, int status)
 	int rc;
 
 	contd__add(&contd__tasks_queued, 1);
-	rc = contd__task_hand_over(&op->work, status, NULL);
+	rc = contd__task_hand_over(&op->contd.work, status, NULL);
 	if (rc)
 		contd__sub(&contd__tasks_queued, 1);
 	return rc;
@@ -103,12 +115,12 @@ static int failed(int class)
 
 static int finish(struct contd_mpi_op *op, int status)
 {
-	const struct contd_mode_attr *how = op->how;
+	const struct contd_mode_attr *how = op->contd.how;
 
 	if (!op->done)
 		return status;
 	if (how->completions) {
-		contd_task_init(&op->work, how->completions, how->priority, done_there, op);
+		contd_task_init(&op->contd.work, how->completions, how->priority, done_there, op);
 		if (hand_over(op, status) == 0)
 			return status;
 	}
@@ -122,20 +134,20 @@ static int finish(struct contd_mpi_op *op, int status)
  */
 static void completed(struct contd_mpi_op *op, int status)
 {
-	const struct contd_mode_attr *how = op->how;
-	uint32_t *state = &op->state;
+	const struct contd_mode_attr *how = op->contd.how;
+	uint32_t *state = &op->contd.state;
 	void *task = op->task, (*resume)(void *) = resumes(how) ? how->resume : NULL;
 
 	if (!returns_at_completion(how)) {
 		if (how->completions) {
-			contd_task_init(&op->work, how->completions, how->priority, call_done, op);
-			contd_task_callback(status, &op->work);
+			contd_task_init(&op->contd.work, how->completions, how->priority, call_done, op);
+			contd_task_callback(status, &op->contd.work);
 		} else {
 			call_done(status, op);
 		}
 		return;
 	}
-	op->status = status;
+	op->contd.status = status;
 	/* Release: pairs with the acquire in under_way. The operation may be gone after that, and so may `how`. */
 	if (how->mode == CONTD_MODE_YIELD_WHILE || resume)
 		contd__store_release(state, COMPLETE);
@@ -184,7 +196,7 @@ static struct contd__cr *named_cr(const struct contd_mode_attr *how)
 /* MPI error class, which is not told. */
 static int attach(struct contd_mpi_op *op, struct contd__cr *cr)
 {
-	const struct contd_mode_attr *how = op->how;
+	const struct contd_mode_attr *how = op->contd.how;
 	bool ignore = op->statuses == MPI_STATUSES_IGNORE, mpix = how->mode == CONTD_MODE_MPIX,
 	     draft = op->count == 1 && !mpix;
 	struct contd__mpi_attach a = {.call = CALL,
@@ -193,7 +205,7 @@ static int attach(struct contd_mpi_op *op, struct contd__cr *cr)
 				      .requests = op->requests,
 				      .cb = draft ? (void (*)(void))completed_draft : (void (*)(void))completed_revised,
 				      .data = op,
-				      .statuses = draft && ignore ? &op->own : op->statuses,
+				      .statuses = draft && ignore ? &op->contd.own : op->statuses,
 				      .ignore = ignore && !draft,
 				      .revised = !draft,
 				      .whole = !mpix,
@@ -262,9 +274,9 @@ static void singly_begin(struct contd_mpi_op *op)
 }
 
 /*
- * One of several has failed, with op->status, and others may be under way yet: MPICH says so as soon as one fails. They
- * end, too, before the operation does, because their memory belongs to the caller again then. MPICH (4.2) leaves
- * requests in the array even if their status is there. Or each is tested singly.
+ * One of several has failed, with op->contd.status, and others may be under way yet: MPICH says so as soon as one
+ * fails. They end, too, before the operation does, because their memory belongs to the caller again then. MPICH (4.2)
+ * leaves requests in the array even if their status is there. Or each is tested singly.
  */
 static bool rest_is_over(struct contd_mpi_op *op, bool waits)
 {
@@ -283,8 +295,8 @@ static bool rest_is_over(struct contd_mpi_op *op, bool waits)
 			rc = PMPI_Test(&op->requests[i], &flag, status);
 		if (status != MPI_STATUS_IGNORE && (flag || rc != MPI_SUCCESS))
 			status->MPI_ERROR = rc;
-		if (rc != MPI_SUCCESS && op->status == MPI_SUCCESS)
-			op->status = contd__mpi_error_class(rc);
+		if (rc != MPI_SUCCESS && op->contd.status == MPI_SUCCESS)
+			op->contd.status = contd__mpi_error_class(rc);
 		all &= flag || rc != MPI_SUCCESS;
 	}
 	return all;
@@ -298,14 +310,14 @@ static bool test(struct contd_mpi_op *op, int *statusp)
 	if (singly(op)) {
 		bool over = rest_is_over(op, false);
 
-		*statusp = op->status;
+		*statusp = op->contd.status;
 		return over;
 	}
-	if (op->count != 1 && (ignore || op->status != MPI_SUCCESS)) {
-		if (op->status == MPI_SUCCESS)
-			op->status = ask_all(op, &flag);
-		*statusp = op->status;
-		return op->status == MPI_SUCCESS ? flag : rest_is_over(op, false);
+	if (op->count != 1 && (ignore || op->contd.status != MPI_SUCCESS)) {
+		if (op->contd.status == MPI_SUCCESS)
+			op->contd.status = ask_all(op, &flag);
+		*statusp = op->contd.status;
+		return op->contd.status == MPI_SUCCESS ? flag : rest_is_over(op, false);
 	}
 	if (op->count == 1)
 		rc = PMPI_Test(op->requests, &flag, ignore ? MPI_STATUS_IGNORE : op->statuses);
@@ -313,7 +325,7 @@ static bool test(struct contd_mpi_op *op, int *statusp)
 		rc = PMPI_Testall(op->count, op->requests, &flag, op->statuses);
 	*statusp = class_of(op, rc, ignore ? NULL : op->statuses);
 	if (op->count != 1 && rc != MPI_SUCCESS && contd__mpi_error_class(rc) == MPI_ERR_IN_STATUS) {
-		op->status = *statusp;
+		op->contd.status = *statusp;
 		return rest_is_over(op, false);
 	}
 	/* Test leaves MPI_ERROR as it was, Testall where all went well. */
@@ -341,7 +353,7 @@ static int wait_here(struct contd_mpi_op *op)
 	if (singly(op)) {
 		singly_begin(op);
 		rest_is_over(op, true);
-		return failed(op->status);
+		return failed(op->contd.status);
 	}
 	if (op->statuses == MPI_STATUSES_IGNORE) {
 		rc = class = ask_all(op, NULL);
@@ -381,13 +393,13 @@ static bool not_invoked(const struct contd_mode_attr *how, int code)
 
 static void release(struct contd_mpi_op *op, int code)
 {
-	if (op->hooked != MPI_REQUEST_NULL)
-		contd__mpi->quick_release(op->hooked, code);
+	if (op->contd.hooked != MPI_REQUEST_NULL)
+		contd__mpi->quick_release(op->contd.hooked, code);
 }
 
 static void fail(struct contd_mpi_op *op, int code, struct contd__cr *cr)
 {
-	struct contd__failure *f = (struct contd__failure *)(void *)&op->work;
+	struct contd__failure *f = (struct contd__failure *)(void *)&op->contd.work;
 
 	release(op, code);
 	if (!cr)
@@ -400,7 +412,7 @@ static void fail(struct contd_mpi_op *op, int code, struct contd__cr *cr)
 static void quick_run(int code, void *data)
 {
 	struct contd_mpi_op *op = data;
-	MPI_Request request = op->hooked;
+	MPI_Request request = op->contd.hooked;
 
 	if (contd__mpi_over())
 		return;
@@ -416,21 +428,21 @@ static void quick_run(int code, void *data)
 
 static void quick_task(struct contd_mpi_op *op)
 {
-	contd_task_init(&op->work, op->how->completions, op->how->priority, quick_run, op);
+	contd_task_init(&op->contd.work, op->contd.how->completions, op->contd.how->priority, quick_run, op);
 }
 
 static void quick_carried(int code, void *data)
 {
 	struct contd_mpi_op *op = data;
-	const struct contd_mode_attr *how = op->how;
+	const struct contd_mode_attr *how = op->contd.how;
 
 	if (returns_at_completion(how)) {
 		completed(op, code); /* the waiting thread gives the request back */
 	} else if (not_invoked(how, code)) {
-		fail(op, code, names_cr(how) ? op->carried.group->owner : NULL);
+		fail(op, code, names_cr(how) ? op->contd.carried.group->owner : NULL);
 	} else if (how->completions) {
 		quick_task(op);
-		contd_task_callback(code, &op->work);
+		contd_task_callback(code, &op->contd.work);
 	} else {
 		quick_run(code, op);
 	}
@@ -449,58 +461,58 @@ static bool is_woken(const struct contd_mode_attr *how)
 	       contd__self.context == CONTEXT_THREAD;
 }
 
-/* It is complete; op->status and the program's status say how. Inside MPI's progress. */
+/* It is complete; op->contd.status and the program's status say how. Inside MPI's progress. */
 static void quick_done(struct contd_mpi_op *op)
 {
-	const struct contd_mode_attr *how = op->how;
+	const struct contd_mode_attr *how = op->contd.how;
 
-	op->carried.status = op->status;
+	op->contd.carried.status = op->contd.status;
 	if (__builtin_expect(contd__self.carried.waking != NULL, 0) && is_woken(how)) {
-		contd__self.carried.waking->carried[contd__self.carried.waking->count++] = &op->carried;
-	} else if (!inside_mpi(how) || not_invoked(how, op->status)) {
-		contd__carried_done_one_sig(&op->carried);
+		contd__self.carried.waking->carried[contd__self.carried.waking->count++] = &op->contd.carried;
+	} else if (!inside_mpi(how) || not_invoked(how, op->contd.status)) {
+		contd__carried_done_one_sig(&op->contd.carried);
 	} else if (returns_at_completion(how)) {
-		completed(op, op->status);
+		completed(op, op->contd.status);
 	} else {
 		quick_task(op);
-		contd__task_hand_over(&op->work, op->status, op->carried.group);
+		contd__task_hand_over(&op->contd.work, op->contd.status, op->contd.carried.group);
 	}
 }
 
 /* It is complete already; `group` is outstanding for it, or NULL: without memory for that. */
 static void quick_complete(struct contd_mpi_op *op, struct contd_group *group)
 {
-	const struct contd_mode_attr *how = op->how;
+	const struct contd_mode_attr *how = op->contd.how;
 
 	if (returns_at_completion(how)) {
-		completed(op, op->status);
+		completed(op, op->contd.status);
 		return;
 	}
 	/* A pool may run it in submit(): not one inside the other. */
-	if (how->completions && !(group && how->completions->ops.submit) && !not_invoked(how, op->status)) {
+	if (how->completions && !(group && how->completions->ops.submit) && !not_invoked(how, op->contd.status)) {
 		quick_task(op);
-		if (contd__task_hand_over(&op->work, op->status, group) == 0)
+		if (contd__task_hand_over(&op->contd.work, op->contd.status, group) == 0)
 			return;
 	}
-	op->carried.status = op->status;
-	if (!group && not_invoked(how, op->status)) {
-		fail(op, op->status, named_cr(how));
+	op->contd.carried.status = op->contd.status;
+	if (!group && not_invoked(how, op->contd.status)) {
+		fail(op, op->contd.status, named_cr(how));
 	} else if (!group) {
 		contd__wake_untold_sig();
-		quick_run(op->status, op);
+		quick_run(op->contd.status, op);
 	} else if (how->mode == CONTD_MODE_MPIX && how->flags & MPIX_CONT_DEFER_COMPLETE) {
-		contd__carried_done_one_sig(&op->carried);
+		contd__carried_done_one_sig(&op->contd.carried);
 	} else {
-		contd__carried_at_once(&op->carried);
+		contd__carried_at_once(&op->contd.carried);
 	}
 }
 
 /* Counted as outstanding, with the CR, if there is one. */
 static bool quick_begin(struct contd_mpi_op *op, struct contd__cr *cr, struct contd_group *group)
 {
-	if (contd__carried_begin_in_turn(&op->carried, quick_carried, op, group))
+	if (contd__carried_begin_in_turn(&op->contd.carried, quick_carried, op, group))
 		return true; /* and the CR is as it was */
-	if (contd__carried_begin(&op->carried, quick_carried, op, group))
+	if (contd__carried_begin(&op->contd.carried, quick_carried, op, group))
 		return false;
 	if (cr) {
 		contd__cr_registered(cr);
@@ -513,7 +525,7 @@ static bool quick_begin(struct contd_mpi_op *op, struct contd__cr *cr, struct co
 /* false: it must go the long way. */
 static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 {
-	const struct contd_mode_attr *how = op->how;
+	const struct contd_mode_attr *how = op->contd.how;
 	bool waits = returns_at_completion(how), inside = inside_mpi(how);
 	struct contd__at_work telling;
 	struct contd_group *group;
@@ -553,13 +565,13 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 
 static bool under_way(const void *data)
 {
-	return contd__load_acquire(&((const struct contd_mpi_op *)data)->state) != COMPLETE;
+	return contd__load_acquire(&((const struct contd_mpi_op *)data)->contd.state) != COMPLETE;
 }
 
 static void yield(const struct contd_mpi_op *op)
 {
-	if (op->how->yield)
-		op->how->yield(op->task);
+	if (op->contd.how->yield)
+		op->contd.how->yield(op->task);
 	else if (!contd__self.lent.executor ||
 		 contd_executor_run(contd__executor_of(contd__self.lent.executor), 1, 0) <= 0)
 		contd__rest();
@@ -599,8 +611,8 @@ static void look_yourselves(void)
 	for (struct sleeper *s = sleepers.first; s; s = s->next) {
 		uint32_t now = ASLEEP;
 
-		if (contd__cas(&s->op->state, &now, UNDER_WAY))
-			syscall(SYS_futex, &s->op->state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+		if (contd__cas(&s->op->contd.state, &now, UNDER_WAY))
+			syscall(SYS_futex, &s->op->contd.state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 	}
 	pthread_mutex_unlock(&sleepers.lock);
 }
@@ -633,12 +645,12 @@ static void sleep_until_woken(struct contd_mpi_op *op)
 	uint32_t now = UNDER_WAY;
 
 	sleeper_begin(&me);
-	if (contd__cas(&op->state, &now, ASLEEP) || now == ASLEEP) {
+	if (contd__cas(&op->contd.state, &now, ASLEEP) || now == ASLEEP) {
 		now = ASLEEP;
-		if (others_look(op->how))
-			syscall(SYS_futex, &op->state, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
+		if (others_look(op->contd.how))
+			syscall(SYS_futex, &op->contd.state, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
 		else
-			contd__cas(&op->state, &now, UNDER_WAY);
+			contd__cas(&op->contd.state, &now, UNDER_WAY);
 	}
 	sleeper_end(&me);
 }
@@ -661,7 +673,7 @@ sleep_through(struct contd_mpi_op *op) /* else a task that sleeps has its frame,
 			contd__idle_over(&idling);
 		else if (!under_way(op))
 			break;
-		else if (!contd__self.lent.executor && others_look(op->how))
+		else if (!contd__self.lent.executor && others_look(op->contd.how))
 			sleep_until_woken(op);
 		else if (contd__drive(NULL, UINT32_MAX, false, true))
 			contd__idle_over(&idling);
@@ -673,7 +685,7 @@ sleep_through(struct contd_mpi_op *op) /* else a task that sleeps has its frame,
 /* The steps of a task that waits for a word in memory. Some thread must drive MPI, if need be this one. */
 static void yield_driving(const struct contd_mpi_op *op)
 {
-	if (!op->how->yield && !others_look(op->how))
+	if (!op->contd.how->yield && !others_look(op->contd.how))
 		contd__drive(NULL, UINT32_MAX, false, true);
 	if (under_way(op))
 		yield(op);
@@ -682,15 +694,16 @@ static void yield_driving(const struct contd_mpi_op *op)
 /* A continuation says when it is complete. */
 static int wait_for(struct contd_mpi_op *op)
 {
-	if (op->how->mode == CONTD_MODE_YIELD_WHILE)
+	if (op->contd.how->mode == CONTD_MODE_YIELD_WHILE)
 		while (under_way(op))
 			yield_driving(op);
-	else if (op->how->suspend)
-		op->how->suspend(op->task);
+	else if (op->contd.how->suspend)
+		op->contd.how->suspend(op->task);
 	else
 		sleep_through(op);
-	release(op, op->status);
-	return failed(finish(op, op->status == MPI_SUCCESS ? MPI_SUCCESS : contd__mpi_error_class(op->status)));
+	release(op, op->contd.status);
+	return failed(
+		finish(op, op->contd.status == MPI_SUCCESS ? MPI_SUCCESS : contd__mpi_error_class(op->contd.status)));
 }
 
 /* ------------------------------------------------------------------------------------------------------ issuing --- */
@@ -702,16 +715,16 @@ static void issue_now(struct contd_mpi_op *op)
 
 	if (contd__mpi_over())
 		return;
-	cr = named_cr(op->how);
+	cr = named_cr(op->contd.how);
 	/* It has been freed since. */
-	rc = !cr && names_cr(op->how) ? MPI_ERR_REQUEST : issue(op);
+	rc = !cr && names_cr(op->contd.how) ? MPI_ERR_REQUEST : issue(op);
 	if (rc == MPI_SUCCESS && (attach_quick(op, cr) || attach(op, cr) == MPI_SUCCESS))
 		return;
 	contd__self.lent.tells_later = false; /* done() may wait for what it hands over, or what has been */
 	contd__wake_untold_sig();
 	if (rc == MPI_SUCCESS)
 		rc = wait_here(op);
-	if (returns_at_completion(op->how))
+	if (returns_at_completion(op->contd.how))
 		completed(op, rc);
 	else
 		finish(op, rc); /* MPI_Finalize knows what it hands over */
@@ -728,12 +741,12 @@ static void issue_there(int status, void *data)
 
 static int transfer(struct contd_mpi_op *op)
 {
-	bool waits = returns_at_completion(op->how); /* others may be gone when submit() returns */
+	bool waits = returns_at_completion(op->contd.how); /* others may be gone when submit() returns */
 	int rc;
 
 	if (!contd__load(&contd__executors.issues))
 		contd__store(&contd__executors.issues, issue_there);
-	contd_task_init(&op->work, op->how->requests, op->how->priority, issue_there, op);
+	contd_task_init(&op->contd.work, op->contd.how->requests, op->contd.how->priority, issue_there, op);
 	if ((rc = hand_over(op, 0)) != 0) {
 		return contd__mpi_refuse(CALL, MPI_ERR_OTHER, "the submit() of how->requests refuses it");
 	}
@@ -773,7 +786,7 @@ static bool tests_here(const struct contd_mode_attr *how)
 
 static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 {
-	const struct contd_mode_attr *how = op->how;
+	const struct contd_mode_attr *how = op->contd.how;
 	bool waits = returns_at_completion(how); /* `how` may go with the operation */
 	int rc = issue(op);
 
@@ -794,7 +807,7 @@ static int here(struct contd_mpi_op *op, struct contd__cr *cr)
 		/* Tested singly some may be complete: a continuation could not be attached to all then. */
 		if (!singly(op) && (resumes(how) ? test_waking(op, &rc) : test(op, &rc)))
 			return failed(finish(op, rc));
-		if (op->status != MPI_SUCCESS || tests_here(how)) {
+		if (op->contd.status != MPI_SUCCESS || tests_here(how)) {
 			while (!test(op, &rc))
 				yield(op);
 			return failed(finish(op, rc));
@@ -816,9 +829,6 @@ static const char *unused(const struct contd_mode_attr *how)
 
 static const char *wrong_how(const struct contd_mode_attr *how)
 {
-	if (how->size != sizeof(*how) && !contd__sized_covers(how, sizeof(*how)))
-		return "how->size must be sizeof(struct contd_mode_attr), and fields that this contd does not know "
-		       "zero";
 	if (how->mode < CONTD_MODE_YIELD_WHILE || how->mode > CONTD_MODE_MPIX)
 		return "how->mode must be one of enum contd_mode";
 	if (how->priority < CONTD_PRIORITY_LOW || how->priority > CONTD_PRIORITY_HIGH)
@@ -849,9 +859,27 @@ static const char *wrong_op(const struct contd_mpi_op *op, const struct contd_mo
 /* NULL, or the text of what is wrong. */
 static const char *wrong(const struct contd_mpi_op *op, const struct contd_mode_attr *how)
 {
-	const char *text = !op ? "op must not be NULL" : !how ? "how must not be NULL" : wrong_how(how);
+	const char *text = wrong_how(how);
 
 	return text ? text : wrong_op(op, how);
+}
+
+/*
+ * *how is used where it lies. If it comes from an older header, or from a newer one, the operation gets a copy with all
+ * fields that this version knows, and *howp names that. NULL, or the text of what is wrong.
+ */
+static const char *known(struct contd_mpi_op *op, const struct contd_mode_attr **howp)
+{
+	const struct contd_mode_attr *how = *howp;
+	struct contd_mode_attr *taken;
+
+	if (!op || !how)
+		return !op ? "op must not be NULL" : "how must not be NULL";
+	if (__builtin_expect(how->size == sizeof(*how), 1))
+		return NULL;
+	*howp = taken = &op->contd.taken;
+	memset(taken, 0, sizeof(*taken));
+	return contd__sized_take(taken, sizeof(*taken), how, &texts_of_how) ? contd__error_text : NULL;
 }
 
 int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how)
@@ -862,16 +890,18 @@ int contd_mpi_op_run(struct contd_mpi_op *op, const struct contd_mode_attr *how)
 
 	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(CALL, &rc))
 		return rc;
-	text = wrong(op, how);
+	text = known(op, &how);
+	if (!text)
+		text = wrong(op, how);
 	if (__builtin_expect(text != NULL, 0))
 		return contd__mpi_refuse(CALL, MPI_ERR_ARG, text);
 	cr = named_cr(how);
 	if (__builtin_expect(!cr && names_cr(how), 0))
 		return contd__mpi_refuse(CALL, MPI_ERR_REQUEST, "how->cont_req is no continuation request");
-	op->how = how;
-	op->state = UNDER_WAY;
-	op->status = MPI_SUCCESS;
-	op->hooked = MPI_REQUEST_NULL;
+	op->contd.how = how;
+	op->contd.state = UNDER_WAY;
+	op->contd.status = MPI_SUCCESS;
+	op->contd.hooked = MPI_REQUEST_NULL;
 	return how->requests ? transfer(op) : here(op, cr);
 }
 

@@ -96,7 +96,7 @@ enum contd__seen {
 	SEEN_COMPLETE
 };
 
-/* Tells the modes that an operation of theirs is complete; op->status and the program's status say how. */
+/* Tells the modes that an operation of theirs is complete; op->contd.status and the program's status say how. */
 typedef void contd__quick_done(struct contd_mpi_op *op);
 
 /* The error that a call about an array returns. */
@@ -208,12 +208,12 @@ struct contd__mpi_backend {
 	 *
 	 *     SEEN_NOTHING: not this one
 	 *     SEEN_COMPLETE: quick_finish comes next, which finishes it as Test would, with its error code in
-	 *                    op->status
+	 *                    op->contd.status
 	 *     SEEN_PENDING: quick_hook comes next
 	 *
 	 * After quick_hook, done() is called inside MPI when the operation is complete. Then some thread calls
-	 * quick_release() with the value that op->hooked had then; if `code` is an error, it is told. done() is the
-	 * same function in all calls. Any thread.
+	 * quick_release() with the value that op->contd.hooked had then; if `code` is an error, it is told. done() is
+	 * the same function in all calls. Any thread.
 	 */
 	enum contd__seen (*quick_look)(struct contd_mpi_op *op);
 	void (*quick_finish)(struct contd_mpi_op *op);

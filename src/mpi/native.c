@@ -1266,7 +1266,7 @@ static enum contd__seen quick_look(struct contd_mpi_op *op)
 
 static void quick_finish(struct contd_mpi_op *op)
 {
-	op->status = finish_complete(op->requests, op->statuses == MPI_STATUSES_IGNORE ? NULL : op->statuses);
+	op->contd.status = finish_complete(op->requests, op->statuses == MPI_STATUSES_IGNORE ? NULL : op->statuses);
 }
 
 /* Given by the first operation that took the short way. */
@@ -1281,7 +1281,7 @@ static int on_quick(struct contd__ompi_request *request)
 	status_mend(request);
 	if (op->statuses != MPI_STATUSES_IGNORE)
 		op->statuses[0] = request->status;
-	op->status = request->status.MPI_ERROR;
+	op->contd.status = request->status.MPI_ERROR;
 	request->complete_cb = NULL;
 	request->complete = OMPI_COMPLETED;
 	contd__add_by_turns(&ops_hooked, (uint32_t)-1);
@@ -1295,7 +1295,7 @@ static void quick_hook(struct contd_mpi_op *op, contd__quick_done *done)
 
 	contd__store(&quick_done, done); /* always the same */
 	hooked_one_more();
-	op->hooked = op->requests[0];
+	op->contd.hooked = op->requests[0];
 	op->requests[0] = MPI_REQUEST_NULL;
 	r->complete_cb_data = op;
 	r->complete_cb = on_quick;

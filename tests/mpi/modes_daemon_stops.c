@@ -54,7 +54,7 @@ static void agent(int which)
 enum { BY_CALL, BY_SETTINGS, BY_POOL, WAYS };
 static const char *const way_name[] = {"contd_daemon_stop()", "by settings", "contd_executor_run() returns"};
 
-/* op.state is contd's: 2 stands there while the thread sleeps. */
+/* op.contd.state is contd's: 2 stands there while the thread sleeps. */
 static void receive(int way)
 {
 	struct contd_executor_attr attr = {.size = sizeof(attr), .flags = CONTD_EXECUTOR_PROGRESS};
@@ -73,7 +73,7 @@ static void receive(int way)
 		CHECK_EQ(pthread_create(&lent, NULL, lends, NULL), 0);
 	}
 	CHECK_EQ(pthread_create(&thread, NULL, sleeps, &t), 0);
-	while (__atomic_load_n(&t.op.state, __ATOMIC_RELAXED) != 2)
+	while (__atomic_load_n(&t.op.contd.state, __ATOMIC_RELAXED) != 2)
 		sched_yield();
 	if (way == BY_SETTINGS) {
 		agent(CONTD_AGENT_CALLER);

@@ -1178,7 +1178,7 @@ static void endless_done(struct contd_mpi_op *op, int status)
 	if (awaited.done)
 		x->done++;
 	else
-		CHECK_OK(contd_mpi_op_run(op, x->op.how));
+		CHECK_OK(contd_mpi_op_run(op, x->op.contd.how));
 }
 
 static void others_have_their_turn(MPI_Request cr)
@@ -1624,7 +1624,7 @@ static void order_done(struct contd_mpi_op *op, int status)
 	struct one *x = op->data;
 
 	CHECK_OK(status);
-	order[ordered++] = x->op.how->priority;
+	order[ordered++] = x->op.contd.how->priority;
 	x->done++;
 }
 
