@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: templates */
 /* Section 8, contd_mpi_grequest_complete(): as MPI_Grequest_complete, and where MPI must not be called. */
 #include <sched.h>
 #include <sys/wait.h>

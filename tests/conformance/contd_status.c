@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: templates */
 /* Section 7, status queries of several requests. */
 #include "conformance.h"
 

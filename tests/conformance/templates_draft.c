@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: templates */
 /* Section 9: templates of generalized requests, which come with contd's draft interface, and with no mpi-ext.h. */
 #include <sched.h>
 

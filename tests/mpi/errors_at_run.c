@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* ranks: 1 */
 /*
  * contd_mpi_op_run() of a receive that has failed: its error handler frees the continuation request, or waits for it,

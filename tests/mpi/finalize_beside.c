@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: templates */
 /* ranks: 1 2 */
 /*
  * What MPI_Finalize does beside waiting, while continuations are outstanding: it calls the push functions of requests

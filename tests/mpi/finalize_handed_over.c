@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /*
  * contd_mpi_op_run() has given tasks to an executor that never runs them: a done(), an issue(), and the done() of an
  * issue() that has failed on another executor. MPI_Finalize ends, and says so; the tasks do nothing when the executor

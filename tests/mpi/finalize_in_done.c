@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* ranks: 2 */
 /* environment: CONTD_FINALIZE=alone */
 /*

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* ranks: 1 */
 /*
  * A program that has called contd_init() itself goes on after MPI_Finalize. Continuations that have not run by then

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: templates */
 /* ranks: 1 */
 /*
  * A query_fn that returns an error: each reader of the status finds the code in MPI_ERROR, status queries and

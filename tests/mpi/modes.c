@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* ranks: 1 2 */
 /* also: caller CONTD_AGENT=caller */
 /* The five completion modes: requests and completions inline and transferred, to threads that are lent and to a

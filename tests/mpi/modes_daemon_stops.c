@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* ranks: 2 */
 /*
  * A thread sleeps in a suspended operation, because the daemon makes progress for it, or the executor that has issued

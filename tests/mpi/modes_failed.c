@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* ranks: 2 */
 /* A failed operation of several requests: its status is the class of what has failed, in each mode, and whether the
  * program wants to have the requests' statuses or not. The others are over, too, when it is. One error handler is

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* ranks: 2 */
 /*
  * With MPI_THREAD_SERIALIZED, another thread than the main one is the first that calls contd; and then only the main

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* ranks: 2 */
 /* not on portable: a test of another operation wakes no thread there */
 /* not on mpich: a test of another operation wakes no thread there */

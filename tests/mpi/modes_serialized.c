@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* ranks: 2 */
 /* A separate thread communicates for the others, with MPI_THREAD_SERIALIZED. */
 #include "modes_one_thread.h"

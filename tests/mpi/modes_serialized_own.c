@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* ranks: 2 */
 /*
  * With MPI_THREAD_SERIALIZED a thread that is not the main thread waits for its operation: it is the one that calls

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* ranks: 1 2 */
 /* also: funneled MODES_LEVEL=funneled */
 /*

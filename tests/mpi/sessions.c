@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: 2 */
-/* needs: sessions */
+/* needs: sessions templates */
 /*
  * Sessions alone, without MPI_Init: continuations work from the first session to the last, however often that is; and
  * beside MPI_Init, and after MPI_Finalize.

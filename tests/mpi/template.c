@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: templates */
 /* ranks: 1 2 */
 /* Which thread pushes the requests of templates while the main thread, alone in MPI, does this or that. */
 #include "template.h"

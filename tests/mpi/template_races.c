@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: templates */
 /* ranks: 1 */
 /*
  * What another thread does to a request of a template between the return of its push_fn and the moment when the thread

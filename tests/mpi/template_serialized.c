@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: templates */
 /* ranks: 1 2 */
 /*
  * MPI_THREAD_SERIALIZED, and a thread that is not MPI's main thread makes all calls: what it tests and waits for pushes

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: templates */
 /* ranks: 1 */
 /* environment: CONTD_TICK_MIN_NS=50000 CONTD_TICK_MAX_NS=10000000000 CONTD_OVERHEAD_PERCENT=50 */
 /*

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: templates */
 /* ranks: 1 2 */
 /* Templates with MPI_THREAD_MULTIPLE: the daemon pushes; and whatever is done to a request while another thread marks
  * it. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task templates */
 /* ranks: 1 2 */
 /*
  * Every failure has a text. It begins with the name of the call that the program made, names the argument that is

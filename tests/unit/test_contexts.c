@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /*
  * The table in docs/contexts.md of what may be called where, cell by cell: a call marked "yes" succeeds there, a call
  * marked "no" is refused. (Left out: calls that return nothing, and the program's own handlers, which contd cannot

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* Executors: where continuations run that have been given to one, what is refused, and that nothing is lost. */
 #include <contd/executor.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* Executors: what was wrong once. Waits in lent threads, refusals, executors that go, drains, priorities. */
 #include <poll.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 #include <sys/wait.h>
 
 #include <contd/executor.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 #include <contd/executor.h>
 
 #include "unit.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /* Memory runs out at each request in turn; what was there before goes on working. */
 #include <contd/executor.h>
 

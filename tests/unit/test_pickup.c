@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /*
  * A continuation that becomes ready, or is notified, while another one runs on an attached thread runs when that one
  * has ended, wherever it ran. And what the program's own signal handler completes at the end of a look, where that has

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /*
  * At each of the library's test points: the handler's scan there (interrupted), or the other side of the race (the
  * other tests). Each continuation has run exactly once at the end, or was cancelled and never ran.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* needs: task */
 /*
  * A group gets another executor, and with it another place, while a scan is on its way to it with nothing but a pin.
  * What has been ready for the scan has run meanwhile; what becomes ready now is somebody else's to run, and another
