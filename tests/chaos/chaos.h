@@ -86,8 +86,12 @@ void chaos_nap(uint64_t ns); /* async-signal-safe; may end early */
  * running. The ranks of a job on one host share it: a bound does not pass either while one of them does not run.
  */
 uint64_t chaos_patience(void);
-void chaos_watch_nap(void); /* the watching thread's nap */
-void chaos_watch_end(void); /* this rank watches no longer; the others do not wait for it */
+/*
+ * Begin the watching thread, and end it: the other ranks do not wait for this one then. While it watches, it is wrong
+ * that chaos_progress does not change for long.
+ */
+void chaos_watch(void);
+void chaos_watch_end(void);
 /* fd: memory of at least CHAOS_SHARED bytes, filled with 0, that all ranks map. -1: it can't be mapped, or too many. */
 #define CHAOS_RANKS 64
 #define CHAOS_SHARED (CHAOS_RANKS * sizeof(uint64_t))

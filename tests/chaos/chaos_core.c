@@ -40,6 +40,7 @@
 #include <contd/executor.h>
 
 #include "chaos.h"
+#include "gate.h"
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "dispatch/classes.h"
@@ -60,7 +61,6 @@
 #define LIVE_EXECUTORS 4u
 #define QUEUE 128u /* of a pool */
 #define TASKS 256u
-#define CLOSED 0x80000000u
 #define NONE UINT32_MAX
 #define DEPTH 4u
 #define ABANDONED 5u
@@ -288,32 +288,6 @@ static uint64_t choose_at(uint64_t n)
 }
 
 /* ----------------------------------------------------------------------------------- using groups and executors --- */
-
-static bool enter(uint32_t *users_at)
-{
-	if (!(contd__add(users_at, 1) & CLOSED))
-		return true;
-	contd__sub(users_at, 1);
-	return false;
-}
-
-static void leave(uint32_t *users_at)
-{
-	contd__sub(users_at, 1);
-}
-
-/* Alone; no waiting. */
-static bool close_it(uint32_t *users_at)
-{
-	uint32_t none = 0;
-
-	return contd__cas(users_at, &none, CLOSED);
-}
-
-static void open_it(uint32_t *users_at)
-{
-	contd__sub(users_at, CLOSED);
-}
 
 /* A group that may be used until leave(); NONE. */
 static uint32_t group_enter(uint64_t r)
@@ -2639,27 +2613,6 @@ static void epoch(struct self *me)
 	total_epochs++;
 }
 
-/* If no thread finishes anything for so long, they hang. */
-static void *watcher(void *data)
-{
-	uint32_t before = contd__load(&chaos_progress);
-	uint64_t since = chaos_patience();
-
-	for (;;) {
-		uint32_t now = contd__load(&chaos_progress);
-
-		if (now != before) {
-			before = now;
-			since = chaos_patience();
-		} else if (chaos_patience() - since > chaos_bound_ns(20000)) {
-			chaos_wrong("everything hangs: main in %s", selves[0].chaos->doing);
-		}
-		if (contd__load(&selves[1].order) == O_END)
-			return data;
-		chaos_watch_nap();
-	}
-}
-
 void chaos_report(void)
 {
 	fprintf(stderr, "epoch %llu, agent %u, daemons %u, worker 1 %s for good\n", (unsigned long long)total_epochs,
@@ -2689,7 +2642,6 @@ int main(int argc, char **argv)
 {
 	struct sigaction action = {.sa_handler = program_signal, .sa_flags = SA_RESTART};
 	struct self *me = &selves[0];
-	pthread_t watcher_thread;
 	uint64_t until;
 
 	chaos_begin(argc, argv, classes, C_END);
@@ -2710,8 +2662,7 @@ int main(int argc, char **argv)
 	for (uint32_t i = 1; i <= worker_count; i++)
 		if (pthread_create(&selves[i].thread, NULL, worker, &selves[i]))
 			abort();
-	if (pthread_create(&watcher_thread, NULL, watcher, NULL))
-		abort();
+	chaos_watch();
 	chaos_points(on(C_POINTS));
 	until = chaos_ns() + chaos.seconds * 1000000000ull;
 	for (uint32_t n = 0; chaos.rounds ? n < chaos.rounds : chaos_ns() < until; n++, chaos_round++) {
@@ -2729,7 +2680,7 @@ int main(int argc, char **argv)
 		contd__store_seq(&selves[i].order, O_END);
 		pthread_join(selves[i].thread, NULL);
 	}
-	pthread_join(watcher_thread, NULL);
+	chaos_watch_end();
 	printf("%llu rounds, %llu epochs: %llu continuations registered, %llu ran, %llu cancelled; alone: handler "
 	       "%llu, region %llu, "
 	       "daemon %llu, lent %llu, polls %llu\n",

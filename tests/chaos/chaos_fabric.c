@@ -37,6 +37,7 @@
 #include <contd/fabric.h>
 
 #include "chaos.h"
+#include "gate.h"
 #include "base/atomic.h"
 #include "dispatch/group.h"
 #include "dispatch/thread.h"
@@ -52,7 +53,6 @@
 #define MANYS 6u
 #define ROOM 4u /* of a multi-receive buffer */
 #define RING 1024u
-#define CLOSED 0x80000000u
 #define NONE UINT32_MAX
 #define DEPTH 3u
 #define SIZE 64u
@@ -251,36 +251,6 @@ struct chaos_thread *chaos_stranger(void)
 	if (contd__load(&contd__self.context) != CONTEXT_DAEMON || !daemon_self)
 		return NULL;
 	return daemon_self->chaos;
-}
-
-static bool enter(uint32_t *users)
-{
-	if (!(contd__add(users, 1) & CLOSED))
-		return true;
-	contd__sub(users, 1);
-	return false;
-}
-
-static void leave(uint32_t *users)
-{
-	contd__sub(users, 1);
-}
-
-static bool close_it(uint32_t *users)
-{
-	uint32_t none = 0;
-
-	return contd__cas(users, &none, CLOSED);
-}
-
-static bool try_lock(uint32_t *lock)
-{
-	return !contd__xchg(lock, 1);
-}
-
-static void unlock(uint32_t *lock)
-{
-	contd__store_seq(lock, 0);
 }
 
 /* One that is live and may be used until leave(); NONE. */
@@ -2063,7 +2033,7 @@ static void alone_wait(struct self *me)
 			}
 			total_alone[C_ALONE_WAIT]++;
 		}
-		contd__sub(&groups[i].users, CLOSED);
+		open_it(&groups[i].users);
 	}
 }
 
@@ -2445,25 +2415,6 @@ static void epoch(struct self *me)
 	total_epochs++;
 }
 
-static void *watcher(void *data)
-{
-	uint32_t before = contd__load(&chaos_progress);
-	uint64_t since = chaos_patience();
-
-	while (contd__load_seq(&selves[1].order) != O_END) {
-		uint32_t now = contd__load(&chaos_progress);
-
-		if (now != before) {
-			before = now;
-			since = chaos_patience();
-		} else if (chaos_patience() - since > chaos_bound_ns(20000)) {
-			chaos_wrong("everything hangs: main in %s", selves[0].chaos->doing);
-		}
-		chaos_watch_nap();
-	}
-	return data;
-}
-
 void chaos_report(void)
 {
 	fprintf(stderr, "provider %s, epoch %llu, agent %u, daemons %u\n", names[provider],
@@ -2475,7 +2426,6 @@ int main(int argc, char **argv)
 {
 	struct sigaction action = {.sa_handler = program_signal, .sa_flags = SA_RESTART};
 	struct self *me = &selves[0];
-	pthread_t watcher_thread;
 	int descriptors = -1;
 	uint64_t until;
 
@@ -2503,8 +2453,7 @@ int main(int argc, char **argv)
 	for (uint32_t i = 1; i <= worker_count; i++)
 		if (pthread_create(&selves[i].thread, NULL, worker, &selves[i]))
 			abort();
-	if (pthread_create(&watcher_thread, NULL, watcher, NULL))
-		abort();
+	chaos_watch();
 	chaos_points(on(C_POINTS));
 	until = chaos_ns() + chaos.seconds * 1000000000ull;
 	for (uint32_t n = 0; chaos.rounds ? n < chaos.rounds : chaos_ns() < until; n++, chaos_round++) {
@@ -2526,7 +2475,7 @@ int main(int argc, char **argv)
 		contd__store_seq(&selves[i].order, O_END);
 		pthread_join(selves[i].thread, NULL);
 	}
-	pthread_join(watcher_thread, NULL);
+	chaos_watch_end();
 	tidy_shm();
 	printf("rounds:");
 	for (uint32_t i = 0; i < 6; i++)

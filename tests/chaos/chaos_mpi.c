@@ -38,6 +38,7 @@
 #include <contd/mpi.h>
 
 #include "chaos.h"
+#include "gate.h"
 #include "base/atomic.h"
 #include "dispatch/group.h"
 #include "dispatch/thread.h"
@@ -51,7 +52,6 @@
 #define HELD 12u /* requests that a thread has */
 #define DEPTH 3u
 #define NONE UINT32_MAX
-#define CLOSED 0x80000000u
 #define QUEUE 4096u
 #define LARGE 90000
 #define BUFFERED_MOST 1000
@@ -269,31 +269,6 @@ static void good(int rc, const char *what)
 		chaos_wrong("%s is %d", what, rc);
 }
 #define OK(call) good((call), #call)
-
-static bool enter(uint32_t *users)
-{
-	if (!(contd__add(users, 1) & CLOSED))
-		return true;
-	contd__sub(users, 1);
-	return false;
-}
-
-static void leave(uint32_t *users)
-{
-	contd__sub(users, 1);
-}
-
-static bool try_lock(uint32_t *lock)
-{
-	uint32_t free = 0;
-
-	return contd__cas(lock, &free, 1);
-}
-
-static void unlock(uint32_t *lock)
-{
-	contd__store_seq(lock, 0);
-}
 
 /* ---------------------------------------------------------------------------------------------- messages --- */
 
@@ -1035,14 +1010,14 @@ static void cr_new(uint64_t r)
 /* Unless a thread uses it. */
 static bool cr_free(uint32_t at)
 {
-	uint32_t i = contd__load_acquire(&live[at]), none = 0;
+	uint32_t i = contd__load_acquire(&live[at]);
 	struct crec *k = i == NONE ? NULL : &crs[i];
 	int rc;
 
-	if (!k || !contd__cas(&k->users, &none, CLOSED))
+	if (!k || !close_it(&k->users))
 		return false;
 	if (contd__load(&live[at]) != i) {
-		contd__sub(&k->users, CLOSED);
+		open_it(&k->users);
 		return false;
 	}
 	contd__store_seq(&live[at], NONE);
@@ -2452,27 +2427,6 @@ static void check_left(void)
 				    (int)conts[i].cr);
 }
 
-/* If no thread finishes anything for so long, they hang. */
-static void *watcher(void *data)
-{
-	uint32_t before = contd__load(&chaos_progress);
-	uint64_t since = chaos_patience();
-
-	while (contd__load(&leaving) != 2) {
-		uint32_t now = contd__load(&chaos_progress);
-
-		if (now != before) {
-			before = now;
-			since = chaos_patience();
-		} else if (chaos_patience() - since > chaos_bound_ns(20000)) {
-			chaos_wrong("everything hangs: main in %s", selves[0].chaos->doing);
-		}
-		chaos_watch_nap();
-	}
-	chaos_watch_end();
-	return data;
-}
-
 /* All ranks run on this host. */
 static void share_patience(void)
 {
@@ -2560,7 +2514,6 @@ int main(int argc, char **argv)
 {
 	struct sigaction action = {.sa_handler = program_signal, .sa_flags = SA_RESTART};
 	struct self *me = &selves[0];
-	pthread_t watcher_thread;
 	cpu_set_t all;
 	uint64_t until;
 	size_t buffered;
@@ -2622,8 +2575,7 @@ int main(int argc, char **argv)
 	if (pthread_create(&pool_self->thread, NULL, pool_thread, pool_self))
 		abort();
 	OK(MPIX_Gr_init(template_start, template_push, template_complete, NULL, &template));
-	if (pthread_create(&watcher_thread, NULL, watcher, NULL))
-		abort();
+	chaos_watch();
 	chaos_points(on(C_POINTS));
 	until = chaos_ns() + chaos.seconds * 1000000000ull;
 	for (uint32_t n = 0;; n++, chaos_round++) {
@@ -2656,8 +2608,7 @@ int main(int argc, char **argv)
 	check_left();
 	contd_poll(0);
 	chaos_nap(20000000);
-	contd__store_seq(&leaving, 2);
-	pthread_join(watcher_thread, NULL);
+	chaos_watch_end();
 	printf("rank %d: %llu rounds, %llu epochs: %llu continuations ran, %llu of them in MPI_Finalize; alone %llu "
 	       "times\n",
 	       rank, (unsigned long long)total_rounds, (unsigned long long)total_epochs, (unsigned long long)total_ran,

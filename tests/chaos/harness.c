@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <execinfo.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -101,7 +102,7 @@ uint64_t chaos_patience(void)
 	return contd__load(&patience);
 }
 
-void chaos_watch_nap(void)
+static void watch_nap(void)
 {
 	uint64_t since = chaos_ns(), passed, slowest = UINT64_MAX;
 
@@ -125,9 +126,40 @@ void chaos_watch_nap(void)
 		contd__store(&patience, slowest);
 }
 
+static pthread_t watching;
+static uint32_t watches;
+
+static void *watch(void *data)
+{
+	uint32_t before = contd__load(&chaos_progress);
+	uint64_t since = chaos_patience();
+
+	while (contd__load_acquire(&watches)) {
+		uint32_t now = contd__load(&chaos_progress);
+
+		if (now != before) {
+			before = now;
+			since = chaos_patience();
+		} else if (chaos_patience() - since > chaos_bound_ns(20000)) {
+			chaos_wrong("everything hangs: main in %s", threads[0]->doing);
+		}
+		watch_nap();
+	}
+	contd__store(&counts[rank], COUNT_ENDED);
+	return data;
+}
+
+void chaos_watch(void)
+{
+	watches = 1;
+	if (pthread_create(&watching, NULL, watch, NULL))
+		abort();
+}
+
 void chaos_watch_end(void)
 {
-	contd__store(&counts[rank], COUNT_ENDED);
+	contd__store_release(&watches, 0);
+	pthread_join(watching, NULL);
 }
 
 void chaos_nap(uint64_t ns)
