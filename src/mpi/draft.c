@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The draft interface. Each function has its PMPI name; the MPI name is weak, for tools. */
-#include "base/atomic.h"
 #include "dispatch/settings.h"
+#include "mpi/attach.h"
 #include "mpi/backend.h"
 #include "mpi/binding.h"
 
@@ -24,24 +24,6 @@ CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req)
 
 int MPI_Continue_init(MPI_Info info, MPI_Request *cont_req) CONTD_WEAK_FOR(PMPI_Continue_init);
 
-static int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
-{
-	struct contd__cr *cr;
-	int rc;
-
-	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(a->call, &rc))
-		return rc;
-	rc = contd__attach_check(a);
-	if (__builtin_expect(rc, 0))
-		return contd__mpi_refused(a->call, rc);
-	cr = contd__mpi->cr_of(cont_req);
-	if (!cr)
-		return contd__mpi_refuse(a->call, MPI_ERR_REQUEST,
-					 "cont_req is no continuation request; make it with MPI_Continue_init");
-	rc = contd__attach(a, cr, cr->group);
-	return __builtin_expect(rc, 0) ? contd__mpi_refused(a->call, rc) : MPI_SUCCESS;
-}
-
 CONTD_API int PMPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb_data, MPI_Status *status,
 			    MPI_Request cont_req)
 {
@@ -54,7 +36,7 @@ CONTD_API int PMPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *c
 					    .statuses = status,
 					    .ignore = status == MPI_STATUS_IGNORE};
 
-	return attach(&a, cont_req);
+	return contd__attach_to(&a, cont_req);
 }
 
 int MPI_Continue(MPI_Request *op_request, MPI_Continue_cb_function *cb, void *cb_data, MPI_Status *status,
@@ -72,7 +54,7 @@ CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MP
 					    .statuses = array_of_statuses,
 					    .ignore = array_of_statuses == MPI_STATUSES_IGNORE};
 
-	return attach(&a, cont_req);
+	return contd__attach_to(&a, cont_req);
 }
 
 int MPI_Continueall(int count, MPI_Request array_of_op_requests[], MPI_Continue_cb_function *cb, void *cb_data,
@@ -91,5 +73,5 @@ int contd__binding_continueall_draft(int count, MPI_Request requests[], const st
 					    .ignore = statuses == MPI_STATUSES_IGNORE,
 					    .taken = binding->taken};
 
-	return attach(&a, cont_req);
+	return contd__attach_to(&a, cont_req);
 }

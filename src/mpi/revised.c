@@ -3,6 +3,7 @@
 #include "base/atomic.h"
 #include "dispatch/group.h"
 #include "dispatch/settings.h"
+#include "mpi/attach.h"
 #include "mpi/backend.h"
 #include "mpi/binding.h"
 
@@ -34,34 +35,6 @@ CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Re
 int MPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req)
 	CONTD_WEAK_FOR(PMPIX_Continue_init);
 
-static inline int attach(const struct contd__mpi_attach *a, MPI_Request cont_req)
-{
-	struct contd__cr *cr = NULL;
-	struct contd_group *group;
-	int rc;
-
-	if (__builtin_expect(!contd__load_acquire(&contd__mpi_open), 0) && !contd__mpi_start(a->call, &rc))
-		return rc;
-	rc = contd__attach_check(a);
-	if (__builtin_expect(rc, 0))
-		return contd__mpi_refused(a->call, rc);
-	if (cont_req == MPI_REQUEST_NULL) {
-		group = contd__mpi_loose(a->flags & CONTD_CONT_THREAD_ANY ? LOOSE_ANY : LOOSE);
-		if (!group)
-			return contd__mpi_refused(a->call, MPI_ERR_NO_MEM);
-	} else {
-		cr = contd__mpi->cr_of(cont_req);
-		if (!cr)
-			return contd__mpi_refuse(
-				a->call, MPI_ERR_REQUEST,
-				"cont_req is no continuation request; make it with MPIX_Continue_init, "
-				"or give MPI_REQUEST_NULL");
-		group = cr->group;
-	}
-	rc = contd__attach(a, cr, group);
-	return __builtin_expect(rc, 0) ? contd__mpi_refused(a->call, rc) : MPI_SUCCESS;
-}
-
 /* Of C: its callback needs no closure. */
 static int attach_c(const char *call, enum contd__names names, int count, MPI_Request requests[],
 		    MPIX_Continue_cb_function *cb, void *cb_data, int flags, MPI_Status *statuses, bool ignore,
@@ -79,7 +52,7 @@ static int attach_c(const char *call, enum contd__names names, int count, MPI_Re
 					    .flags = flags,
 					    .failed_data = cb_data};
 
-	return attach(&a, cont_req);
+	return contd__attach_to(&a, cont_req);
 }
 
 CONTD_API int PMPIX_Continue(MPI_Request *op_request, MPIX_Continue_cb_function *cb, void *cb_data, int flags,
@@ -121,7 +94,7 @@ int contd__binding_continueall(int count, MPI_Request requests[], const struct c
 					    .failed_data = binding->data,
 					    .discard = binding->discard};
 
-	return attach(&a, cont_req);
+	return contd__attach_to(&a, cont_req);
 }
 
 CONTD_API int PMPIX_Continue_get_failed(MPI_Request cont_req, int *count, void **cb_data)
