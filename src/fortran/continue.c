@@ -10,6 +10,8 @@
 #include "fortran/callback.h"
 #include "fortran/fortran.h"
 #include "mpi/binding.h"
+#include "mpi/draft.h"
+#include "mpi/revised.h"
 
 /* ---------------------------------------------------------------------------------------------------- attaching --- */
 

@@ -11,6 +11,11 @@
 
 #include "base/atomic.h"
 #include "mpi/backend.h"
+#include "mpi/continue.h"
+#include "mpi/cr.h"
+#include "mpi/error.h"
+#include "mpi/life.h"
+#include "mpi/state.h"
 
 /* MPI_SUCCESS, or what the call returns. Only the revised interface knows continuations without a CR. */
 static inline int contd__attach_to(const struct contd__mpi_attach *a, MPI_Request cont_req)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For bindings of other languages (src/fortran): the public calls of continuations, with the callbacks of such a
- * language. Contexts and errors are those of the public calls.
+ * For bindings of other languages (src/fortran): what a binding hands to the calls of draft.h and revised.h, and what
+ * it asks of MPI.
  */
 #ifndef CONTD_MPI_BINDING_H
 #define CONTD_MPI_BINDING_H
@@ -35,15 +35,5 @@ CONTD_INTERNAL_API bool contd__binding_mpi_is_open(void);
 /* A call fails: its name and what is wrong become the text, and the error handler of errors without an object is
  * called. Returns the class. */
 CONTD_INTERNAL_API int contd__binding_refuse(const char *call, int class, const char *text);
-
-/* As MPI_Continueall. If it fails nothing is called. */
-CONTD_INTERNAL_API int contd__binding_continueall_draft(int count, MPI_Request requests[],
-							const struct contd__binding *binding, MPI_Status *statuses,
-							MPI_Request cont_req);
-
-/* As MPIX_Continueall. If it fails nothing is called. */
-CONTD_INTERNAL_API int contd__binding_continueall(int count, MPI_Request requests[],
-						  const struct contd__binding *binding, int flags, MPI_Status *statuses,
-						  MPI_Request cont_req);
 
 #endif

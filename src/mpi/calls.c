@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/atomic.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
@@ -25,12 +26,17 @@
 #include "dispatch/word.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
+#include "mpi/cr.h"
+#include "mpi/error.h"
 #include "mpi/instance.h"
+#include "mpi/set.h"
+#include "mpi/settings.h"
+#include "mpi/source.h"
+#include "mpi/state.h"
 
 #define ROUNDS 16u /* of continuations that made others ready, until a waiting call makes progress again */
 
 struct contd__request_functions contd__original;
-__thread struct contd__call *contd__call __attribute__((tls_model("initial-exec")));
 
 /* ------------------------------------------------------------------------------------------------------ running --- */
 
@@ -334,7 +340,6 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 	return rc;
 }
 
-__thread bool contd__inside_progress __attribute__((tls_model("initial-exec")));
 static bool looks_here(void)
 {
 	return contd__mpi->looks_here && contd__mpi->looks_here();

@@ -34,18 +34,6 @@ extern struct contd__request_functions contd__original;
 /* Each as its MPI namesake, errors as the backend's cr_raise gives them. */
 extern const struct contd__request_functions contd__calls;
 
-/* A completion call that is under way on this thread. */
-struct contd__call {
-	bool runs_itself;             /* it runs continuations itself; progress inside it need not */
-	struct contd_group *takes;    /* it is a test or wait of this group's CR, and in MPI's progress: see set.c */
-	struct contd__taking *taking; /* which takes it */
-	struct contd__call *outer;
-};
-extern __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec")));
-
-/* This thread runs continuations inside progress of MPI's that no completion call of contd's surrounds. */
-extern __thread bool contd__inside_progress __attribute__((tls_model("initial-exec")));
-
 /* This thread tells an error handler of an operation that a continuation of the group waits for. For waits that is as
  * if it ran that continuation (contd__inside_sig). */
 static inline void contd__telling_begin(struct contd__at_work *t, const struct contd_group *group)

@@ -17,7 +17,11 @@
 #include "dispatch/thread.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
+#include "mpi/continue.h"
+#include "mpi/cr.h"
+#include "mpi/error.h"
 #include "mpi/set.h"
+#include "mpi/settings.h"
 #include "rcu/table.h"
 
 static const char *const null_requests[] = {

@@ -28,8 +28,11 @@
 #include <mpi.h>
 
 #include "base/atomic.h"
+#include "dispatch/complete.h"
 #include "dispatch/group.h"
 #include "dispatch/run.h"
+#include "mpi/backend.h"
+#include "mpi/state.h"
 #include "rcu/table.h"
 
 struct contd__set;
@@ -75,9 +78,6 @@ uint32_t contd__crs_outstanding(void);
 /* 0 or MPI_ERR_NO_MEM. The group's owner is the CR from then on. */
 int contd__cr_init(struct contd__cr *cr, struct contd_group *group, bool revised);
 
-/* MPI_Request_free: no call asks for failures any more. The group lives on while something is outstanding. */
-void contd__cr_close(struct contd__cr *cr);
-
 /* The group is gone. */
 void contd__cr_fini(struct contd__cr *cr);
 
@@ -109,26 +109,6 @@ extern bool contd__cr_one_thread;
 
 /* The same, and the program has no other thread: MPI_THREAD_SINGLE. */
 extern bool contd__cr_alone;
-
-/*
- * A call that runs continuations is about this CR: between these two its memory stays, although one of them may free
- * it. If calls come by turns that takes no atomic operation: they are counted, and MPI_Request_free pins the group if
- * there are any (contd__cr_close).
- */
-#define CR_KEPT 0x80000000u /* in `asked`: it has pinned it */
-void contd__cr_let_go(struct contd__cr *cr);
-static inline void contd__cr_ask(struct contd__cr *cr)
-{
-	if (contd__cr_by_turns)
-		cr->asked++;
-	else
-		contd__group_pin_sig(cr->group);
-}
-static inline void contd__cr_asked(struct contd__cr *cr)
-{
-	if (!contd__cr_by_turns || __builtin_expect(--cr->asked == CR_KEPT, 0))
-		contd__cr_let_go(cr);
-}
 
 /* The class of its error, for a call that reports it. Of one that has been freed no call reports errors: MPI has no
  * handle of it. */
@@ -234,9 +214,55 @@ bool contd__cr_report(struct contd__cr *cr, bool *toldp);
  */
 void contd__cr_awaited(struct contd__cr *cr);
 
-/* One of its continuations failed. `told`: an error handler has heard of it. f belongs to the queue from now on. */
-void contd__cr_fail_sig(struct contd__cr *cr, struct contd__failure *f, bool told);
+/*
+ * contd__cr_report(), if calls come by turns. Nothing is attached meanwhile: so the count may be read first, and one
+ * exchange makes a revised CR inactive. False: it is not complete, or not active, or contd__cr_awaited() has been
+ * faster. If no continuation has waited for it that cannot be, and a store is enough. Until the next MPI_Start no other
+ * thread tells the backend of the state.
+ */
+static inline bool contd__cr_report_in_turn(struct contd__cr *cr, bool *toldp)
+{
+	uint32_t active = CR_ACTIVE;
 
-int contd__cr_get_failed(struct contd__cr *cr, int *count, void **data);
+	if (!contd__cr_by_turns || contd__group_outstanding_sig(cr->group) != 0)
+		return false;
+	if (!cr->revised) {
+		*toldp = contd__load(&cr->unreported);
+		contd__store(&cr->unreported, 0);
+		return true;
+	}
+	if (contd__load(&cr->state) != CR_ACTIVE)
+		return false;
+	/* Release: pairs with the acquire in contd__cr_awaited, as the store in contd__cr_start_empty. */
+	if (contd__cr_one_thread && !cr->asked_about)
+		contd__store_release(&cr->state, 0);
+	else if (!contd__cas(&cr->state, &active, 0))
+		return false;
+	if (contd__mpi->cr_active)
+		contd__mpi->cr_active(cr, false);
+	*toldp = true;
+	return true;
+}
+
+/*
+ * A continuation of the CR has run, in a call about it. If calls come by turns, and the program has not freed the CR,
+ * its handle keeps the group until this call has returned: only a call of MPI's frees it.
+ */
+static inline void contd__cr_count_off(const struct contd__cr *cr, struct contd_group *group)
+{
+	if (contd__cr_by_turns && !contd__load(&cr->closed) && contd__load(&contd__mpi_open))
+		contd__group_count_down_sig(group, 1);
+	else
+		contd__group_count_down_own_sig(group, 1);
+}
+
+/* Of a CR, as peek() of the backend. */
+enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status);
+
+extern uint32_t contd__cr_live;    /* CRs that the program has not freed */
+extern uint32_t contd__cr_limited; /* one with a finite max_poll has been made */
+extern uint32_t contd__cr_shared;  /* the program has asked for the group of one */
+
+#define CONTD_CANCELS_CR "*request is a continuation request, and no operation; cancel the operations"
 
 #endif

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The draft interface. Each function has its PMPI name; the MPI name is weak, for tools. */
+#include "base/api.h"
+#include "base/atomic.h"
 #include "dispatch/settings.h"
 #include "mpi/attach.h"
 #include "mpi/backend.h"
 #include "mpi/binding.h"
+#include "mpi/draft.h"
+#include "mpi/error.h"
+#include "mpi/life.h"
+#include "mpi/settings.h"
 
 CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req)
 {

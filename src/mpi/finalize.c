@@ -17,13 +17,15 @@
 #include "dispatch/thread.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
+#include "mpi/cr.h"
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
+#include "mpi/instance.h"
+#include "mpi/intercept.h"
 #include "mpi/job.h"
 #include "mpi/model.h"
-#include "mpi/portable.h"
 #include "mpi/set.h"
-#include "mpi/instance.h"
+#include "mpi/state.h"
 #include "rcu/table.h"
 
 #define SECOND 1000000000ull

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/atomic.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/testpoint.h"
 #include "dispatch/group.h"
@@ -9,9 +10,11 @@
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
 #include "mpi/backend.h"
+#include "mpi/error.h"
 #include "mpi/grequest.h"
-#include "mpi/portable.h"
 #include "mpi/instance.h"
+#include "mpi/intercept.h"
+#include "mpi/state.h"
 
 uint32_t contd__general_known, contd__generals, contd__general_holds;
 struct __cds_lfs_stack contd__general_deferred;

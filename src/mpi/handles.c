@@ -7,14 +7,16 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "dispatch/thread.h"
+#include "mpi/cr.h"
 #include "mpi/handles.h"
-#include "mpi/mpich_forgets.h"
 #include "rcu/reader.h"
 
 #define BUCKETS 4096u     /* fixed: to grow, the table would need a separate thread */
 #define RETIRED_BATCH 64u /* removed entries that are worth a grace period */
 
-uint32_t contd__handles;
+uint32_t contd__handles, contd__handles_told;
+__thread MPI_Request contd__started[STARTED_RECENTLY] __attribute__((tls_model("initial-exec")));
+__thread uint32_t contd__started_at __attribute__((tls_model("initial-exec")));
 
 static struct cds_lfht *table;
 /* How many entries have this hash: most requests are neither CRs nor persistent, and need no look into the table. */
@@ -86,6 +88,29 @@ struct contd__handle *contd__handle_add(MPI_Request request, struct contd__cr *c
 	return h;
 }
 
+void contd__told_keep(struct contd__handle *h, const MPI_Status *status)
+{
+	h->status = *status;
+	contd__add(&contd__handles_told, 1);
+	contd__store_release(&h->told, 1); /* pairs with the exchange in contd__told_take */
+}
+
+bool contd__told_take(struct contd__handle *h, MPI_Status *status)
+{
+	int error;
+
+	if (!h || !contd__load(&h->told) || !contd__xchg(&h->told, 0))
+		return false;
+	contd__sub(&contd__handles_told, 1);
+	if (status == MPI_STATUS_IGNORE)
+		return true;
+	error = status->MPI_ERROR; /* single completion leaves it as it was: MPI 4.1, 3.2.5 */
+	*status = h->status;
+	if (status->MPI_ERROR == MPI_SUCCESS)
+		status->MPI_ERROR = error;
+	return true;
+}
+
 static void reap(void)
 {
 	struct contd__handle *h, *next;
@@ -105,7 +130,7 @@ void contd__handle_remove(struct contd__handle *h)
 {
 	bool many;
 
-	contd__forgets_take(h, MPI_STATUS_IGNORE);
+	contd__told_take(h, MPI_STATUS_IGNORE);
 	contd__thread_ensure();
 	contd__read_lock_sig();
 	cds_lfht_del(table, &h->node);
@@ -139,4 +164,12 @@ void contd__handles_clear(void)
 		contd__handle_remove(caa_container_of(node, struct contd__handle, node));
 	}
 	reap();
+}
+
+bool contd__recently_started(MPI_Request request)
+{
+	for (uint32_t i = 1; i <= STARTED_RECENTLY; i++)
+		if (contd__started[(contd__started_at - i) % STARTED_RECENTLY] == request)
+			return true;
+	return false;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations with large counts, which an MPI has from 4.0 on: X(name, parameters, arguments), as in portable.h. */
+/* Operations with large counts, which an MPI has from 4.0 on: X(name, parameters, arguments), as in intercept.h. */
 #ifndef CONTD_MPI_LARGE_H
 #define CONTD_MPI_LARGE_H
 

@@ -13,6 +13,7 @@
 #include "base/rest.h"
 #include "base/say.h"
 #include "base/verbose.h"
+#include "base/warn.h"
 #include "dispatch/group.h"
 #include "dispatch/live.h"
 #include "dispatch/settings.h"
@@ -21,169 +22,29 @@
 #include "dump/root.h"
 #include "life/ending.h"
 #include "mpi/backend.h"
+#include "mpi/cr.h"
+#include "mpi/error.h"
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
+#include "mpi/instance.h"
+#include "mpi/life.h"
 #include "mpi/model.h"
+#include "mpi/native.h"
 #include "mpi/portable.h"
 #include "mpi/ring.h"
-#include "mpi/sockets.h"
 #include "mpi/set.h"
-#include "mpi/instance.h"
-
-const struct contd__mpi_backend *contd__mpi;
-uint32_t contd__mpi_open;
-uint32_t contd__mpi_ended;
-uint32_t contd__cr_live;
-uint32_t contd__cr_shared;
-MPI_Status contd__status_empty;
+#include "mpi/settings.h"
+#include "mpi/source.h"
+#include "mpi/state.h"
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct contd_group *loose[LOOSE_GROUPS];
 static MPI_Request loose_cr[LOOSE_GROUPS] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL,
 					     MPI_REQUEST_NULL}; /* of those groups; no caller gets them */
-static uint32_t driving;                                        /* calls of drive that are under way */
 static uint32_t asks_only;                                      /* see contd__mpi_start_asking */
 static uint32_t resting;                                        /* contd__mpi_rest */
 static pthread_mutex_t rest_lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread uint32_t drives __attribute__((tls_model("initial-exec"))); /* this thread is inside so many of them */
-enum { NOT_ASKED, MAIN, NOT_MAIN };
-static __thread int is_main __attribute__((tls_model("initial-exec")));       /* is it MPI's main thread? */
-static __thread uint32_t asked_in __attribute__((tls_model("initial-exec"))); /* in which epoch of sessions */
-
-int contd__mpi_error(int class)
-{
-	return contd__model_error(class);
-}
-
-void contd__mpi_refusing(const char *call, int class, const char *text)
-{
-	contd__fail(class, text);
-	contd__fail_in(call, class);
-	if (contd__model_is_fatal())
-		contd__mpi_say("%s", contd__error_said());
-}
-
-/* To the error handler. It may call contd: the text is set again. */
-static int tell(const char *call, int class)
-{
-	const char *text = contd__error_text;
-
-	contd__fail_in(call, class);
-	contd__mpi_error(class);
-	contd__fail(class, text);
-	return contd__fail_in(call, class);
-}
-
-int contd__mpi_refused(const char *call, int class)
-{
-	contd__mpi_refusing(call, class, contd__error_text);
-	return tell(call, class);
-}
-
-int contd__mpi_refuse(const char *call, int class, const char *text)
-{
-	contd__fail(class, text);
-	return contd__mpi_refused(call, class);
-}
-
-int contd__mpi_class(int err)
-{
-	switch (err) {
-	case 0:
-		return MPI_SUCCESS;
-	case -ENOMEM:
-	case -ENOSPC:
-		return MPI_ERR_NO_MEM;
-	case -EINVAL:
-		return MPI_ERR_ARG;
-	case -EBUSY:
-	case -ELOOP:
-		return MPI_ERR_REQUEST;
-	default:
-		return MPI_ERR_OTHER;
-	}
-}
-
-int contd__mpi_error_class(int code)
-{
-	int class = code;
-
-	return PMPI_Error_class(code, &class) == MPI_SUCCESS ? class : code;
-}
-
-/*
- * In a compute region, or when a thread polls contd, MPI may be entered if the level that was granted lets this thread
- * do so: any thread with MPI_THREAD_MULTIPLE, otherwise the main thread. (With MPI_THREAD_SERIALIZED contd cannot see
- * whether another thread is inside MPI. So only the main thread's regions drive it: MPI 4.1, 11.6; or the thread that a
- * program has lent to an executor for that, and then no other.)
- */
-static void ask_main(void)
-{
-	asked_in = contd__load(&contd__model_epoch);
-	is_main = contd__model_main_thread() ? MAIN : NOT_MAIN;
-}
-
-bool contd__mpi_thread_may(void)
-{
-	uint32_t epoch;
-
-	if (contd__model.level == MPI_THREAD_MULTIPLE)
-		return true;
-	if (contd__load(&contd__mpi_owners))
-		return contd__self.lent.owns_mpi != 0;
-	/* Not after MPI_Finalize, where MPI must not be asked. */
-	epoch = contd__load(&contd__model_epoch);
-	if (__builtin_expect(is_main == NOT_ASKED || asked_in != epoch, 0) && contd__self.context == CONTEXT_THREAD &&
-	    contd__load(&contd__mpi_open))
-		ask_main();
-	return is_main == MAIN && asked_in == epoch;
-}
-
-/* ---------------------------------------------------------------------------------------- as a source of events --- */
-
-bool contd__mpi_enter(void)
-{
-	contd__add(&driving, 1);
-	if (contd__load_seq(&contd__mpi_open)) {
-		drives++;
-		return true;
-	}
-	contd__sub(&driving, 1);
-	return false;
-}
-
-void contd__mpi_leave(void)
-{
-	drives--;
-	contd__sub(&driving, 1);
-}
-
-static void drive(bool last)
-{
-	if (!contd__mpi_thread_may())
-		return;
-	if (contd__mpi_enter()) {
-		contd__general_drain();
-		contd__mpi->progress(last ? PROGRESS_ALL : PROGRESS);
-		contd__put_off_drain();
-		contd__mpi_leave();
-	}
-}
-
-static uint32_t pending(void)
-{
-	/* After MPI_Finalize contd may go on for the program, and nothing of MPI's keeps its ticks coming. */
-	return contd__load(&contd__mpi_open)
-		       ? contd__mpi->pending() + contd__general_any() + contd__load_seq(&contd__sets_owing)
-		       : 0;
-}
-
-struct contd__source contd__mpi_source = {.name = "MPI",
-					  .progress = drive,
-					  .pending = pending,
-					  .here = contd__mpi_thread_may,
-					  .sleep_on = contd__mpi_sockets};
 
 /*
  * Peers of the job can ring from now on, if they have a mind to. Nothing depends on it: where it can't be, ticks find
@@ -219,7 +80,7 @@ void contd__mpi_end(void)
 	loose_free();
 	contd__store_seq(&contd__mpi_ended, 1);
 	contd__store_seq(&contd__mpi_open, 0);
-	while (contd__load_seq(&driving))
+	while (contd__mpi_driven())
 		contd__rest();
 	left = contd__instances_stop();
 	if (left)
@@ -263,14 +124,14 @@ static void nap(void)
 
 static bool nobody_drives(void)
 {
-	for (int i = 0; i < PATIENCE && contd__load_seq(&driving); i++)
+	for (int i = 0; i < PATIENCE && contd__mpi_driven(); i++)
 		nap();
-	return contd__load_seq(&driving) == 0;
+	return !contd__mpi_driven();
 }
 
 bool contd__mpi_may_end(void)
 {
-	return contd__load_seq(&contd__mpi_open) && !drives && nobody_drives();
+	return contd__load_seq(&contd__mpi_open) && !contd__mpi_inside() && nobody_drives();
 }
 
 static bool nothing_outstanding(void)
@@ -299,7 +160,7 @@ static bool can_rest(void)
 
 void contd__mpi_rest(void)
 {
-	if (contd__self.frame || drives || contd__load(&contd__live.forked))
+	if (contd__self.frame || contd__mpi_inside() || contd__load(&contd__live.forked))
 		return;
 	contd__put_off_drain();
 	/* Another thread may just be about to give something back. */
@@ -341,26 +202,6 @@ void contd__mpi_wake(void)
 }
 
 /* ---------------------------------------------------------------------------------------------------- the start --- */
-
-/* How the backend was chosen, a line for each step. Written under start_lock, before contd__mpi_open is stored. */
-static char steps[1024];
-static bool choosing;
-
-void contd__backend_step(const char *format, ...)
-{
-	size_t length = strlen(steps);
-	va_list arguments;
-
-	if (!choosing)
-		return;
-	if (length)
-		length += (size_t)snprintf(steps + length, sizeof(steps) - length, "\n");
-	if (length >= sizeof(steps))
-		return;
-	va_start(arguments, format);
-	vsnprintf(steps + length, sizeof(steps) - length, format, arguments);
-	va_end(arguments);
-}
 
 static bool said_why; /* a line has said why contd cannot begin; under start_lock */
 #define say_why(...) (said_why = true, contd__mpi_say(__VA_ARGS__))
@@ -433,14 +274,14 @@ static const char *level_name(int level)
 
 static void say_start(void)
 {
-	char text[2 * sizeof(steps) + 128];
+	char text[2 * BACKEND_STEPS + 128];
 	size_t n;
 
 	if (!contd__says(CONTD_VERBOSE_START))
 		return;
 	n = (size_t)snprintf(text, sizeof(text), "MPI: %s backend, %s; ", contd__mpi->name,
 			     level_name(contd__model.level));
-	for (const char *from = steps; *from; from++) {
+	for (const char *from = contd__backend_steps(); *from; from++) {
 		if (*from == '\n')
 			text[n++] = ';';
 		text[n++] = *from == '\n' ? ' ' : *from;
@@ -448,6 +289,15 @@ static void say_start(void)
 	text[n] = '\0';
 	contd__model_say_rank();
 	contd__tell_here(CONTD_VERBOSE_START, NULL, text);
+}
+
+/* The process ends, and has ended its sessions; if not, MPI is not ended either. contd's session may be left, where
+ * something was outstanding at the end of the program's last one: that is reported now. */
+static void at_exit(void)
+{
+	if (contd__model.sessions && !contd__load(&contd__live.forked) && !contd__self.frame &&
+	    !contd__model_is_open() && contd__mpi_may_end())
+		contd__mpi_end();
 }
 
 /* The model has begun. */
@@ -458,13 +308,12 @@ static int start_in_model(bool asking)
 
 	PMPI_Request_get_status(MPI_REQUEST_NULL, &flag, &contd__status_empty);
 	contd__status_empty.MPI_ERROR = MPI_SUCCESS;
-	steps[0] = '\0';
-	choosing = true;
+	contd__backend_choosing(true);
 	backend = choose(asking && !contd__model.sessions);
-	choosing = false;
+	contd__backend_choosing(false);
 	if (!backend)
 		return asking && contd__load(&asks_only) ? MPI_SUCCESS : MPI_ERR_OTHER;
-	ask_main();
+	contd__mpi_ask_main();
 	rc = contd_init(NULL);
 	if (rc) {
 		say_why("%s", contd_error_text());
@@ -519,7 +368,7 @@ static int start_locked(bool asking)
 	why = contd__load_seq(&contd__mpi_ended)
 		      ? "MPI_Finalize has ended contd. If the program goes on with a session, it must "
 			"have one before its first call of contd's"
-		      : contd__model_begin();
+		      : contd__model_begin(at_exit);
 
 	if (why) {
 		say_why("it cannot begin: %s", why);
@@ -588,10 +437,10 @@ static const struct contd__mpi_backend *start(const char *call, bool asking, int
 	}
 	rc = start_once(asking);
 	if (rc) {
-		*errp = tell(call, rc);
+		*errp = contd__mpi_tell(call, rc);
 		return NULL;
 	}
-	ask_main();
+	contd__mpi_ask_main();
 	return asking && contd__load(&asks_only) ? &contd__mpi_portable : contd__mpi;
 }
 
@@ -620,7 +469,7 @@ const char *contd_mpi_backend(const char **stepsp)
 		return NULL;
 	}
 	if (stepsp)
-		*stepsp = steps;
+		*stepsp = contd__backend_steps();
 	return contd__mpi->name;
 }
 
@@ -645,6 +494,12 @@ struct contd_group *contd__mpi_loose(enum contd__loose which)
 	struct contd_group *group = contd__load_acquire(&loose[which]);
 
 	return group ? group : make_loose(which);
+}
+
+int contd_mpi_thread_level(void)
+{
+	/* Acquire: the model is written before contd opens. */
+	return contd__load(&contd__live.forked) ? -1 : contd__model_level(contd__load_acquire(&contd__mpi_open));
 }
 
 /* ------------------------------------------------------------------------------------------------------ ringing --- */

@@ -6,6 +6,11 @@
 #include "base/error.h"
 #include "dispatch/group.h"
 #include "mpi/backend.h"
+#include "mpi/continue.h"
+#include "mpi/cr.h"
+#include "mpi/error.h"
+#include "mpi/life.h"
+#include "mpi/state.h"
 
 /* Also in a handler. */
 static int complete(int rc, void *event)

@@ -8,11 +8,8 @@
 #include "base/say.h"
 #include "dispatch/live.h"
 #include "dispatch/thread.h"
-#include "mpi/backend.h"
-#include "mpi/binding.h"
-#include "mpi/finalize.h"
+#include "mpi/intercept.h"
 #include "mpi/model.h"
-#include "mpi/portable.h"
 
 #define WORLD \
 	{ \
@@ -103,8 +100,9 @@ bool contd__model_is_open(void)
 	return contd__model_has_world();
 }
 
-const char *contd__model_begin(void)
+const char *contd__model_begin(void (*at_exit)(void))
 {
+	(void)at_exit; /* only sessions may still be there then */
 	world_begin();
 	return NULL;
 }
@@ -147,9 +145,10 @@ bool contd__model_is_fatal(void)
 	return world_is_fatal();
 }
 
-int contd_mpi_thread_level(void)
+int contd__model_level(bool begun)
 {
-	return contd__model_has_world() && !contd__load(&contd__live.forked) ? world_level() : -1;
+	(void)begun;
+	return contd__model_has_world() ? world_level() : -1;
 }
 
 #else
@@ -173,7 +172,7 @@ static struct {
 static __thread uint32_t began __attribute__((tls_model("initial-exec"))); /* the first of them, in this epoch */
 static __thread bool telling __attribute__((tls_model("initial-exec")));   /* it calls the error handler of one */
 
-static void session_add(MPI_Session handle)
+void contd__session_begun(MPI_Session handle)
 {
 	struct session *s = malloc(sizeof(*s));
 
@@ -192,8 +191,7 @@ static void session_add(MPI_Session handle)
 	pthread_mutex_unlock(&sessions.lock);
 }
 
-/* MPI_Session_finalize begins. *lastp: the program has no other session. False: contd has not seen this one begin. */
-static bool session_leaves(MPI_Session handle, bool *lastp)
+bool contd__session_leaves(MPI_Session handle, bool *lastp)
 {
 	const struct session *s;
 	bool known;
@@ -257,48 +255,24 @@ static bool session_any(void)
 	return any;
 }
 
-int contd__session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session)
-{
-	int rc = contd__next_pmpi.Session_init(info, errhandler, session);
-
-	if (rc != MPI_SUCCESS)
-		return rc;
-#if defined(MPICH_VERSION) || defined(MPI_ABI_VERSION)
-	/* MPICH (4.2) forgets it, and aborts when the handler is called. */
-	PMPI_Session_set_errhandler(*session, errhandler);
-#endif
-	session_add(*session);
-	contd__mpi_wake();
-	return rc;
-}
-
 bool contd__model_is_left(void)
 {
 	return !session_any();
 }
 
-/*
- * Before the program's last session ends, what is outstanding is driven to the end, as in MPI_Finalize. When all are
- * gone contd's own session ends, so that MPI does, as in processes that have not called contd. contd itself does not
- * end: another session may begin at any moment, on any thread.
- */
-int contd__session_finalize(MPI_Session *session)
+int contd__session_end(MPI_Session *session)
 {
-	MPI_Session handle = session ? *session : MPI_SESSION_NULL;
-	struct session *s;
-	bool last;
-	int rc;
+	MPI_Session handle = *session;
+	struct session *s = session_take(handle);
+	int rc = contd__next_pmpi.Session_finalize(session);
 
-	if (handle == MPI_SESSION_NULL || !session_leaves(handle, &last))
-		return contd__next_pmpi.Session_finalize(session);
-	if (last && contd__load_acquire(&contd__mpi_open) && contd__model.sessions)
-		contd__mpi_drive_to_end(false);
-	s = session_take(handle);
-	rc = contd__next_pmpi.Session_finalize(session);
 	session_left(s, rc == MPI_SUCCESS || *session != handle);
-	if (!session_any() && !telling && contd__model.sessions && !contd__model_has_world())
-		contd__mpi_rest();
 	return rc;
+}
+
+bool contd__session_may_rest(void)
+{
+	return !session_any() && !telling && contd__model.sessions && !contd__model_has_world();
 }
 
 /* ---------------------------------------------------------------------------------------------- contd's own one --- */
@@ -406,15 +380,6 @@ static bool own_self(MPI_Comm *comm)
 	return made;
 }
 
-/* The process ends, and has ended its sessions; if not, MPI is not ended either. contd's session may be left, where
- * something was outstanding at the end of the program's last one: that is reported now. */
-static void at_exit(void)
-{
-	if (contd__model.sessions && !contd__load(&contd__live.forked) && !contd__self.frame && !session_any() &&
-	    !contd__model_has_world() && contd__mpi_may_end())
-		contd__mpi_end();
-}
-
 /* NULL, or why there is none; contd__model.self and .world are set. */
 static const char *own_open(int level)
 {
@@ -446,7 +411,7 @@ static void own_close(void)
 	contd__next_pmpi.Session_finalize(&own);
 }
 
-static const char *own_begin(void)
+static const char *own_begin(void (*at_exit)(void))
 {
 	static bool ends_at_exit;
 	int level = lowest_level();
@@ -495,10 +460,10 @@ bool contd__model_is_open(void)
 }
 
 /* A program that has a session may go on with it after MPI_Finalize. */
-const char *contd__model_begin(void)
+const char *contd__model_begin(void (*at_exit)(void))
 {
 	if (session_any())
-		return own_begin();
+		return own_begin(at_exit);
 	world_begin();
 	return NULL;
 }
@@ -534,12 +499,9 @@ bool contd__model_is_fatal(void)
 	return contd__model.sessions || !contd__model_has_world() ? session_is_fatal() : world_is_fatal();
 }
 
-int contd_mpi_thread_level(void)
+int contd__model_level(bool begun)
 {
-	if (contd__load(&contd__live.forked))
-		return -1;
-	/* Acquire: the model is written before contd opens. */
-	if (contd__load_acquire(&contd__mpi_open))
+	if (begun)
 		return contd__model.level;
 	if (contd__model_has_world())
 		return world_level();
@@ -547,15 +509,3 @@ int contd_mpi_thread_level(void)
 }
 
 #endif
-
-/* ------------------------------------------------------------------------------------------------- for bindings --- */
-
-bool contd__binding_mpi_is_open(void)
-{
-	return contd__model_is_open();
-}
-
-int contd__binding_refuse(const char *call, int class, const char *text)
-{
-	return contd__mpi_refuse(call, class, text);
-}

@@ -7,6 +7,7 @@
 #define CONTD_MPI_MODEL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <mpi.h>
 
@@ -44,8 +45,14 @@ void contd__model_say_rank(void);
 #define contd__mpi_warn(...) (contd__model_say_rank(), contd__warn(__VA_ARGS__))
 #define contd__mpi_warn_here(...) (contd__model_say_rank(), contd__warn_here(__VA_ARGS__))
 
-/* contd starts, MPI is open. NULL, or why that cannot be. If the program has a session, contd opens one. */
-const char *contd__model_begin(void);
+/*
+ * contd starts, MPI is open. NULL, or why that cannot be. If the program has a session, contd opens one, and the
+ * process calls at_exit() at its end.
+ */
+const char *contd__model_begin(void (*at_exit)(void));
+
+/* The level of thread support that contd works with, if it has begun; or would, or -1 where MPI is not open. */
+int contd__model_level(bool begun);
 
 /* contd has ended: its session ends, if it has one. */
 void contd__model_end(void);
@@ -69,10 +76,18 @@ int contd__model_error(int class);
 /* Does that handler end the program? Then contd_error_text() is of no use. */
 bool contd__model_is_fatal(void);
 
-/* MPI_Session_init, and MPI_Session_finalize, come to contd first. */
+/* The program's sessions: what wrappers.c does in MPI_Session_init and MPI_Session_finalize. */
 #ifdef MPI_SESSION_NULL
-int contd__session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session);
-int contd__session_finalize(MPI_Session *session);
+void contd__session_begun(MPI_Session handle);
+
+/* MPI_Session_finalize begins. *lastp: the program has no other session. False: contd has not seen this one begin. */
+bool contd__session_leaves(MPI_Session handle, bool *lastp);
+
+/* After that: from now on no thread uses the handle, and MPI ends the session. Its error code. */
+int contd__session_end(MPI_Session *session);
+
+/* The program has neither session nor World Model, and this thread calls no error handler of one: contd's may end. */
+bool contd__session_may_rest(void);
 #endif
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/atomic.h"
-#include "mpi/portable.h"
+#include "mpi/handles.h"
+#include "mpi/intercept.h"
 #include "mpi/mpich_forgets.h"
+#include "mpi/state.h"
 
 #define NEXT contd__next_pmpi
 
-static uint32_t kept; /* so many */
 static bool forgets;
 
 /* With a message to itself: what comes from MPI_PROC_NULL may not even be active. */
@@ -34,29 +35,6 @@ bool contd__mpich_forgets(void)
 	return forgets;
 }
 
-void contd__forgets_keep(struct contd__handle *h, const MPI_Status *status)
-{
-	h->status = *status;
-	contd__add(&kept, 1);
-	contd__store_release(&h->told, 1); /* pairs with the exchange in contd__forgets_take */
-}
-
-bool contd__forgets_take(struct contd__handle *h, MPI_Status *status)
-{
-	int error;
-
-	if (!h || !contd__load(&h->told) || !contd__xchg(&h->told, 0))
-		return false;
-	contd__sub(&kept, 1);
-	if (status == MPI_STATUS_IGNORE)
-		return true;
-	error = status->MPI_ERROR; /* single completion leaves it as it was: MPI 4.1, 3.2.5 */
-	*status = h->status;
-	if (status->MPI_ERROR == MPI_SUCCESS)
-		status->MPI_ERROR = error;
-	return true;
-}
-
 static struct contd__handle *told_of(MPI_Request request)
 {
 	struct contd__handle *h = request == MPI_REQUEST_NULL ? NULL : contd__handle_find(request);
@@ -66,7 +44,7 @@ static struct contd__handle *told_of(MPI_Request request)
 
 bool contd__forgets_among(size_t count, const MPI_Request *requests)
 {
-	if (contd__load(&kept) == 0)
+	if (contd__load(&contd__handles_told) == 0)
 		return false;
 	for (size_t i = 0; i < count; i++)
 		if (told_of(requests[i]))
@@ -79,7 +57,7 @@ int contd__forgets_one(MPI_Request *request, MPI_Status *status)
 	struct contd__handle *h = told_of(*request);
 	int class = h->status.MPI_ERROR;
 
-	contd__forgets_take(h, status);
+	contd__told_take(h, status);
 	return class;
 }
 
@@ -92,7 +70,7 @@ int contd__forgets_any(size_t count, const MPI_Request *requests, int *index, MP
 		if (!h)
 			continue;
 		class = h->status.MPI_ERROR;
-		contd__forgets_take(h, status);
+		contd__told_take(h, status);
 		*index = (int)i;
 		return class;
 	}
@@ -127,7 +105,7 @@ int contd__forgets_some(size_t count, MPI_Request *requests, int *outcount, int 
 		failed |= h->status.MPI_ERROR != MPI_SUCCESS;
 		if (statuses != MPI_STATUSES_IGNORE)
 			statuses[n].MPI_ERROR = MPI_SUCCESS;
-		contd__forgets_take(h, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[n]);
+		contd__told_take(h, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[n]);
 		indices[n++] = (int)i;
 	}
 	*outcount = n;
@@ -150,7 +128,7 @@ int contd__forgets_all(size_t count, const MPI_Request *requests, MPI_Status *st
 		struct contd__handle *h = told_of(requests[i]);
 
 		if (h)
-			contd__forgets_take(h, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i]);
+			contd__told_take(h, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i]);
 	}
 	return rc;
 }

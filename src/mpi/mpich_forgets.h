@@ -11,19 +11,14 @@
 #ifndef CONTD_MPI_MPICH_FORGETS_H
 #define CONTD_MPI_MPICH_FORGETS_H
 
-#include "mpi/backend.h"
-#include "mpi/handles.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <mpi.h>
 
 /* Does this MPI forget? Found out by trying, with a communicator of this rank alone, before anything else is asked. */
 void contd__forgets_start(MPI_Comm comm);
 bool contd__mpich_forgets(void);
-
-/* It was found complete with this status, MPI_ERROR too, and may be forgotten now. */
-void contd__forgets_keep(struct contd__handle *h, const MPI_Status *status);
-
-/* Copy the status that is kept to *status (may be MPI_STATUS_IGNORE); false: none is kept. The request is inactive
- * then. */
-bool contd__forgets_take(struct contd__handle *h, MPI_Status *status);
 
 /* Is something kept of one of these? */
 bool contd__forgets_among(size_t count, const MPI_Request *requests);

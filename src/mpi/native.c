@@ -6,18 +6,27 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/testpoint.h"
 #include "dispatch/complete.h"
 #include "dispatch/group.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
+#include "mpi/backend.h"
+#include "mpi/calls.h"
+#include "mpi/cr.h"
 #include "mpi/dump.h"
+#include "mpi/error.h"
 #include "mpi/grequest.h"
+#include "mpi/handles.h"
+#include "mpi/instance.h"
+#include "mpi/intercept.h"
 #include "mpi/model.h"
 #include "mpi/native.h"
-#include "mpi/portable.h"
-#include "mpi/instance.h"
+#include "mpi/ompi.h"
+#include "mpi/set.h"
+#include "mpi/state.h"
 #include "rcu/table.h"
 
 #define O contd__ompi
@@ -1389,6 +1398,7 @@ static int start(int thread_level)
 {
 	alone = thread_level < MPI_THREAD_MULTIPLE && !contd__ompi_progress_thread();
 	contd__intercept_native();
+	contd__handles_clear();
 	stopped = 0;
 	__cds_lfs_init(&stale);
 	contd__original = *O.functions;

@@ -16,8 +16,10 @@
 #define CONTD_MPI_NATIVE_H
 
 #include "mpi/backend.h"
-#include "mpi/calls.h"
+#include "mpi/cr.h"
 #include "mpi/ompi.h"
+
+extern const struct contd__mpi_backend contd__mpi_native;
 
 struct contd__native_cr {
 	struct contd__ompi_request super;

@@ -6,9 +6,9 @@
 
 #include "base/atomic.h"
 #include "mpi/backend.h"
-#include "mpi/ompi.h"
+#include "mpi/intercept.h"
 #include "mpi/model.h"
-#include "mpi/portable.h"
+#include "mpi/ompi.h"
 
 struct contd__ompi contd__ompi = {.quiet = MPI_COMM_NULL};
 

@@ -3,6 +3,7 @@
 #include "ompi_config.h"
 #include "ompi/request/request.h"
 
+#include "mpi/calls.h"
 #include "mpi/ompi.h"
 
 #define SAME(ours, theirs) \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Persistent collective operations, and partitioned ones, which an MPI has from 4.0 on: X(name, parameters, arguments),
- * as in portable.h.
+ * as in intercept.h.
  */
 #ifndef CONTD_MPI_PERSISTENT_H
 #define CONTD_MPI_PERSISTENT_H

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/rest.h"
 #include "base/testpoint.h"
@@ -12,13 +13,20 @@
 #include "dispatch/group.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
+#include "mpi/backend.h"
+#include "mpi/calls.h"
+#include "mpi/cr.h"
 #include "mpi/dump.h"
+#include "mpi/error.h"
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
-#include "mpi/model.h"
-#include "mpi/portable.h"
 #include "mpi/instance.h"
+#include "mpi/intercept.h"
+#include "mpi/model.h"
 #include "mpi/mpich_forgets.h"
+#include "mpi/portable.h"
+#include "mpi/set.h"
+#include "mpi/state.h"
 
 #define NEXT contd__next_pmpi
 
@@ -474,7 +482,7 @@ static enum contd__seen seen_by_mpi(MPI_Request request, struct contd__handle *h
 	/* MPICH (4.0) says of a collective that was never started that it is not complete. */
 	if (h && contd__load(&h->unstarted))
 		return SEEN_NOTHING;
-	/* Acquire: pairs with the release in contd__forgets_keep. */
+	/* Acquire: pairs with the release in contd__told_keep. */
 	if (h && contd__load_acquire(&h->told)) {
 		*status = h->status;
 		return SEEN_COMPLETE;
@@ -496,7 +504,7 @@ static enum contd__seen seen_by_mpi(MPI_Request request, struct contd__handle *h
 	 * returned. */
 	status->MPI_ERROR = rc ? rc : error_kept(request);
 	if (h && contd__mpich_forgets())
-		contd__forgets_keep(h, status);
+		contd__told_keep(h, status);
 	return SEEN_COMPLETE;
 }
 
@@ -848,7 +856,7 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 		if (g)
 			contd__general_hold(g);
 		/* (A handle of MPICH's that was another request's not long ago may be a generalized one's now.) */
-		if ((h && contd__load(&h->unstarted)) || contd__forgets_take(h, &status))
+		if ((h && contd__load(&h->unstarted)) || contd__told_take(h, &status))
 			flag = 1;
 		else if (h || g || is_shared(*request) || !(instance || contd__recently_started(*request)))
 			test_one(request, &flag, &status);
@@ -986,6 +994,7 @@ static int start(int thread_level)
 static void stop(void)
 {
 	contd__intercept_off();
+	contd__handles_clear();
 }
 
 static const char *op_kind(const struct contd__op *op)

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The revised interface. Each function has its PMPIX name; the MPIX name is weak, for tools. */
+#include "base/api.h"
 #include "base/atomic.h"
 #include "dispatch/group.h"
 #include "dispatch/settings.h"
 #include "mpi/attach.h"
 #include "mpi/backend.h"
 #include "mpi/binding.h"
+#include "mpi/cr.h"
+#include "mpi/error.h"
+#include "mpi/life.h"
+#include "mpi/revised.h"
+#include "mpi/set.h"
+#include "mpi/settings.h"
+#include "mpi/state.h"
 
 CONTD_API int PMPIX_Continue_init(int flags, int max_poll, MPI_Info info, MPI_Request *cont_req)
 {

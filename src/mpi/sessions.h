@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that begin and end sessions, where the MPI has them: X(name, parameters, arguments), as in portable.h. */
+/* Calls that begin and end sessions, where the MPI has them: X(name, parameters, arguments), as in intercept.h. */
 #ifndef CONTD_MPI_SESSIONS_H
 #define CONTD_MPI_SESSIONS_H
 

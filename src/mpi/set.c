@@ -12,11 +12,13 @@
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
 #include "mpi/backend.h"
-#include "mpi/calls.h"
+#include "mpi/cr.h"
+#include "mpi/error.h"
 #include "mpi/grequest.h"
+#include "mpi/instance.h"
 #include "mpi/model.h"
 #include "mpi/set.h"
-#include "mpi/instance.h"
+#include "mpi/state.h"
 #include "rcu/table.h"
 
 struct __cds_lfs_stack contd__sets_put_off; /* to be released by a thread; pushed anywhere */

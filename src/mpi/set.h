@@ -182,4 +182,32 @@ static inline bool contd__put_off_any(void)
 	return contd__load(&contd__sets_put_off.head) != NULL || contd__general_any();
 }
 
+/* One of its continuations failed. `told`: an error handler has heard of it. f belongs to the queue from now on. */
+void contd__cr_fail_sig(struct contd__cr *cr, struct contd__failure *f, bool told);
+
+int contd__cr_get_failed(struct contd__cr *cr, int *count, void **data);
+
+/* MPI_Request_free: no call asks for failures any more. The group lives on while something is outstanding. */
+void contd__cr_close(struct contd__cr *cr);
+
+/*
+ * A call that runs continuations is about this CR: between these two its memory stays, although one of them may free
+ * it. If calls come by turns that takes no atomic operation: they are counted, and MPI_Request_free pins the group if
+ * there are any (contd__cr_close).
+ */
+#define CR_KEPT 0x80000000u /* in `asked`: it has pinned it */
+void contd__cr_let_go(struct contd__cr *cr);
+static inline void contd__cr_ask(struct contd__cr *cr)
+{
+	if (contd__cr_by_turns)
+		cr->asked++;
+	else
+		contd__group_pin_sig(cr->group);
+}
+static inline void contd__cr_asked(struct contd__cr *cr)
+{
+	if (!contd__cr_by_turns || __builtin_expect(--cr->asked == CR_KEPT, 0))
+		contd__cr_let_go(cr);
+}
+
 #endif

@@ -9,13 +9,17 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/error.h"
 #include "base/variables.h"
 #include "dispatch/group.h"
 #include "dispatch/limits.h"
 #include "dispatch/settings.h"
 #include "dispatch/thread.h"
 #include "mpi/backend.h"
+#include "mpi/cr.h"
+#include "mpi/error.h"
 #include "mpi/model.h"
+#include "mpi/settings.h"
 
 /* ---------------------------------------------------------------------------------------------------- info keys --- */
 
@@ -208,7 +212,6 @@ int contd__settings_read(MPI_Info info, struct contd__settings *s)
 
 /* ---------------------------------------------------------------------------------------------------------- CRs --- */
 
-uint32_t contd__cr_limited;
 uint32_t contd__low_latency;
 static __thread bool was_attached __attribute__((tls_model("initial-exec"))); /* once: the program may detach it */
 

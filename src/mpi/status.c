@@ -4,26 +4,19 @@
  * and MPICH make no progress beside an entry that is complete. Each has its PMPI name; the MPI name is weak, for tools.
  * Each call attempts progress once, and then looks at each entry once: so that no entry waits for others.
  */
+#include "base/api.h"
 #include "base/atomic.h"
 #include "dispatch/wait.h"
 #include "mpi/backend.h"
 #include "mpi/calls.h"
-#include "mpi/model.h"
-#include "mpi/portable.h"
+#include "mpi/cr.h"
+#include "mpi/error.h"
 #include "mpi/instance.h"
-
-enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status)
-{
-	if (!contd__cr_active(cr))
-		return SEEN_NOTHING;
-	if (!contd__cr_complete(cr))
-		return SEEN_PENDING;
-	if (status) {
-		*status = contd__status_empty;
-		status->MPI_ERROR = contd__load(&cr->error);
-	}
-	return SEEN_COMPLETE;
-}
+#include "mpi/intercept.h"
+#include "mpi/life.h"
+#include "mpi/model.h"
+#include "mpi/source.h"
+#include "mpi/state.h"
 
 /* While something is ready the portable backend's progress leaves MPI alone; what MPI has completed makes others
  * ready. */

@@ -8,10 +8,12 @@
 #include "base/testpoint.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
-#include "mpi/backend.h"
-#include "mpi/calls.h"
+#include "mpi/error.h"
 #include "mpi/instance.h"
-#include "mpi/portable.h"
+#include "mpi/intercept.h"
+#include "mpi/life.h"
+#include "mpi/source.h"
+#include "mpi/state.h"
 #include "template/template.h"
 
 #define PLACE_BITS 20u /* of a template's handle: its place in the table, from 1; the rest counts up */

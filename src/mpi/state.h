@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether contd works with MPI, which threads may enter MPI, and what this thread is in. */
+#ifndef CONTD_MPI_STATE_H
+#define CONTD_MPI_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <mpi.h>
+
+#include "base/atomic.h"
+
+struct contd_group;
+struct contd__taking;
+
+/* Is contd started: not before its first call, not after MPI_Finalize, and not while it rests between sessions? */
+extern uint32_t contd__mpi_open;
+extern uint32_t contd__mpi_ended; /* it does not begin again */
+
+/*
+ * contd has ended, or this is a forked child: what an executor was given before, say, does nothing any more. While
+ * contd rests between sessions it does. Sequentially consistent, after the slot has become RUNNING: pairs with
+ * contd__mpi_end, which sets contd__mpi_ended and then looks at the slots.
+ */
+static inline bool contd__mpi_over(void)
+{
+	return __builtin_expect(contd__load_seq(&contd__mpi_ended), 0);
+}
+
+extern MPI_Status contd__status_empty; /* MPI 4.1, 3.7.3; MPI_ERROR is MPI_SUCCESS */
+
+/* A source of MPI's is driven: false, and nothing to be left, where MPI_Finalize has begun. */
+bool contd__mpi_enter(void);
+void contd__mpi_leave(void);
+
+/* May the calling thread enter MPI although the program has not called MPI? */
+bool contd__mpi_thread_may(void);
+
+/* Is this thread between the two? Is any? */
+bool contd__mpi_inside(void);
+bool contd__mpi_driven(void);
+
+/* Asks MPI whether the calling thread is its main thread, once for each epoch of sessions; MPI may be called here. */
+void contd__mpi_ask_main(void);
+
+/* A completion call that is under way on this thread. */
+struct contd__call {
+	bool runs_itself;             /* it runs continuations itself; progress inside it need not */
+	struct contd_group *takes;    /* it is a test or wait of this group's CR, and in MPI's progress: see set.c */
+	struct contd__taking *taking; /* which takes it */
+	struct contd__call *outer;
+};
+extern __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec")));
+
+/* This thread runs continuations inside progress of MPI's that no completion call of contd's surrounds. */
+extern __thread bool contd__inside_progress __attribute__((tls_model("initial-exec")));
+
+#endif
