@@ -2,9 +2,9 @@
 /*
  * The set of a continuation of the revised interface: an operation that fails ends the waiting for the others,
  * which finish later:
- * contd__set_attached_sig, contd__op_done_sig, end_sig, less_sig, contd__invoke_revised (src/mpi/set.c),
+ * contd__set_attached_sig, contd__op_done_sig, end_sig, less_sig, contd__invoke_revised (src/mpi/op_set.c),
  * contd__attach, set_begin
- * (src/mpi/continue.c), recheck_slot (src/mpi/native.c). A set of one operation (a short one, src/mpi/set.h) has no such
+ * (src/mpi/continue.c), recheck_slot (src/mpi/native.c). A set of one operation (a short one, src/mpi/op_set.h) has no such
  * life: its operation counts at the slot itself.
  *
  * check: safety

@@ -9,7 +9,7 @@
  * PMPI_ functions (MPICH's call MPI_ ones). Calls from inside the MPI library pass through.
  *
  * A call may wait for a peer that is known to be on this host and to have contd. Such a call is taken apart, if MPI
- * lets that be done: begun, rung for, and waited for with a ring now and then (owed.h). Those of one-sided
+ * lets that be done: begun, rung for, and waited for with a ring now and then (transfers.h). Those of one-sided
  * communication cannot be; a ring just before makes the peer look when the call has sent what it sends at once, and for
  * the rest there is the helper thread.
  */
@@ -19,10 +19,10 @@
 #include <stdlib.h>
 
 #include "base/atomic.h"
+#include "doorbell/targets.h"
+#include "doorbell/transfers.h"
 #include "mpi/library.h"
 #include "mpi/signatures.h"
-#include "doorbell/made.h"
-#include "doorbell/owed.h"
 
 #define EVERYBODY (-1)
 #define PACKED_MOST (INT_MAX / 2) /* MPI_Pack_size adds something, and counts in int */

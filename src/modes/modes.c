@@ -32,7 +32,7 @@
 #include "mpi/finalize.h"
 #include "mpi/life.h"
 #include "mpi/mpich_forgets.h"
-#include "mpi/set.h"
+#include "mpi/op_set.h"
 #include "mpi/source.h"
 #include "mpi/state.h"
 #include "task/executor.h"

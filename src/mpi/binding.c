@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi/binding.h"
 #include "mpi/error.h"
-#include "mpi/model.h"
+#include "mpi/process_model.h"
 
 bool contd__binding_mpi_is_open(void)
 {

@@ -28,11 +28,11 @@
 #include "mpi/calls.h"
 #include "mpi/cr.h"
 #include "mpi/error.h"
-#include "mpi/instance.h"
-#include "mpi/set.h"
+#include "mpi/op_set.h"
 #include "mpi/settings.h"
 #include "mpi/source.h"
 #include "mpi/state.h"
+#include "mpi/templates.h"
 
 #define ROUNDS 16u /* of continuations that made others ready, until a waiting call makes progress again */
 

@@ -51,7 +51,7 @@ static inline void contd__telling_end(const struct contd__at_work *t)
 
 /*
  * May continuations run in a call that is about other things? Not inside another continuation, nor in a push_fn
- * (mpi/instance.h): there only tests and waits of CRs run some.
+ * (mpi/templates.h): there only tests and waits of CRs run some.
  */
 bool contd__may_run(void);
 

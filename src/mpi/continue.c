@@ -20,7 +20,7 @@
 #include "mpi/continue.h"
 #include "mpi/cr.h"
 #include "mpi/error.h"
-#include "mpi/set.h"
+#include "mpi/op_set.h"
 #include "mpi/settings.h"
 #include "rcu/table.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi/cr.h"
 #include "mpi/dump.h"
-#include "mpi/set.h"
+#include "mpi/op_set.h"
 
 static const struct contd__dump_name interfaces[] = {{0, "MPI_Continue"}, {1, "MPIX_Continue"}};
 static const struct contd__dump_name activities[] = {{0, "inactive: its continuations wait for MPI_Start"},

@@ -5,7 +5,7 @@
 
 #include "dump/root.h"
 #include "mpi/cr.h"
-#include "mpi/set.h"
+#include "mpi/op_set.h"
 
 /* Of struct contd__cr, and of struct contd__op. */
 extern const struct contd__dump_field contd__dump_cr[], contd__dump_op[];

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "mpi/error.h"
-#include "mpi/model.h"
+#include "mpi/process_model.h"
 
 int contd__mpi_error(int class)
 {

@@ -20,12 +20,12 @@
 #include "mpi/cr.h"
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
-#include "mpi/instance.h"
 #include "mpi/intercept.h"
 #include "mpi/job.h"
-#include "mpi/model.h"
-#include "mpi/set.h"
+#include "mpi/op_set.h"
+#include "mpi/process_model.h"
 #include "mpi/state.h"
+#include "mpi/templates.h"
 #include "rcu/table.h"
 
 #define SECOND 1000000000ull

@@ -12,9 +12,9 @@
 #include "mpi/backend.h"
 #include "mpi/error.h"
 #include "mpi/grequest.h"
-#include "mpi/instance.h"
 #include "mpi/intercept.h"
 #include "mpi/state.h"
+#include "mpi/templates.h"
 
 uint32_t contd__general_known, contd__generals, contd__general_holds;
 struct __cds_lfs_stack contd__general_deferred;

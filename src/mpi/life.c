@@ -27,16 +27,16 @@
 #include "mpi/finalize.h"
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
-#include "mpi/instance.h"
 #include "mpi/life.h"
-#include "mpi/model.h"
 #include "mpi/native.h"
+#include "mpi/op_set.h"
 #include "mpi/portable.h"
+#include "mpi/process_model.h"
 #include "mpi/ring.h"
-#include "mpi/set.h"
 #include "mpi/settings.h"
 #include "mpi/source.h"
 #include "mpi/state.h"
+#include "mpi/templates.h"
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct contd_group *loose[LOOSE_GROUPS];

@@ -7,8 +7,8 @@
 #include "base/atomic.h"
 #include "mpi/backend.h"
 #include "mpi/intercept.h"
-#include "mpi/model.h"
 #include "mpi/ompi.h"
+#include "mpi/process_model.h"
 
 struct contd__ompi contd__ompi = {.quiet = MPI_COMM_NULL};
 

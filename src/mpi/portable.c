@@ -20,13 +20,13 @@
 #include "mpi/error.h"
 #include "mpi/grequest.h"
 #include "mpi/handles.h"
-#include "mpi/instance.h"
 #include "mpi/intercept.h"
-#include "mpi/model.h"
 #include "mpi/mpich_forgets.h"
+#include "mpi/op_set.h"
 #include "mpi/portable.h"
-#include "mpi/set.h"
+#include "mpi/process_model.h"
 #include "mpi/state.h"
+#include "mpi/templates.h"
 
 #define NEXT contd__next_pmpi
 

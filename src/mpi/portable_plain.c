@@ -4,10 +4,10 @@
 #include "mpi/backend.h"
 #include "mpi/calls.h"
 #include "mpi/grequest.h"
-#include "mpi/instance.h"
 #include "mpi/intercept.h"
 #include "mpi/mpich_forgets.h"
 #include "mpi/portable.h"
+#include "mpi/templates.h"
 
 #define FEW_PENDING 64u /* so many are polled in every call about something else; more in every EVERYth */
 #define EVERY 8u

@@ -10,8 +10,8 @@
 #include "mpi/cr.h"
 #include "mpi/error.h"
 #include "mpi/life.h"
+#include "mpi/op_set.h"
 #include "mpi/revised.h"
-#include "mpi/set.h"
 #include "mpi/settings.h"
 #include "mpi/state.h"
 

@@ -37,7 +37,7 @@ struct contd__place {
 	int64_t wait;
 	/* The process has ended, or contd has in it, if this is the bell. An older one: it has begun again. */
 	const struct contd_bell *gone;
-	int32_t owed; /* the doorbell library's (doorbell/owed.h) */
+	int32_t owed; /* the doorbell library's (doorbell/transfers.h) */
 };
 
 /* Was it found, and has it ended since, as far as is known? */

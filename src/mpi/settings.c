@@ -18,7 +18,7 @@
 #include "mpi/backend.h"
 #include "mpi/cr.h"
 #include "mpi/error.h"
-#include "mpi/model.h"
+#include "mpi/process_model.h"
 #include "mpi/settings.h"
 
 /* ---------------------------------------------------------------------------------------------------- info keys --- */

@@ -2,7 +2,7 @@
 #include "base/atomic.h"
 #include "mpi/backend.h"
 #include "mpi/grequest.h"
-#include "mpi/set.h"
+#include "mpi/op_set.h"
 #include "mpi/sockets.h"
 #include "mpi/source.h"
 #include "mpi/state.h"

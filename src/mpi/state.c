@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/atomic.h"
 #include "dispatch/thread.h"
-#include "mpi/model.h"
+#include "mpi/process_model.h"
 #include "mpi/state.h"
 
 uint32_t contd__mpi_open;

@@ -46,7 +46,7 @@ void contd__mpi_ask_main(void);
 /* A completion call that is under way on this thread. */
 struct contd__call {
 	bool runs_itself;             /* it runs continuations itself; progress inside it need not */
-	struct contd_group *takes;    /* it is a test or wait of this group's CR, and in MPI's progress: see set.c */
+	struct contd_group *takes;    /* it is a test or wait of this group's CR, and in MPI's progress: see op_set.c */
 	struct contd__taking *taking; /* which takes it */
 	struct contd__call *outer;
 };

@@ -11,12 +11,12 @@
 #include "mpi/calls.h"
 #include "mpi/cr.h"
 #include "mpi/error.h"
-#include "mpi/instance.h"
 #include "mpi/intercept.h"
 #include "mpi/life.h"
-#include "mpi/model.h"
+#include "mpi/process_model.h"
 #include "mpi/source.h"
 #include "mpi/state.h"
+#include "mpi/templates.h"
 
 /* While something is ready the portable backend's progress leaves MPI alone; what MPI has completed makes others
  * ready. */

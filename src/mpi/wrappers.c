@@ -23,16 +23,16 @@
 #include "mpi/error.h"
 #include "mpi/finalize.h"
 #include "mpi/handles.h"
-#include "mpi/instance.h"
 #include "mpi/intercept.h"
 #include "mpi/library.h"
 #include "mpi/life.h"
-#include "mpi/model.h"
 #include "mpi/mpich_forgets.h"
+#include "mpi/op_set.h"
 #include "mpi/portable.h"
+#include "mpi/process_model.h"
 #include "mpi/ring.h"
-#include "mpi/set.h"
 #include "mpi/state.h"
+#include "mpi/templates.h"
 
 #define NEXT contd__next_pmpi /* where a call goes on to, but for tools */
 

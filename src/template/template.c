@@ -9,11 +9,11 @@
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
 #include "mpi/error.h"
-#include "mpi/instance.h"
 #include "mpi/intercept.h"
 #include "mpi/life.h"
 #include "mpi/source.h"
 #include "mpi/state.h"
+#include "mpi/templates.h"
 #include "template/template.h"
 
 #define PLACE_BITS 20u /* of a template's handle: its place in the table, from 1; the rest counts up */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Continuations that are ready and have no bit (struct contd__unmarked): only the thread that alone uses contd leaves
- * them so, and each other one that looks finds them. Here the source is made by hand; that of MPI is in mpi/set.c.
+ * them so, and each other one that looks finds them. Here the source is made by hand; that of MPI is in mpi/op_set.c.
  */
 #include <poll.h>
 

@@ -13,8 +13,8 @@
  *     contd__aside_leave       yes   wait-free
  *     contd__aside_end         yes   blocking
  */
-#ifndef CONTD_RING_OWED_H
-#define CONTD_RING_OWED_H
+#ifndef CONTD_RING_TRANSFERS_H
+#define CONTD_RING_TRANSFERS_H
 
 #include "base/atomic.h"
 #include "mpi/ring.h"

@@ -15,10 +15,10 @@
 #include "mpi/cr.h"
 #include "mpi/error.h"
 #include "mpi/grequest.h"
-#include "mpi/instance.h"
-#include "mpi/model.h"
-#include "mpi/set.h"
+#include "mpi/op_set.h"
+#include "mpi/process_model.h"
 #include "mpi/state.h"
+#include "mpi/templates.h"
 #include "rcu/table.h"
 
 struct __cds_lfs_stack contd__sets_put_off; /* to be released by a thread; pushed anywhere */

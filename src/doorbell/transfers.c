@@ -8,7 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/own_thread.h"
-#include "doorbell/owed.h"
+#include "doorbell/transfers.h"
 
 #define OWED_LEAST 8       /* rings for a long transfer of whatever length */
 #define OWED_BYTES 16384   /* and one more for so many bytes */

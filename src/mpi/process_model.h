@@ -3,8 +3,8 @@
  * How the program uses MPI: by MPI_Init (the World Model, MPI 4.1, 11.2), or by sessions alone (11.3). Then there is no
  * MPI_COMM_WORLD and no MPI_COMM_SELF, and contd opens a session while it works.
  */
-#ifndef CONTD_MPI_MODEL_H
-#define CONTD_MPI_MODEL_H
+#ifndef CONTD_MPI_PROCESS_MODEL_H
+#define CONTD_MPI_PROCESS_MODEL_H
 
 #include <stdbool.h>
 #include <stdint.h>

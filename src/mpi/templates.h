@@ -11,8 +11,8 @@
  *     contd__instance_finish     yes     in a region only      yes        blocking (complete_fn)
  *     contd__instance_unref      yes     in a region only      yes        blocking (memory)
  */
-#ifndef CONTD_MPI_INSTANCE_H
-#define CONTD_MPI_INSTANCE_H
+#ifndef CONTD_MPI_TEMPLATES_H
+#define CONTD_MPI_TEMPLATES_H
 
 #include <stdbool.h>
 #include <stddef.h>

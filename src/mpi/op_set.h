@@ -29,8 +29,8 @@
  *     contd__set_unref_sig        yes     yes             yes               lock-free
  *     contd__put_off_drain        yes     no              no                blocking
  */
-#ifndef CONTD_MPI_SET_H
-#define CONTD_MPI_SET_H
+#ifndef CONTD_MPI_OP_SET_H
+#define CONTD_MPI_OP_SET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #include "dispatch/live.h"
 #include "dispatch/thread.h"
 #include "mpi/intercept.h"
-#include "mpi/model.h"
+#include "mpi/process_model.h"
 
 #define WORLD \
 	{ \

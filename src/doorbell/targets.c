@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "doorbell/made.h"
-#include "doorbell/owed.h"
+#include "doorbell/targets.h"
+#include "doorbell/transfers.h"
 
 /* ------------------------------------------------------------------------------------------ persistent requests --- */
 

@@ -3,7 +3,7 @@
 #include "base/atomic.h"
 #include "dispatch/group.h"
 #include "mpi/cr.h"
-#include "mpi/set.h"
+#include "mpi/op_set.h"
 
 static void failure_over_sig(struct contd__failure *f)
 {

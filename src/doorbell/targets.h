@@ -8,8 +8,8 @@
  *  contd__made_start        yes   blocking (a short lock)
  *  contd__window            yes   lock-free, but for the first use of a window
  */
-#ifndef CONTD_RING_MADE_H
-#define CONTD_RING_MADE_H
+#ifndef CONTD_RING_TARGETS_H
+#define CONTD_RING_TARGETS_H
 
 #include "mpi/ring.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mpi/instance.h"
+#include "mpi/templates.h"
 
 const struct contd__instance_ops *contd__instance_ops;
 uint32_t contd__instances_waiting, contd__instances_pushed, contd__instances;
