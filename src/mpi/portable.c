@@ -24,6 +24,7 @@
 #include "mpi/mpich_forgets.h"
 #include "mpi/op_set.h"
 #include "mpi/portable.h"
+#include "mpi/quirks.h"
 #include "mpi/process_model.h"
 #include "mpi/state.h"
 #include "mpi/templates.h"
@@ -74,7 +75,6 @@ static struct {
 } P = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint32_t ops_pending; /* of both lanes, incoming ones too; and those that are being attached */
-static bool test_keeps;      /* MPI_Test leaves a persistent request that failed alone */
 
 /* Room for n more pending operations, which count as pending from now on. */
 static int reserve(uint32_t n)
@@ -184,16 +184,13 @@ static uint32_t take_dropped(struct lane *l, struct window *w, uint32_t at)
 	return dropped;
 }
 
-/*
- * As MPI_Test, but for a persistent request whose operation failed, which Open MPI's MPI_Test frees; its MPI_Testall of
- * one request does not. MPI_ERROR of the status holds.
- */
+/* As MPI_Test, but a persistent request whose operation failed is left alone. MPI_ERROR of the status holds. */
 static int test_one(MPI_Request *request, int *flag, MPI_Status *status)
 {
 	int rc;
 
 	*status = contd__status_empty;
-	if (test_keeps) {
+	if (!contd__quirk_test_frees_failed()) {
 		rc = NEXT.Test(request, flag, status);
 		status->MPI_ERROR = rc;
 		*flag = *flag || rc;
@@ -204,11 +201,10 @@ static int test_one(MPI_Request *request, int *flag, MPI_Status *status)
 	return rc;
 }
 
-/* Open MPI's MPI_Testall has not told of a persistent request's failure. Of collectives its MPI_Wait tells the
- * world. */
+/* After test_one(): a failure that MPI_Testall has told nobody. Of collectives Open MPI's MPI_Wait tells the world. */
 static void tell_singly(const struct contd__handle *h, const MPI_Status *status)
 {
-	if (test_keeps || status->MPI_ERROR == MPI_SUCCESS)
+	if (!contd__quirk_test_frees_failed() || status->MPI_ERROR == MPI_SUCCESS)
 		return;
 	PMPI_Comm_call_errhandler(h->comm != MPI_COMM_NULL ? h->comm : contd__model.world, status->MPI_ERROR);
 }
@@ -271,8 +267,7 @@ static uint32_t poll_together(struct lane *l, struct window *w, uint32_t at, uin
 	for (int i = found; i-- > 0;) {
 		struct contd__op *op = w->op[P.indices[i]];
 
-		if (rc != MPI_ERR_IN_STATUS)
-			P.statuses[i].MPI_ERROR = MPI_SUCCESS; /* MPICH leaves it as it was */
+		contd__quirk_testsome_error(rc, &P.statuses[i]);
 		error_known(op, &P.statuses[i]);
 		lane_remove(l, w, (uint32_t)P.indices[i]);
 		op_complete(op, &P.statuses[i]);
@@ -500,9 +495,7 @@ static enum contd__seen seen_by_mpi(MPI_Request request, struct contd__handle *h
 		status->MPI_SOURCE = contd__status_empty.MPI_SOURCE;
 	if (status->MPI_TAG == nobody)
 		status->MPI_TAG = contd__status_empty.MPI_TAG;
-	/* MPICH tells of an operation that failed by its return value. Open MPI does not tell what query_fn has
-	 * returned. */
-	status->MPI_ERROR = rc ? rc : error_kept(request);
+	status->MPI_ERROR = contd__quirk_get_status_error(rc, rc ? MPI_SUCCESS : error_kept(request));
 	if (h && contd__mpich_forgets())
 		contd__told_keep(h, status);
 	return SEEN_COMPLETE;
@@ -542,12 +535,12 @@ static int peek_next(const MPI_Request *requests, int from, int count, bool *act
 	return count;
 }
 
-/* Open MPI, and such requests: its Testany and Testall do not say that one has failed. */
+/* Is one of them persistent, and the MPI such that Testany and Testall do not say that it has failed? */
 static bool keep_silent(size_t count, const MPI_Request *requests)
 {
 	bool some = false;
 
-	for (size_t i = 0; i < count && !some && !test_keeps && contd__load(&contd__handles); i++)
+	for (size_t i = 0; i < count && !some && contd__quirk_failure_unsaid() && contd__load(&contd__handles); i++)
 		some = requests[i] != MPI_REQUEST_NULL && contd__handle_find(requests[i]);
 	return some;
 }
@@ -663,22 +656,10 @@ static bool is_inactive(MPI_Request request)
  */
 static MPI_Request shared[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 
-#ifdef MPI_ABI_VERSION
-static bool objects_are_mpichs;
-#endif
-
 static bool is_shared(MPI_Request request)
 {
-#if defined(MPICH_NUMVERSION)
-	/* The two highest bits of a handle of MPICH's and its family's tell its kind; 1: built in, and there is one
-	 * of each kind of operation that is complete (MPICH's mpir_objects.h). */
-	if ((unsigned)request >> 30 == 1)
+	if (contd__quirk_built_in(request))
 		return true;
-#elif defined(MPI_ABI_VERSION)
-	/* In MPICH's ABI a handle is the object's address, and the object begins with that number. */
-	if (objects_are_mpichs && *(const unsigned *)(const void *)request >> 30 == 1)
-		return true;
-#endif
 	return request == shared[0] || request == shared[1] || request == shared[2];
 }
 
@@ -905,8 +886,7 @@ static void ops_release(struct contd__set *set)
 		struct contd__op *op = &set->op[i];
 		int rc = op->backend && !op->persistent ? contd__general_release(op->backend) : MPI_SUCCESS;
 
-		/* As MPI itself: Open MPI (4.1) does not notice. */
-		if (rc != MPI_SUCCESS && test_keeps)
+		if (rc != MPI_SUCCESS && !contd__quirk_free_fn_unheard())
 			PMPI_Comm_call_errhandler(contd__model.world, rc);
 	}
 }
@@ -922,9 +902,7 @@ static void progress(enum contd__progress how)
 
 	if (contd__portable_poll(least) != 0 || contd__waits_sig(CLASSES_ALL))
 		return;
-	/* Open MPI's test calls look first and make progress then: only the next one sees what that has found. A thread
-	 * that arms a bell and looks again would never hear of it. */
-	if (!test_keeps && contd__portable_poll(least) != 0)
+	if (contd__quirk_test_looks_first() && contd__portable_poll(least) != 0)
 		return;
 	/* Nothing of ours is pending, but others may wait for this one's progress. */
 	if (contd__load_seq(&ops_pending) == 0)
@@ -956,16 +934,10 @@ bool contd__portable_asks(void)
 
 static int start(int thread_level)
 {
-	char version[MPI_MAX_LIBRARY_VERSION_STRING];
 	MPI_Comm comm;
-	int length;
 
 	(void)thread_level;
-	PMPI_Get_library_version(version, &length);
-	test_keeps = !strstr(version, "Open MPI");
-#ifdef MPI_ABI_VERSION
-	objects_are_mpichs = strstr(version, "MPICH") != NULL;
-#endif
+	contd__quirks_find();
 	__cds_lfs_init(&P.spare);
 	for (int i = 0; i < 2; i++) {
 		struct lane *l = &P.lane[i];

@@ -29,6 +29,7 @@
 #include "mpi/mpich_forgets.h"
 #include "mpi/op_set.h"
 #include "mpi/portable.h"
+#include "mpi/quirks.h"
 #include "mpi/process_model.h"
 #include "mpi/ring.h"
 #include "mpi/state.h"
@@ -407,10 +408,7 @@ static int on_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-#if defined(MPICH_VERSION) || defined(MPI_ABI_VERSION)
-	/* MPICH (4.2) forgets it, and aborts when the handler is called. */
-	PMPI_Session_set_errhandler(*session, errhandler);
-#endif
+	contd__quirk_session_errhandler(*session, errhandler);
 	contd__session_begun(*session);
 	contd__mpi_wake();
 	return rc;
