@@ -27,7 +27,7 @@ struct contd__outlet_ops {
 	int (*takes)(struct contd_group *g, struct contd__slot *s);
 	/* Push: it wants nothing from the daemon just now. Between enter and leave. */
 	bool (*rests)(const struct contd__outlet *o);
-	/* Wake the threads that were to be woken later (contd__self.lent.untold). */
+	/* Wake the threads that were to be woken later (contd__self.untold). */
 	void (*wake_untold)(void);
 	/* Pull: between these a lent thread runs a group by its handle, and contd_executor_drain() waits. */
 	void (*begin)(struct contd__outlet *o);

@@ -173,7 +173,7 @@ static inline bool contd__inside_sig(const struct contd_group *g)
 	for (const struct contd__frame *f = contd__self.frame; f; f = f->outer)
 		if (f->group == g)
 			return true;
-	for (const struct contd__at_work *w = contd__self.lent.at_work; w; w = w->outer)
+	for (const struct contd__at_work *w = contd__self.at_work; w; w = w->outer)
 		if (w->group == g)
 			return true;
 	return false;

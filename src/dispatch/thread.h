@@ -84,22 +84,6 @@ struct contd__at_work {
 	struct contd__at_work *outer;
 };
 
-/* The thread's work for executors (executor.h). */
-struct contd__lent {
-	struct contd__at_work *at_work; /* innermost */
-	struct contd__outlet *executor; /* to which it is lent, innermost, or NULL */
-	/* The executor to wake as soon as this thread has done what it is doing, and how many threads. */
-	struct contd__outlet *untold;
-	uint32_t untold_threads;
-	bool telling;                 /* it is changing these two: a handler that interrupts it must leave them alone */
-	bool tells_later;             /* it runs tasks that hand over other tasks, and are brief */
-	struct contd__slot **collect; /* what an executor's scan finds goes here, and is not run; or NULL */
-	uint32_t owns_mpi;            /* how often it is lent to an executor with CONTD_EXECUTOR_MPI */
-};
-
-/* Number of executors with CONTD_EXECUTOR_MPI: if there is one, only a thread that owns MPI may call it. */
-CONTD_INTERNAL_API extern uint32_t contd__mpi_owners;
-
 /* The continuation that runs, if the watchdog is on (late.h). */
 struct contd__watched {
 	const void *site; /* NULL: none */
@@ -122,7 +106,8 @@ struct contd__self {
 	struct contd__frame *frame;     /* what runs, innermost (run.h) */
 	struct contd__testing *testing; /* tests under way (scan.c) */
 	struct contd__carrying carried;
-	struct contd__lent lent;
+	struct contd__at_work *at_work; /* for executors, innermost (task/executor.h) */
+	struct contd__outlet *untold;   /* an executor whose threads are to be woken later, or NULL (executor_sig.c) */
 	struct contd__watched watched;
 	struct contd__passing passing;
 	struct contd__checkpoint checkpoint;
@@ -146,11 +131,32 @@ static inline void contd__checkpoint_now_sig(void)
 /* Is this thread lent to the executor? Loans nest. */
 static inline bool contd__lent_to_sig(const struct contd__outlet *o)
 {
-	const struct contd__at_work *w = contd__self.lent.at_work;
+	const struct contd__at_work *w = contd__self.at_work;
 
 	while (w && !(w->loan && w->outlet == o))
 		w = w->outer;
 	return w != NULL;
+}
+
+/* These go around an executor's work, and around a loan. */
+static inline void contd__at_work_begin(struct contd__at_work *w, struct contd__outlet *outlet,
+					const struct contd_group *group, bool loan)
+{
+	*w = (struct contd__at_work){outlet, group, loan, contd__self.at_work};
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a region's handler walks along them */
+	contd__self.at_work = w;
+}
+
+static inline void contd__at_work_end(const struct contd__at_work *w)
+{
+	contd__self.at_work = w->outer;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Does this thread run a continuation, or an executor's work? */
+static inline bool contd__at_something_sig(void)
+{
+	return contd__self.frame || contd__self.at_work;
 }
 
 /*
@@ -225,7 +231,7 @@ void contd__threads_zero(void);
 CONTD_INTERNAL_API void contd__wake_all_untold_sig(void);
 static inline void contd__wake_untold_sig(void)
 {
-	if (__builtin_expect(contd__self.lent.untold != NULL, 0))
+	if (__builtin_expect(contd__self.untold != NULL, 0))
 		contd__wake_all_untold_sig();
 }
 

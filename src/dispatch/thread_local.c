@@ -11,7 +11,6 @@
 const struct contd__ordinary *contd__ordinary;
 __thread struct contd__self contd__self __attribute__((tls_model("initial-exec")));
 const uint32_t contd__never_rung = 1;
-uint32_t contd__mpi_owners;
 uint32_t contd__threads_count;
 __thread struct contd_tls contd__tls __attribute__((tls_model("initial-exec"))) = {.watch = &contd__never_rung};
 
@@ -34,7 +33,7 @@ void contd__unbalanced(uint32_t what)
 
 void contd__wake_all_untold_sig(void)
 {
-	struct contd__outlet *o = contd__self.lent.untold;
+	struct contd__outlet *o = contd__self.untold;
 
 	if (o)
 		o->ops->wake_untold();

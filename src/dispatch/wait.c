@@ -187,7 +187,7 @@ static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool
 	struct timespec ts = {ns / 1000000000, ns % 1000000000};
 	uint32_t seen;
 
-	for (struct contd__at_work *w = contd__self.lent.at_work; waits && w; w = w->outer)
+	for (struct contd__at_work *w = contd__self.at_work; waits && w; w = w->outer)
 		if (w->outlet)
 			contd__add(&w->outlet->waiters, 1);
 	contd__add(&contd__wake.sleepers, 1);
@@ -198,7 +198,7 @@ static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool
 	     (!contd__load_seq(&contd__words.pending) && !contd__load_seq(&contd__put_off_carried) && !must_look())))
 		syscall(SYS_futex, &contd__wake.word, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
 	contd__sub(&contd__wake.sleepers, 1);
-	for (struct contd__at_work *w = contd__self.lent.at_work; waits && w; w = w->outer)
+	for (struct contd__at_work *w = contd__self.at_work; waits && w; w = w->outer)
 		if (w->outlet)
 			contd__sub(&w->outlet->waiters, 1);
 }

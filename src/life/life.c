@@ -258,7 +258,7 @@ int contd_fini(void)
 
 	if (rc)
 		return rc;
-	if (contd__self.frame || contd__self.lent.at_work)
+	if (contd__at_something_sig())
 		return contd__fail(-EDEADLK, "contd_fini: not in a continuation, nor in the work of an executor");
 	if (contd__on_watchdog())
 		return contd__fail(-EDEADLK,

@@ -578,8 +578,7 @@ static void yield(const struct contd_mpi_op *op)
 {
 	if (op->contd.how->yield)
 		op->contd.how->yield(op->task);
-	else if (!contd__self.lent.executor ||
-		 contd_executor_run(contd__executor_of(contd__self.lent.executor), 1, 0) <= 0)
+	else if (!contd__lent.executor || contd_executor_run(contd__lent.executor, 1, 0) <= 0)
 		contd__rest();
 }
 
@@ -669,17 +668,16 @@ __attribute__((noinline)) static void
 sleep_through(struct contd_mpi_op *op) /* else a task that sleeps has its frame, too */
 {
 	struct contd__idling idling = {0};
-	int64_t nap = contd__self.lent.executor ? LENT_NAP_NS : -1;
+	int64_t nap = contd__lent.executor ? LENT_NAP_NS : -1;
 
 	contd__idle_over(&idling);
 	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
 	while (under_way(op)) {
-		if (contd__self.lent.executor &&
-		    contd_executor_run(contd__executor_of(contd__self.lent.executor), 1, 0) > 0)
+		if (contd__lent.executor && contd_executor_run(contd__lent.executor, 1, 0) > 0)
 			contd__idle_over(&idling);
 		else if (!under_way(op))
 			break;
-		else if (!contd__self.lent.executor && others_look(op->contd.how))
+		else if (!contd__lent.executor && others_look(op->contd.how))
 			sleep_until_woken(op);
 		else if (contd__drive(NULL, UINT32_MAX, false, true))
 			contd__idle_over(&idling);
@@ -726,7 +724,7 @@ static void issue_now(struct contd_mpi_op *op)
 	rc = !cr && names_cr(op->contd.how) ? MPI_ERR_REQUEST : issue(op);
 	if (rc == MPI_SUCCESS && (attach_quick(op, cr) || attach(op, cr) == MPI_SUCCESS))
 		return;
-	contd__self.lent.tells_later = false; /* done() may wait for what it hands over, or what has been */
+	contd__lent.tells_later = false; /* done() may wait for what it hands over, or what has been */
 	contd__wake_untold_sig();
 	if (rc == MPI_SUCCESS)
 		rc = wait_here(op);

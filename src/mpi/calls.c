@@ -486,7 +486,7 @@ static int wait_one(MPI_Request *request, MPI_Status *status)
 		return wait_other(request, status);
 	contd__low_latency_here(cr->group);
 	/* The short ways, on a thread that is in no continuation and in no look. */
-	if (contd__self.frame || contd__self.lent.at_work || taking || contd__put_off_any())
+	if (contd__at_something_sig() || taking || contd__put_off_any())
 		return cr_wait(cr, status);
 	if (contd__load(&contd__put_off_carried))
 		return wait_unmarked(cr, status);

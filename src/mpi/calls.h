@@ -38,15 +38,12 @@ extern const struct contd__request_functions contd__calls;
  * if it ran that continuation (contd__inside_sig). */
 static inline void contd__telling_begin(struct contd__at_work *t, const struct contd_group *group)
 {
-	*t = (struct contd__at_work){.group = group, .outer = contd__self.lent.at_work};
-	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a region's handler walks along them */
-	contd__self.lent.at_work = t;
+	contd__at_work_begin(t, NULL, group, false);
 }
 
 static inline void contd__telling_end(const struct contd__at_work *t)
 {
-	contd__self.lent.at_work = t->outer;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__at_work_end(t);
 }
 
 /*

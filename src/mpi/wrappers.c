@@ -779,7 +779,7 @@ static inline bool passes(const void *caller)
 	uint32_t now = contd__load(&contd__intercept_mode);
 
 	/* With the native backend all is done below, but for calls inside a continuation or its error handler. */
-	return now == MODE_OFF || (now == MODE_NATIVE && !contd__self.frame && !contd__self.lent.at_work) ||
+	return now == MODE_OFF || (now == MODE_NATIVE && !contd__at_something_sig()) ||
 	       contd__library_has(&contd__library_mpi, caller);
 }
 

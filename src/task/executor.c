@@ -253,7 +253,7 @@ int contd_executor_create(const struct contd_executor_attr *given, struct contd_
 	if (!barrier_everywhere())
 		ex->shared = SHARED; /* the kernel has none */
 	if (ex->flags & CONTD_EXECUTOR_MPI)
-		contd__add(&contd__mpi_owners, 1);
+		contd__add(&contd__executors.for_mpi, 1);
 	contd__groups_outlet_made();
 	*executorp = ex;
 	return 0;
@@ -308,7 +308,7 @@ int contd_executor_destroy(struct contd_executor *ex)
 					: "contd_executor_destroy: tasks are queued, and contd has ended: "
 					  "contd_init(), and contd_executor_drain()");
 	if (ex->flags & CONTD_EXECUTOR_MPI)
-		contd__sub(&contd__mpi_owners, 1);
+		contd__sub(&contd__executors.for_mpi, 1);
 	CONTD_TESTPOINT("executor_leaves");
 	if (contd__is_live())
 		contd__grace_over(); /* a thread may still tell of the last task, or be in contd_executor_stop() */
@@ -351,24 +351,10 @@ int contd_group_set_executor(struct contd_group *group, struct contd_executor *e
 
 /* ------------------------------------------------------------------------------------------------------ running --- */
 
-static void work_begin(struct contd__at_work *work, struct contd_executor *ex, const struct contd_group *group,
-		       bool loan)
-{
-	*work = (struct contd__at_work){&ex->outlet, group, loan, contd__self.lent.at_work};
-	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a region's handler walks along them */
-	contd__self.lent.at_work = work;
-}
-
-static void work_end(const struct contd__at_work *work)
-{
-	contd__self.lent.at_work = work->outer;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-}
-
 /* Does this thread run work of the executor, or is it lent to it? */
 static bool at_work(const struct contd_executor *ex)
 {
-	for (const struct contd__at_work *w = contd__self.lent.at_work; w; w = w->outer)
+	for (const struct contd__at_work *w = contd__self.at_work; w; w = w->outer)
 		if (w->outlet == &ex->outlet)
 			return true;
 	return false;
@@ -384,9 +370,9 @@ static void task_run(struct contd_executor *ex, struct contd_task *task)
 
 	if (g && contd__load(&g->kept))
 		return; /* contd_fini() has counted it */
-	work_begin(&work, ex, g, false);
+	contd__at_work_begin(&work, &ex->outlet, g, false);
 	cb(task->status, data);
-	work_end(&work);
+	contd__at_work_end(&work);
 	if (g)
 		contd__group_count_down_own_sig(g, 1); /* of the continuation that has become this task */
 }
@@ -403,9 +389,9 @@ void contd_work_run(struct contd_work *work)
 		struct contd__at_work at;
 
 		if (!counted) {
-			work_begin(&at, ex, NULL, false);    /* its frame knows the group */
-			contd__slot_run(s->group, s, false); /* here, whatever its group says */
-			work_end(&at);
+			contd__at_work_begin(&at, &ex->outlet, NULL, false); /* its frame knows the group */
+			contd__slot_run(s->group, s, false);                 /* here, whatever its group says */
+			contd__at_work_end(&at);
 		}
 		contd__executor_done_sig(ex);
 		if (!counted)
@@ -458,13 +444,13 @@ static uint32_t run_held(struct contd_executor *ex, unsigned p, uint32_t most)
 
 	while (ran < few && !contd__load(&contd__live.forked) && !(ran && has_higher(ex, p)) &&
 	       (task = task_take(ex, p)) != NULL) {
-		bool outer = contd__self.lent.tells_later;
+		bool outer = contd__lent.tells_later;
 
-		contd__self.lent.tells_later = task->cb == contd__load(&contd__executors.issues);
-		if (!contd__self.lent.tells_later)
+		contd__lent.tells_later = task->cb == contd__load(&contd__executors.issues);
+		if (!contd__lent.tells_later)
 			contd__wake_untold_sig();
 		task_run(ex, task);
-		contd__self.lent.tells_later = outer;
+		contd__lent.tells_later = outer;
 		ran++;
 	}
 	contd__wake_untold_sig();
@@ -598,9 +584,9 @@ static bool mpi_take(const struct contd_executor *ex, uint32_t as)
 
 	if (!(ex->flags & CONTD_EXECUTOR_MPI))
 		return true;
-	if (!contd__self.lent.owns_mpi && !contd__cas(&contd__executors.mpi_owned, &nobody, as))
+	if (!contd__lent.owns_mpi && !contd__cas(&contd__executors.mpi_owned, &nobody, as))
 		return false;
-	contd__self.lent.owns_mpi++;
+	contd__lent.owns_mpi++;
 	return true;
 }
 
@@ -622,13 +608,13 @@ static bool mpi_take_for_loan(const struct contd_executor *ex)
 static void mpi_give_back(const struct contd_executor *ex)
 {
 	/* Release, with what it did in MPI; partner: the exchange in mpi_take(). */
-	if (ex->flags & CONTD_EXECUTOR_MPI && --contd__self.lent.owns_mpi == 0)
+	if (ex->flags & CONTD_EXECUTOR_MPI && --contd__lent.owns_mpi == 0)
 		contd__store_release(&contd__executors.mpi_owned, MPI_NOBODY);
 }
 
 int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_ns)
 {
-	struct contd__outlet *outer = contd__self.lent.executor;
+	struct contd_executor *outer = contd__lent.executor;
 	struct contd__at_work loan;
 	uint32_t ran, progress;
 	void (*left)(void);
@@ -651,14 +637,14 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 				   "contd_executor_run: another thread is lent to an executor with CONTD_EXECUTOR_MPI; "
 				   "contd_executor_stop() that one first");
 	contd__add(&ex->threads, 1);
-	contd__self.lent.executor = &ex->outlet;
-	work_begin(&loan, ex, NULL, true);
+	contd__lent.executor = ex;
+	contd__at_work_begin(&loan, &ex->outlet, NULL, true);
 	owner = settle(ex);
 	ran = lend(ex, max ? max : UINT32_MAX, timeout_ns);
 	if (owner && timeout_ns != 0) /* else it will be back soon */
 		disown(ex);
-	work_end(&loan);
-	contd__self.lent.executor = outer;
+	contd__at_work_end(&loan);
+	contd__lent.executor = outer;
 	mpi_give_back(ex);
 	/*
 	 * It may be destroyed as soon as it has no threads. Dekker: counted down, then looked; partner:
@@ -682,9 +668,9 @@ static struct contd_work *take_some(struct contd_executor *ex, unsigned p)
 	contd__executor_hold_sig(ex, 1);
 	if ((task = task_take(ex, p)) != NULL)
 		return (struct contd_work *)task; /* contd_work_run() lets go */
-	contd__self.lent.collect = &slot;         /* which is held, too */
+	contd__lent.collect = &slot;              /* which is held, too */
 	contd__scan_root_sig(&ex->outlet.root[p], &budget);
-	contd__self.lent.collect = NULL;
+	contd__lent.collect = NULL;
 	contd__executor_done_sig(ex);
 	return slot ? contd__work_of_slot(slot) : NULL;
 }
@@ -764,7 +750,7 @@ static bool mpi_is_anothers(struct contd_executor *ex)
 
 int contd_executor_drain(struct contd_executor *ex)
 {
-	struct contd__outlet *outer = contd__self.lent.executor;
+	struct contd_executor *outer = contd__lent.executor;
 	struct contd__idling idling = {0};
 	struct draining draining = {.ex = ex};
 	struct contd__at_work drain;
@@ -784,8 +770,8 @@ int contd_executor_drain(struct contd_executor *ex)
 	contd__add(&contd__executors.drainers, 1);
 	if (ex->ops.drain)
 		ex->ops.drain(ex->pool);
-	contd__self.lent.executor = &ex->outlet;
-	work_begin(&drain, ex, NULL, false);
+	contd__lent.executor = ex;
+	contd__at_work_begin(&drain, &ex->outlet, NULL, false);
 	if (!ex->ops.submit && !ex->ops.drain)
 		settle(ex);
 	contd__idle_over(&idling);
@@ -823,8 +809,8 @@ int contd_executor_drain(struct contd_executor *ex)
 		else
 			contd__idle(&idling, others_work, &draining, draining.told ? DRAIN_NAP_NS : -1);
 	}
-	work_end(&drain);
-	contd__self.lent.executor = outer;
+	contd__at_work_end(&drain);
+	contd__lent.executor = outer;
 	contd__sub(&contd__executors.drainers, 1);
 	return rc;
 }

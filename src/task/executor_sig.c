@@ -20,6 +20,7 @@
 #include "task/executor.h"
 
 struct contd__executors contd__executors;
+__thread struct contd__lent contd__lent __attribute__((tls_model("initial-exec")));
 
 #define REST_NS 1000000 /* how long the daemon waits after a refusal */
 
@@ -42,49 +43,48 @@ static void wake(struct contd_executor *ex, uint32_t n)
  */
 static void wake_later(struct contd_executor *ex, uint32_t n)
 {
-	struct contd__self *self = &contd__self;
+	struct contd__lent *lent = &contd__lent;
 
-	if (self->lent.telling) {
+	if (lent->telling) {
 		wake(ex, n);
 		return;
 	}
-	if (self->lent.untold != &ex->outlet)
+	if (contd__self.untold != &ex->outlet)
 		contd__wake_untold_sig();
-	self->lent.telling = true;
+	lent->telling = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (self->lent.untold && self->lent.untold != &ex->outlet) {
+	if (contd__self.untold && contd__self.untold != &ex->outlet) {
 		wake(ex, n); /* a handler has put off another one since */
 	} else {
 		CONTD_TESTPOINT("tell_holds");
-		if (!self->lent.untold)
+		if (!contd__self.untold)
 			contd__executor_hold_sig(ex, 1);
 		CONTD_TESTPOINT("tell_held");
 		/* futex(2) takes more than INT32_MAX for one. */
-		self->lent.untold_threads =
-			n < INT32_MAX - self->lent.untold_threads ? self->lent.untold_threads + n : INT32_MAX;
-		self->lent.untold = &ex->outlet;
+		lent->untold_threads = n < INT32_MAX - lent->untold_threads ? lent->untold_threads + n : INT32_MAX;
+		contd__self.untold = &ex->outlet;
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	self->lent.telling = false;
+	lent->telling = false;
 }
 
 static void wake_all_untold(void)
 {
-	struct contd__self *self = &contd__self;
+	struct contd__lent *lent = &contd__lent;
 	struct contd_executor *ex;
 	uint32_t n;
 
-	if (self->lent.telling)
+	if (lent->telling)
 		return; /* what this handler has interrupted wakes them */
-	self->lent.telling = true;
+	lent->telling = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	ex = contd__executor_of(self->lent.untold);
-	n = self->lent.untold_threads;
+	ex = contd__executor_of(contd__self.untold);
+	n = lent->untold_threads;
 	CONTD_TESTPOINT("tells_now");
-	self->lent.untold = NULL;
-	self->lent.untold_threads = 0;
+	contd__self.untold = NULL;
+	lent->untold_threads = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	self->lent.telling = false;
+	lent->telling = false;
 	if (!ex)
 		return; /* a handler has woken them */
 	wake(ex, n);
@@ -113,7 +113,7 @@ static void tell_threads(struct contd_executor *ex, uint32_t n)
 	if (!contd__load_seq(&ex->sleepers))
 		return;
 	/* A callback that runs in a brief task may wait for what it hands over. */
-	if ((contd__self.carried.take || (contd__self.lent.tells_later && !contd__self.frame)) &&
+	if ((contd__self.carried.take || (contd__lent.tells_later && !contd__self.frame)) &&
 	    contd__self.context == CONTEXT_THREAD)
 		wake_later(ex, n);
 	else
@@ -144,10 +144,10 @@ static int takes(struct contd_group *g, struct contd__slot *s)
 	int rc;
 
 	if (g->flags & GROUP_PULL) {
-		if (!contd__self.lent.collect)
+		if (!contd__lent.collect)
 			return 0;
 		contd__executor_hold_sig(ex, 1);
-		*contd__self.lent.collect = s;
+		*contd__lent.collect = s;
 		return 1;
 	}
 	contd__executor_hold_sig(

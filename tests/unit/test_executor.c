@@ -183,7 +183,7 @@ Test(executor, a_sweep_wakes_once)
 	before = contd__load(&ex->wake);
 	contd__store(&sweep_under_way, 1);
 	contd_poll(0);
-	cr_assert_eq(contd__self.lent.untold, NULL);
+	cr_assert_eq(contd__self.untold, NULL);
 	while (contd__load(&swept) < SWEEP)
 		sched_yield();
 	cr_assert_leq(contd__load(&ex->wake) - before, 1);
@@ -281,8 +281,8 @@ static void submitted_in_a_handler_at(const char *name)
 	contd_poll(0);
 	__atomic_store_n(&contd__testpoint_hook, NULL, __ATOMIC_RELEASE);
 	cr_assert_gt(interruptions, 0, "%s is never passed", name);
-	cr_assert_eq(contd__self.lent.untold, NULL);
-	cr_assert_eq(contd__self.lent.untold_threads, 0);
+	cr_assert_eq(contd__self.untold, NULL);
+	cr_assert_eq(contd__lent.untold_threads, 0);
 	cr_assert_eq(contd__load(&ex->wake) - before, 2, "once for the sweep, once in the handler");
 	contd__sub(&ex->sleepers, 1);
 	contd__sub(&other->sleepers, 1);
