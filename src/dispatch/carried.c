@@ -221,7 +221,7 @@ static inline bool others_look(void)
 {
 	return contd__load_seq(&contd__threads_count) != 1 || !contd__self.registered ||
 	       contd__load_seq(&contd__wake.sleepers) || contd__load_seq(&contd__wake.fd_armed) ||
-	       contd__load_seq(&contd__wake.daemon_mode) || contd__self.context != CONTEXT_THREAD ||
+	       contd__load_seq(&contd__wake.daemon_mode) || !contd__on_thread_sig() ||
 	       contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED;
 }
 
@@ -278,7 +278,7 @@ void contd__unmarked_run(struct contd__unmarked *u)
 /* All of them or none: otherwise later ones could run before earlier ones. */
 static bool take(struct contd_carried *const c[], uint32_t n)
 {
-	struct contd__taking *t = contd__self.carried.take;
+	struct contd__taking *t = contd__takes();
 	struct contd_group *last = NULL;
 	uint32_t count;
 
@@ -300,10 +300,10 @@ static bool take(struct contd_carried *const c[], uint32_t n)
 bool contd__word_take_rcu(uint64_t word)
 {
 	struct contd__slot *s = contd__word_slot(word);
-	struct contd__taking *take = contd__self.carried.take;
+	struct contd__taking *take = contd__takes();
 	struct contd_group *g = s->group;
 
-	if (!take || take->slot || take->unmarked || !take->slot_may || contd__self.context != CONTEXT_THREAD ||
+	if (!take || take->slot || take->unmarked || !take->slot_may || !contd__on_thread_sig() ||
 	    contd__marked_sig(CLASSES_ALL) || !contd__may_be_taken_sig(g))
 		return false;
 	if (contd__slot_take_sig(s, contd__word_generation(word), 1))
@@ -422,8 +422,7 @@ uint32_t contd__taken_run(struct contd__taking *t, uint32_t most)
 
 	if (!t->slot && t->next == t->count)
 		return 0;
-	t->outer = contd__self.carried.running;
-	contd__self.carried.running = t;
+	contd__runs_begin(t);
 	if (t->slot) {
 		struct contd__slot *s = t->slot;
 
@@ -436,6 +435,6 @@ uint32_t contd__taken_run(struct contd__taking *t, uint32_t most)
 	}
 	while (t->next < t->count && ran < most)
 		ran += run_some(t, most - ran);
-	contd__self.carried.running = t->outer;
+	contd__runs_end(t);
 	return ran;
 }

@@ -48,6 +48,57 @@ struct contd__taking {
 	struct contd_carried *carried[TAKEN_MOST];
 };
 
+/*
+ * What this thread takes now, or NULL: it drives sources, and no continuation runs on it before it has done so. The one
+ * that runs may do that in a call of test or wait, so takings nest. _begin returns the one around it, for _end.
+ */
+static inline struct contd__taking *contd__takes(void)
+{
+	return contd__self.carried.take;
+}
+
+static inline struct contd__taking *contd__takes_begin(struct contd__taking *t)
+{
+	struct contd__taking *outer = contd__self.carried.take;
+
+	contd__self.carried.take = t;
+	return outer;
+}
+
+static inline void contd__takes_end(struct contd__taking *outer)
+{
+	contd__self.carried.take = outer;
+}
+
+/* These go around the continuations of a taking: contd__self.carried.running. */
+static inline void contd__runs_begin(struct contd__taking *t)
+{
+	t->outer = contd__self.carried.running;
+	contd__self.carried.running = t;
+}
+
+static inline void contd__runs_end(const struct contd__taking *t)
+{
+	contd__self.carried.running = t->outer;
+}
+
+/* The tasks that an MPI_Test of this thread finds complete, and wakes at its end. NULL: it is in none. Such tests do
+ * not nest. */
+static inline struct contd__taking *contd__wakes(void)
+{
+	return contd__self.carried.waking;
+}
+
+static inline void contd__wakes_begin(struct contd__taking *t)
+{
+	contd__self.carried.waking = t;
+}
+
+static inline void contd__wakes_end(void)
+{
+	contd__self.carried.waking = NULL;
+}
+
 static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
 {
 	t->slot = NULL;
@@ -79,7 +130,7 @@ static inline bool contd__carried_begin_in_turn(struct contd_carried *c, contd_c
 {
 	struct contd__taking *t = contd__self.carried.running;
 
-	if (!t || t->spare == 0 || t->group != g || contd__self.context != CONTEXT_THREAD)
+	if (!t || t->spare == 0 || t->group != g || !contd__on_thread_sig())
 		return false;
 	t->spare--;
 	contd__store(&c->event.word, EVENT_CARRIED);
@@ -133,8 +184,8 @@ CONTD_INTERNAL_API void contd__carried_done_sig(struct contd_carried *const c[],
  * driven? */
 static inline bool contd__may_take_sig(const struct contd__taking *t, uint32_t n)
 {
-	return t && n <= TAKEN_MOST - t->count && n <= t->left - (t->count - t->next) &&
-	       contd__self.context == CONTEXT_THREAD && !contd__marked_sig(CLASSES_ALL);
+	return t && n <= TAKEN_MOST - t->count && n <= t->left - (t->count - t->next) && contd__on_thread_sig() &&
+	       !contd__marked_sig(CLASSES_ALL);
 }
 
 static inline bool contd__may_be_taken_sig(const struct contd_group *g)

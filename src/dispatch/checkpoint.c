@@ -114,7 +114,7 @@ void contd__checkpoint(void)
 	int saved = errno;
 
 	/* It must not look here. A call for something ready, not for the count, leaves the count as it is. */
-	if (dead || tls->guard || self->frame || self->context != CONTEXT_THREAD) {
+	if (dead || tls->guard || contd__in_continuation_sig() || !contd__on_thread_sig()) {
 		if (dead || over)
 			checkpoint_count(tls, self, now, CHECKPOINT_CALLS_AWAY);
 		if (contd__load(&contd__put_off_carried)) /* as contd__unmarked_sig() has left it */

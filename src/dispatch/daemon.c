@@ -372,7 +372,7 @@ static void *daemon_main(void *arg)
 	contd__store_release(&S.tid, (int32_t)syscall(SYS_gettid));
 	prctl(PR_SET_TIMERSLACK, 1ul); /* the default of 50 µs would be most of a tick: prctl(2) */
 	contd__thread_register();
-	contd__self.context = CONTEXT_DAEMON;
+	contd__context_enter_sig(CONTEXT_DAEMON);              /* for ever */
 	S.cost = (uint64_t)(5000 * contd__clock.ticks_per_ns); /* until it has been measured */
 	S.cpu_before = S.looks = 0;
 	S.quiet = S.rung = 0;
@@ -667,7 +667,7 @@ int contd_daemon_start(const struct contd_daemon_attr *given)
 		return rc;
 	if (attr.tick_ns && (attr.tick_ns < 1000 || attr.tick_ns > 10000000000))
 		return contd__fail(-EINVAL, "contd_daemon_start: attr->tick_ns must be 0, or from 1000 to 10000000000");
-	if (contd__in_handler() || contd__self.context == CONTEXT_DAEMON)
+	if (contd__in_handler() || contd__on_daemon_sig())
 		return contd__fail(-EDEADLK,
 				   "contd_daemon_start: not on the daemon thread, nor in a handler outside regions");
 	CONTD_TESTPOINT("live_checked");
@@ -702,7 +702,7 @@ int contd_daemon_stop(void)
 
 	if (rc)
 		return rc;
-	if (contd__in_handler() || contd__self.context == CONTEXT_DAEMON)
+	if (contd__in_handler() || contd__on_daemon_sig())
 		return contd__fail(-EDEADLK,
 				   "contd_daemon_stop: not on the daemon thread, nor in a handler outside regions");
 	contd__carried_release_sig(); /* the daemon may be in a callback that waits for those */

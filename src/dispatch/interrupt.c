@@ -27,7 +27,7 @@ uint32_t contd__whom_sig(uint32_t flags)
  */
 static void noted_by_look(void)
 {
-	if (!contd__self.frame)
+	if (!contd__in_continuation_sig())
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 }
 
@@ -41,11 +41,11 @@ static void kick_region(void)
 	const struct contd__signal_ops *ops;
 	bool attached = contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED;
 
-	if (attached && contd__self.context == CONTEXT_REGION) {
+	if (attached && contd__in_region_look_sig()) {
 		noted_by_look();
 		return;
 	}
-	if (attached && contd__tls.region && contd__self.context == CONTEXT_THREAD) {
+	if (attached && contd__tls.region && contd__on_thread_sig()) {
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		contd__guard_pickup();
 		return;
@@ -64,7 +64,7 @@ static void kick_signal(void)
 	const struct contd__signal_ops *ops;
 
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED) {
-		if (contd__self.context != CONTEXT_THREAD) {
+		if (!contd__on_thread_sig()) {
 			noted_by_look();
 			return;
 		}
@@ -93,8 +93,7 @@ void contd__deferred_sig(void)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__tls.guard--;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (contd__tls.guard || !(contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) ||
-	    contd__self.context != CONTEXT_THREAD)
+	if (contd__tls.guard || !(contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) || !contd__on_thread_sig())
 		return;
 	contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
 	if (ops)

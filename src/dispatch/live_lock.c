@@ -23,7 +23,7 @@ static void locked(void)
  */
 int contd__live_lock(void)
 {
-	if (contd__self.context == CONTEXT_THREAD && !contd__on_watchdog())
+	if (contd__on_thread_sig() && !contd__on_watchdog())
 		pthread_mutex_lock(&live_lock);
 	else if (pthread_mutex_trylock(&live_lock))
 		return contd__fail(

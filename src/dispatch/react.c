@@ -25,15 +25,13 @@ uint32_t contd__react_sig(enum contd__looking how)
 	struct contd__budget budget = {
 		.count = contd__load(&contd__limits.scan_count), .by = SCAN_INTERRUPTION, .rounds = how == LOOK_LAST};
 	const struct contd__signal_ops *ops;
-	uint8_t before = contd__self.context;
-	bool region = contd__tls.region && !contd__self.frame, again = false;
+	enum contd__context before;
+	bool region = contd__tls.region && !contd__in_continuation_sig(), again = false;
 	uint32_t classes = region ? CLASSES_ALL : CLASSES_SIGNAL, drives = !region            ? 0
 									   : how == LOOK_RUNG ? RUNG_DRIVES
 											      : 1;
 
-	/* Atomic: the watchdog reads it. */
-	contd__store(&contd__self.context, region ? CONTEXT_REGION : CONTEXT_HANDLER);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	before = contd__context_enter_sig(region ? CONTEXT_REGION : CONTEXT_HANDLER);
 	CONTD_TESTPOINT("look_begun");
 	contd__words_look_sig(budget.count);
 	contd__carried_retry_sig();
@@ -51,8 +49,7 @@ uint32_t contd__react_sig(enum contd__looking how)
 		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
 		ran += contd__scan_sig(classes, &budget);
 	}
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__store(&contd__self.context, before);
+	contd__context_leave_sig(before);
 	/* The same, with the budget used up. Under a guard the end of the guard acts on the note. In the handler no
 	 * other code would. */
 	if (contd__tls.guard == 0 && contd__load(&contd__tls.flags) & CONTD__TLS_MISSED) {
@@ -97,8 +94,8 @@ void contd__guard_pickup(void)
 	int saved = errno; /* contd_event_complete() and contd_guard_end() are allowed in handlers */
 
 	/* In a scan (a handler's, too) and in a read-side critical section the note stays until its end. */
-	while (contd__tls.guard == 0 && !contd__self.frame && contd__load(&contd__tls.flags) & CONTD__TLS_MISSED &&
-	       contd__self.context == CONTEXT_THREAD && !contd__reading_sig()) {
+	while (contd__tls.guard == 0 && !contd__in_continuation_sig() &&
+	       contd__load(&contd__tls.flags) & CONTD__TLS_MISSED && contd__on_thread_sig() && !contd__reading_sig()) {
 		contd__and(&contd__tls.flags, ~CONTD__TLS_MISSED);
 		if (!(contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED))
 			break;

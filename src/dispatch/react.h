@@ -9,6 +9,7 @@
 #include <contd/contd.h>
 
 #include "base/api.h"
+#include "dispatch/thread.h"
 
 enum contd__looking {
 	LOOK,
@@ -25,5 +26,11 @@ uint32_t contd__react_sig(enum contd__looking how);
 
 /* Do what an interruption here would do. The guard keeps out signals that come meanwhile. Ordinary threads. */
 uint32_t contd__react_under_guard(enum contd__looking how);
+
+/* Is this thread in contd__react_under_guard()? A handler asks that has interrupted it. */
+static inline bool contd__looks_under_guard_sig(void)
+{
+	return contd__self.looking;
+}
 
 #endif

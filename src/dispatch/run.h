@@ -20,7 +20,7 @@
 static inline bool contd__may_run_inline(const struct contd_group *g)
 {
 	return !(g->flags & (CONTD_POLL_ONLY | CONTD_ENQUEUE_COMPLETE | GROUP_EXECUTOR)) && g->max_poll != 0 &&
-	       !contd__self.frame && contd__self.context == CONTEXT_THREAD;
+	       !contd__in_continuation_sig() && contd__on_thread_sig();
 }
 
 /*
@@ -80,11 +80,11 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__store(&contd__self.frame, f->outer);
 	CONTD_COUNT(run, ran);
-	if (contd__self.context == CONTEXT_HANDLER)
+	if (contd__in_handler())
 		CONTD_COUNT(run_handler, ran);
-	else if (contd__self.context == CONTEXT_REGION)
+	else if (contd__in_region_look_sig())
 		CONTD_COUNT(run_region, ran);
-	else if (contd__self.context == CONTEXT_DAEMON)
+	else if (contd__on_daemon_sig())
 		CONTD_COUNT(run_daemon, ran);
 	/* Without the pick-up of contd_guard_end(): see contd__pickup(). */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -100,7 +100,7 @@ static bool rests(const struct contd_group *g)
 	const struct contd__outlet *o;
 	bool reader, rests;
 
-	if (__builtin_expect(!(contd__load(&g->flags) & GROUP_PUSH), 1) || contd__self.context != CONTEXT_DAEMON)
+	if (__builtin_expect(!(contd__load(&g->flags) & GROUP_PUSH), 1) || !contd__on_daemon_sig())
 		return false;
 	CONTD_TESTPOINT("executor_rests");
 	reader = contd__enter_sig();

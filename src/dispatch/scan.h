@@ -21,11 +21,23 @@ static inline bool contd__may_scan_sig(const struct contd_group *g)
 
 	if (__builtin_expect((flags & GROUP_PULL) != 0, 0))
 		return contd__lent_to_sig(contd__load(&g->outlet));
-	return contd__self.context != CONTEXT_DAEMON || flags & CONTD_THREAD_ANY;
+	return !contd__on_daemon_sig() || flags & CONTD_THREAD_ANY;
 }
 
 /* Scans are made by a call of the program, by an interruption, or by the daemon. */
 enum contd__scanner { SCAN_CALL, SCAN_INTERRUPTION, SCAN_DAEMON };
+
+/* These go around a test of g on this thread, or (left: CONTD__WAITED) a wait for it. */
+static inline void contd__testing_begin(struct contd__testing *t, const struct contd_group *g, uint32_t left)
+{
+	*t = (struct contd__testing){g, left, contd__self.testing};
+	contd__self.testing = t;
+}
+
+static inline void contd__testing_end(struct contd__testing *outer)
+{
+	contd__self.testing = outer;
+}
 
 struct contd__budget {
 	uint32_t count;    /* how many more may run */

@@ -29,7 +29,16 @@ struct contd__counters {
 	uint64_t latency[64]; /* b: waits of 2^(b-1) to 2^b - 1 units of 32 clock ticks */
 };
 
-enum contd__context { CONTEXT_THREAD, CONTEXT_HANDLER, CONTEXT_REGION, CONTEXT_DAEMON };
+/*
+ * Where this thread is. A look sets it, and sets it back (react.c; signal/inspect.c, for a thread that is inspected). A
+ * continuation that a look runs has it from there.
+ */
+enum contd__context {
+	CONTEXT_THREAD,  /* in the program, or in a call of contd's or MPI's that the program has made */
+	CONTEXT_HANDLER, /* in a look outside regions: only async-signal-safe things */
+	CONTEXT_REGION,  /* in a look in a region */
+	CONTEXT_DAEMON   /* contd's own thread: always */
+};
 
 /* A continuation that runs on this thread; on the thread's stack. */
 struct contd__slot;
@@ -97,17 +106,36 @@ struct contd__passing {
 	uint32_t times;
 };
 
+/*
+ * The fields that say what a thread is doing. Only the thread writes them. Handlers that interrupt it read them; the
+ * watchdog reads `context`, and contd__threads_other_in_callback() reads `frame`. All but `looking` nest: each has the
+ * innermost of its kind.
+ *
+ *     field            says                                   its functions
+ *     context          where the thread is                    contd__context_enter_sig(), _leave_sig()
+ *     looking          it looks, but not in a handler         react.h
+ *     frame            it runs a continuation                 run.h, contd__in_continuation_sig()
+ *     testing          it tests, or waits for, a group        scan.h
+ *     carried.take     it drives sources, and takes           carried.h
+ *     carried.running  it runs what it has taken              carried.h
+ *     carried.waking   it is in a test that wakes tasks       carried.h
+ *     at_work          it works for executors, or is lent     contd__at_work_begin(), _end()
+ *
+ * What excludes what. `looking` begins on CONTEXT_THREAD, outside continuations. Only on CONTEXT_THREAD is anything
+ * taken. What is in `take` does not run while sources are driven: if a source calls a function of the program that
+ * looks for continuations, it gets a slot first. What could go to `take` or to `waking` goes to `take`.
+ */
 struct contd__self {
-	uint8_t registered;             /* RCU reader, listed */
-	uint8_t context;                /* enum contd__context */
-	uint8_t looking;                /* contd__react_under_guard() is looking; the handler reads it */
-	struct contd_tls *tls;          /* of the thread, for contd_fini() */
-	uint32_t tid;                   /* of the thread, once it is registered */
-	struct contd__frame *frame;     /* what runs, innermost (run.h) */
-	struct contd__testing *testing; /* tests under way (scan.c) */
+	uint8_t registered; /* RCU reader, listed */
+	uint8_t context;    /* enum contd__context */
+	uint8_t looking;
+	struct contd_tls *tls; /* of the thread, for contd_fini() */
+	uint32_t tid;          /* of the thread, once it is registered */
+	struct contd__frame *frame;
+	struct contd__testing *testing;
 	struct contd__carrying carried;
-	struct contd__at_work *at_work; /* for executors, innermost (task/executor.h) */
-	struct contd__outlet *untold;   /* an executor whose threads are to be woken later, or NULL (executor_sig.c) */
+	struct contd__at_work *at_work;
+	struct contd__outlet *untold; /* an executor whose threads are to be woken later, or NULL (executor_sig.c) */
 	struct contd__watched watched;
 	struct contd__passing passing;
 	struct contd__checkpoint checkpoint;
@@ -153,6 +181,11 @@ static inline void contd__at_work_end(const struct contd__at_work *w)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
+static inline bool contd__in_continuation_sig(void)
+{
+	return contd__self.frame != NULL;
+}
+
 /* Does this thread run a continuation, or an executor's work? */
 static inline bool contd__at_something_sig(void)
 {
@@ -182,6 +215,37 @@ CONTD_INTERNAL_API extern const struct contd__ordinary *contd__ordinary;
 static inline bool contd__in_handler(void)
 {
 	return contd__self.context == CONTEXT_HANDLER;
+}
+
+static inline bool contd__on_thread_sig(void)
+{
+	return contd__self.context == CONTEXT_THREAD;
+}
+
+static inline bool contd__in_region_look_sig(void)
+{
+	return contd__self.context == CONTEXT_REGION;
+}
+
+static inline bool contd__on_daemon_sig(void)
+{
+	return contd__self.context == CONTEXT_DAEMON;
+}
+
+/* These go around a look. */
+static inline enum contd__context contd__context_enter_sig(enum contd__context to)
+{
+	enum contd__context before = (enum contd__context)contd__self.context;
+
+	contd__store(&contd__self.context, (uint8_t)to); /* the watchdog reads it */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return before;
+}
+
+static inline void contd__context_leave_sig(enum contd__context before)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	contd__store(&contd__self.context, (uint8_t)before);
 }
 
 /* contd_init(): make what threads need once per process. 0, -EAGAIN. */

@@ -35,12 +35,12 @@
 /* The classes that a call may run on this thread: a continuation on the daemon may call test, wait and poll, too. */
 static uint32_t classes_here(void)
 {
-	return contd__self.context == CONTEXT_DAEMON ? CLASSES_DAEMON : CLASSES_ALL;
+	return contd__on_daemon_sig() ? CLASSES_DAEMON : CLASSES_ALL;
 }
 
 static enum contd__where where_here(void)
 {
-	return contd__self.context == CONTEXT_DAEMON ? WHERE_DAEMON : WHERE_THREAD;
+	return contd__on_daemon_sig() ? WHERE_DAEMON : WHERE_THREAD;
 }
 
 /* Continuations between two passes over the sources, and the number of such passes. */
@@ -63,11 +63,10 @@ uint32_t contd__taken_run_driving(struct contd__taking *t, void (*drive)(struct 
 
 static void take_from_sources(struct contd__taking *t)
 {
-	struct contd__taking *outer = contd__self.carried.take;
+	struct contd__taking *outer = contd__takes_begin(t);
 
-	contd__self.carried.take = t;
 	contd__sources_drive_sig(where_here(), NULL, false);
-	contd__self.carried.take = outer;
+	contd__takes_end(outer);
 	contd__wake_untold_sig();
 }
 
@@ -109,11 +108,8 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 
 	contd__thread_ensure();
 	finite = g && g->max_poll >= 0;
-	if (finite) {
-		testing =
-			(struct contd__testing){g, limit ? (uint32_t)g->max_poll : CONTD__WAITED, contd__self.testing};
-		contd__self.testing = &testing;
-	}
+	if (finite)
+		contd__testing_begin(&testing, g, limit ? (uint32_t)g->max_poll : CONTD__WAITED);
 	contd__carried_release_sig();
 	kicks = contd__words_look_sig(UINT32_MAX);
 	if (sources) {
@@ -129,7 +125,7 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 		contd__kick_sig(kicks);
 	contd__pickup(); /* before the test ends: what this runs counts for it */
 	if (finite)
-		contd__self.testing = testing.outer;
+		contd__testing_end(testing.outer);
 	return ran;
 }
 

@@ -257,7 +257,7 @@ static void at_exit(void)
 	if (!contd__is_live() || !contd__config.stats || contd__load(&written))
 		return;
 	/* The code that this one has interrupted may hold a lock that the statistics need. */
-	if (contd__self.context != CONTEXT_THREAD || contd__self.frame)
+	if (!contd__on_thread_sig() || contd__in_continuation_sig())
 		contd__say("CONTD_STATS: no statistics, because exit() was called in a continuation");
 	else
 		write_stats(NOT_KNOWN);

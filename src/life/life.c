@@ -185,7 +185,7 @@ int contd_configure(const struct contd_config *cfg)
 		return contd__fail(-EINVAL, "contd_configure: cfg must not be NULL");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_configure: not in a signal handler");
-	if (contd__self.context == CONTEXT_DAEMON)
+	if (contd__on_daemon_sig())
 		return contd__fail(-EDEADLK, "contd_configure: not on the daemon thread");
 	contd__carried_release_sig(); /* the daemon may be in a callback that waits for those, and be ended */
 	CONTD_TESTPOINT("live_checked");

@@ -463,8 +463,7 @@ static bool inside_mpi(const struct contd_mode_attr *how)
 /* Its continuation is nothing but resume(), which may be called on the stack of any task. */
 static bool is_woken(const struct contd_mode_attr *how)
 {
-	return resumes(how) && !contd__self.carried.take && contd__self.carried.waking->count < TAKEN_MOST &&
-	       contd__self.context == CONTEXT_THREAD;
+	return resumes(how) && !contd__takes() && contd__wakes()->count < TAKEN_MOST && contd__on_thread_sig();
 }
 
 /* It is complete; op->contd.status and the program's status say how. Inside MPI's progress. */
@@ -473,8 +472,8 @@ static void quick_done(struct contd_mpi_op *op)
 	const struct contd_mode_attr *how = op->contd.how;
 
 	op->contd.carried.status = op->contd.status;
-	if (__builtin_expect(contd__self.carried.waking != NULL, 0) && is_woken(how)) {
-		contd__self.carried.waking->carried[contd__self.carried.waking->count++] = &op->contd.carried;
+	if (__builtin_expect(contd__wakes() != NULL, 0) && is_woken(how)) {
+		contd__wakes()->carried[contd__wakes()->count++] = &op->contd.carried;
 	} else if (!inside_mpi(how) || not_invoked(how, op->contd.status)) {
 		contd__carried_done_one_sig(&op->contd.carried);
 	} else if (returns_at_completion(how)) {
@@ -772,9 +771,9 @@ __attribute__((noinline)) static bool test_waking(struct contd_mpi_op *op, int *
 	bool over;
 
 	contd__taking_init(&waking, UINT32_MAX);
-	contd__self.carried.waking = &waking;
+	contd__wakes_begin(&waking);
 	over = test(op, statusp);
-	contd__self.carried.waking = NULL;
+	contd__wakes_end();
 	if (waking.count) {
 		contd__taken_run(&waking, UINT32_MAX);
 		contd__pickup();

@@ -44,8 +44,7 @@ bool contd__may_run(void)
 {
 	/* While continuations are being taken, none may run: they run afterwards, and a callback that ran before could
 	 * wait for one of them. */
-	return contd__self.context == CONTEXT_THREAD && !contd__self.frame && !contd__self.carried.take &&
-	       !contd__pushing;
+	return contd__on_thread_sig() && !contd__in_continuation_sig() && !contd__takes() && !contd__pushing;
 }
 
 unsigned contd__run_ready(void)
@@ -121,7 +120,7 @@ __attribute__((noinline)) static unsigned cr_run_unmarked(struct contd__cr *cr)
 	struct contd__unmarked *u = NULL;
 	struct contd__call *call = contd__call;
 
-	if (contd__load(&contd__put_off_carried) && contd__self.context == CONTEXT_THREAD)
+	if (contd__load(&contd__put_off_carried) && contd__on_thread_sig())
 		u = contd__unmarked_take_sig(cr->group);
 	if (!u)
 		return 0;
@@ -143,15 +142,14 @@ static inline bool nothing_beside(void)
 static void take_from_mpi(struct contd__taking *t, struct contd__call *call, struct contd_group *takes,
 			  enum contd__progress how)
 {
-	struct contd__taking *outer = contd__self.carried.take;
+	struct contd__taking *outer = contd__takes_begin(t);
 
 	contd__call = call;
-	contd__self.carried.take = t;
 	call->takes = takes;
 	call->taking = t;
 	contd__mpi->progress(how);
 	call->takes = NULL;
-	contd__self.carried.take = outer;
+	contd__takes_end(outer);
 	contd__wake_untold_sig();
 	contd__call = NULL;
 }
@@ -170,10 +168,9 @@ static void taken_run_unmarked(struct contd__taking *t, struct contd__cr *cr)
 	struct contd__unmarked *u = t->unmarked;
 
 	t->unmarked = NULL;
-	t->outer = contd__self.carried.running;
-	contd__self.carried.running = t;
+	contd__runs_begin(t);
 	contd__set_run(caa_container_of(u, struct contd__set, own), cr, false);
-	contd__self.carried.running = t->outer;
+	contd__runs_end(t);
 }
 
 /* MPI's progress in a test or wait of one CR. */
@@ -196,22 +193,20 @@ static void testing_begin(struct contd__testing *t, const struct contd__cr *cr)
 {
 	const struct contd_group *g = cr->group;
 
-	*t = (struct contd__testing){g, g->max_poll < 0 ? UINT32_MAX : (uint32_t)g->max_poll, contd__self.testing};
-	contd__self.testing = t;
+	contd__testing_begin(t, g, g->max_poll < 0 ? UINT32_MAX : (uint32_t)g->max_poll);
 }
 
 /* A completion or signal that came meanwhile counts for this test: it is picked up before the test ends. */
 static void testing_end(struct contd__testing *outer)
 {
 	contd__pickup();
-	contd__self.testing = outer;
+	contd__testing_end(outer);
 }
 
 /* A wait for the CR; it may be in a callback that a test of the CR runs. */
 static void waiting_begin(struct contd__testing *t, const struct contd__cr *cr)
 {
-	*t = (struct contd__testing){cr->group, CONTD__WAITED, contd__self.testing};
-	contd__self.testing = t;
+	contd__testing_begin(t, cr->group, CONTD__WAITED);
 }
 
 static bool limited(MPI_Request request)
@@ -384,7 +379,7 @@ __attribute__((noinline)) static void cr_run_until_complete(struct contd__cr *cr
 		if (ran == 0 || ++round % ROUNDS == 0)
 			cr_progress(cr, true);
 	}
-	contd__self.testing = waiting.outer;
+	contd__testing_end(waiting.outer);
 	leave(&call);
 }
 

@@ -208,7 +208,7 @@ static bool drive(void)
 /* May this thread run continuations? Not if one of them has called MPI_Finalize. */
 static bool may_run(void)
 {
-	return contd__load_seq(&contd__mpi_open) && !contd__self.frame;
+	return contd__load_seq(&contd__mpi_open) && !contd__in_continuation_sig();
 }
 
 /* Progress that another process may need. */

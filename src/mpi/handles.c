@@ -142,7 +142,7 @@ void contd__handle_remove(struct contd__handle *h)
 	many = ++retired_count >= RETIRED_BATCH;
 	pthread_mutex_unlock(&lock);
 	/* Not in a region's handler: what was interrupted may be in a read-side section. */
-	if (many && contd__self.context == CONTEXT_THREAD)
+	if (many && contd__on_thread_sig())
 		reap();
 }
 

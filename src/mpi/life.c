@@ -160,7 +160,7 @@ static bool can_rest(void)
 
 void contd__mpi_rest(void)
 {
-	if (contd__self.frame || contd__mpi_inside() || contd__load(&contd__live.forked))
+	if (contd__in_continuation_sig() || contd__mpi_inside() || contd__load(&contd__live.forked))
 		return;
 	contd__put_off_drain();
 	/* Another thread may just be about to give something back. */
@@ -295,7 +295,7 @@ static void say_start(void)
  * something was outstanding at the end of the program's last one: that is reported now. */
 static void at_exit(void)
 {
-	if (contd__model.sessions && !contd__load(&contd__live.forked) && !contd__self.frame &&
+	if (contd__model.sessions && !contd__load(&contd__live.forked) && !contd__in_continuation_sig() &&
 	    !contd__model_is_open() && contd__mpi_may_end())
 		contd__mpi_end();
 }

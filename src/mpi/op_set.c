@@ -310,11 +310,11 @@ uint32_t contd__set_attached_sig(struct contd__set *set, uint32_t n)
 /* Is this thread in MPI's progress in a test or wait of the group's CR, and has it taken nothing yet? */
 static inline bool takes_one(const struct contd_group *group)
 {
-	const struct contd__taking *taking = contd__self.carried.take;
+	const struct contd__taking *taking = contd__takes();
 	const struct contd__call *call = contd__call;
 
 	return taking && !taking->slot && !taking->unmarked && call && call->takes == group && call->taking == taking &&
-	       !(group->flags & GROUP_EXECUTOR) && contd__self.context == CONTEXT_THREAD;
+	       !(group->flags & GROUP_EXECUTOR) && contd__on_thread_sig();
 }
 
 /*
@@ -338,7 +338,7 @@ static void event_done_sig(struct contd__set *set, struct contd__slot *slot, uin
 			contd__unmarked_sig(&set->own);
 		}
 	} else if (contd__slot_take_sig(slot, generation, 1)) {
-		contd__self.carried.take->slot = slot;
+		contd__takes()->slot = slot;
 	}
 }
 
@@ -355,7 +355,7 @@ void contd__op_done_carried_sig(struct contd__op *op, const MPI_Status *status)
 		contd__set_failed_sig(set, set->revised ? contd__mpi_error_class(op->error) : op->error);
 	/* As in event_done_sig. */
 	if (takes_one(set->group)) {
-		contd__self.carried.take->unmarked = &set->own;
+		contd__takes()->unmarked = &set->own;
 		return;
 	}
 	contd__unmarked_since_now(&set->own);

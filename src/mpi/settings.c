@@ -236,7 +236,7 @@ void contd__low_latency_attach(void)
 {
 	static uint32_t said;
 
-	if (was_attached || contd__self.context != CONTEXT_THREAD || contd__self.frame)
+	if (was_attached || !contd__on_thread_sig() || contd__in_continuation_sig())
 		return;
 	was_attached = true;
 	if (contd_thread_attach(NULL) && !contd__xchg(&said, 1))
@@ -255,7 +255,7 @@ static int low_latency(int agent)
 	int rc = 0;
 
 	/* In a continuation on the daemon thread: the daemon runs, and cannot be interrupted. */
-	if (contd__self.context == CONTEXT_DAEMON)
+	if (contd__on_daemon_sig())
 		return MPI_SUCCESS;
 	if (!(contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED))
 		rc = contd_thread_attach(NULL);

@@ -39,7 +39,7 @@ bool contd__mpi_thread_may(void)
 		return contd__lent.owns_mpi != 0;
 	/* Not after MPI_Finalize, where MPI must not be asked. */
 	epoch = contd__load(&contd__model_epoch);
-	if (__builtin_expect(is_main == NOT_ASKED || asked_in != epoch, 0) && contd__self.context == CONTEXT_THREAD &&
+	if (__builtin_expect(is_main == NOT_ASKED || asked_in != epoch, 0) && contd__on_thread_sig() &&
 	    contd__load(&contd__mpi_open))
 		contd__mpi_ask_main();
 	return is_main == MAIN && asked_in == epoch;

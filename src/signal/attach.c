@@ -191,7 +191,7 @@ int contd_thread_attach(const struct contd_thread_attr *given)
 		return rc;
 	if (attr.flags)
 		return contd__fail(-EINVAL, "contd_thread_attach: attr->flags must be 0");
-	if (contd__self.context != CONTEXT_THREAD)
+	if (!contd__on_thread_sig())
 		return contd__fail(-EPERM, "contd_thread_attach: not in a handler, nor on the daemon thread");
 	if (!stack_suffices(attr.stack_bytes ? attr.stack_bytes : STACK_DEFAULT))
 		return contd__fail(-ENOBUFS, "contd_thread_attach: too little stack left for a handler; "
@@ -247,7 +247,7 @@ int contd_thread_detach(void)
 	if (!a || contd__load(&a->tid) == 0)
 		return contd__fail(-EPERM,
 				   "contd_thread_detach: this thread is not attached; call it on the thread that was");
-	if (contd__tls.region || contd__tls.guard || contd__self.frame || contd__self.context != CONTEXT_THREAD)
+	if (contd__tls.region || contd__tls.guard || contd__in_continuation_sig() || !contd__on_thread_sig())
 		return contd__fail(-EBUSY,
 				   "contd_thread_detach: not inside a region, a guard or a continuation; end it first");
 	if (a->nested > 1) {

@@ -34,7 +34,7 @@ int contd__bell_socket = -1;
 /* Has this thread a use for being rung: it computes in a region, and something that it may drive or read is pending? */
 static bool wanted(void)
 {
-	return contd__tls.region && !contd__self.frame &&
+	return contd__tls.region && !contd__in_continuation_sig() &&
 	       (contd__load(&contd__signals.listens) || contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK) &&
 	       (contd__load_seq(&contd__words.pending) || contd__sources_here_sig(WHERE_REGION));
 }

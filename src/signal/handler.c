@@ -147,11 +147,10 @@ static bool arrived(struct contd__attached *me, enum contd__interruption kind, c
 /* For a handler that ran no callback: callbacks are noted one by one. */
 static void note_late(uint64_t cost)
 {
-	uint8_t before = contd__self.context;
+	enum contd__context before = contd__context_enter_sig(contd__tls.region ? CONTEXT_REGION : CONTEXT_HANDLER);
 
-	contd__store(&contd__self.context, contd__tls.region ? CONTEXT_REGION : CONTEXT_HANDLER);
 	contd__late_note_sig((const void *)(uintptr_t)contd__handler, LATE_HANDLER, cost);
-	contd__store(&contd__self.context, before);
+	contd__context_leave_sig(before);
 }
 
 /*
@@ -218,11 +217,11 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	CONTD_TESTPOINT("handler_entered");
 	/* A read-side section is a guard: a callback may wait for a thread that waits for the end of that section. So
 	 * is a continuation, also one that has ended a guard too many. */
-	guarded = contd__tls.guard != 0 || contd__self.frame || contd__reading_sig();
+	guarded = contd__tls.guard != 0 || contd__in_continuation_sig() || contd__reading_sig();
 	if (guarded) {
 		/* A plain tick that interrupts the look at the end of a guard leaves no note: that look would begin
 		 * again, and if looks take longer than the interval it would never end. The next tick looks. */
-		if (told || !contd__self.looking)
+		if (told || !contd__looks_under_guard_sig())
 			contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		CONTD_COUNT(guarded, 1);
 	} else {

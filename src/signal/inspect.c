@@ -11,19 +11,17 @@ bool contd__inspect_sig(const struct contd__attached *me, const void *context)
 {
 	const struct contd__inspector *inspector = contd__load(&me->inspector); /* its own thread has set it */
 	uint64_t work = contd__self.work;
-	uint8_t before = contd__self.context;
+	enum contd__context before;
 
 	if (!inspector || !contd__sources_pending_sig(WHERE_INSPECTED) || !inspector->allows(context))
 		return false;
 	/* What a source reports, it reports from a handler. */
-	contd__store(&contd__self.context, CONTEXT_HANDLER);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	before = contd__context_enter_sig(CONTEXT_HANDLER);
 	CONTD_TESTPOINT("inspected");
 	contd__sources_drive_sig(WHERE_INSPECTED, NULL, false);
 	if (inspector->after)
 		inspector->after();
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	contd__store(&contd__self.context, before);
+	contd__context_leave_sig(before);
 	return contd__self.work != work;
 }
 

@@ -190,7 +190,7 @@ void contd__region_rearm(void)
 	}
 	/* If something is ready already, do as if a notification had come here; under a guard, or in a callback, at its
 	 * end. */
-	if (contd__self.context == CONTEXT_THREAD && contd__waits_sig(CLASSES_ALL))
+	if (contd__on_thread_sig() && contd__waits_sig(CLASSES_ALL))
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 	contd__pickup();
 }

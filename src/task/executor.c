@@ -269,7 +269,7 @@ static bool await_groups(struct contd_executor *ex)
 	int64_t until = contd__now_ns() + PATIENCE_NS;
 
 	for (unsigned tries = 0; contd__load_seq(&ex->outlet.groups); tries++) {
-		if (!contd__is_live() || contd__self.frame || contd__groups_name_outlet(&ex->outlet) ||
+		if (!contd__is_live() || contd__in_continuation_sig() || contd__groups_name_outlet(&ex->outlet) ||
 		    contd__now_ns() > until)
 			return false;
 		rest(tries);
@@ -627,7 +627,7 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 		return contd__fail(-EINVAL, "contd_executor_run: timeout_ns must be at least -1");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_executor_run: not in a signal handler");
-	if (contd__self.context == CONTEXT_DAEMON)
+	if (contd__on_daemon_sig())
 		return contd__fail(-EDEADLK, "contd_executor_run: not on contd's daemon, which cannot be lent");
 	contd__thread_ensure();
 	contd__carried_release_sig(); /* in a callback: others may wait for those that were taken with it */
@@ -763,7 +763,7 @@ int contd_executor_drain(struct contd_executor *ex)
 		return contd__fail(-EINVAL, "contd_executor_drain: executor must not be NULL");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_executor_drain: not in a signal handler");
-	if (contd__self.context == CONTEXT_DAEMON || at_work(ex))
+	if (contd__on_daemon_sig() || at_work(ex))
 		return contd__fail(-EDEADLK,
 				   "contd_executor_drain: not in executor's own work: it would wait for itself");
 	contd__thread_ensure();

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/testpoint.h"
+#include "dispatch/carried.h"
 #include "dispatch/complete.h"
 #include "dispatch/group.h"
 #include "dispatch/live.h"
@@ -113,8 +114,7 @@ static void tell_threads(struct contd_executor *ex, uint32_t n)
 	if (!contd__load_seq(&ex->sleepers))
 		return;
 	/* A callback that runs in a brief task may wait for what it hands over. */
-	if ((contd__self.carried.take || (contd__lent.tells_later && !contd__self.frame)) &&
-	    contd__self.context == CONTEXT_THREAD)
+	if ((contd__takes() || (contd__lent.tells_later && !contd__in_continuation_sig())) && contd__on_thread_sig())
 		wake_later(ex, n);
 	else
 		wake(ex, n);
@@ -157,7 +157,7 @@ static int takes(struct contd_group *g, struct contd__slot *s)
 	if (rc == 0)
 		return 1;
 	contd__executor_done_sig(ex);
-	return contd__self.context == CONTEXT_DAEMON && g->flags & GROUP_ONLY_PROGRAM ? refused(g, s) : 0;
+	return contd__on_daemon_sig() && g->flags & GROUP_ONLY_PROGRAM ? refused(g, s) : 0;
 }
 
 void contd__executor_done_sig(struct contd_executor *ex)
