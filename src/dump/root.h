@@ -141,12 +141,14 @@ CONTD_INTERNAL_API void contd__dump_part_add(const struct contd__dump_part *part
 	X(struct contd__self, frame) \
 	X(struct contd__self, testing) \
 	X(struct contd__self, carried) \
-	X(struct contd__self, lent) \
+	X(struct contd__self, at_work) \
 	X(struct contd__self, watched) \
 	X(struct contd__self, counters) \
 	X(struct contd__self, node) \
 	X(struct contd__carrying, take) \
-	X(struct contd__lent, executor) \
+	X(struct contd__at_work, outlet) \
+	X(struct contd__at_work, loan) \
+	X(struct contd__at_work, outer) \
 	X(struct contd__watched, site) \
 	X(struct contd__watched, since) \
 	X(struct contd__counters, registered) \

@@ -622,6 +622,21 @@ static uint32_t frames_count(struct contd__dump_walk *w, const struct contd__sel
 	return n;
 }
 
+/* The executor to which the thread is lent: that of the innermost loan. */
+static void lent(struct contd__dump_walk *w, const struct contd__self *self)
+{
+	const struct contd__at_work *at = self->at_work;
+	struct contd__at_work work;
+
+	for (uint32_t n = 0; n < FRAMES_MOST && at && GET(w, at, &work); n++) {
+		if (work.loan) {
+			address(w, "lent_to_executor", work.outlet);
+			return;
+		}
+		at = work.outer;
+	}
+}
+
 static bool attached_of(struct contd__dump_walk *w, const struct contd__self *self, struct contd__attached *a)
 {
 	const struct contd__attached *record;
@@ -687,8 +702,7 @@ static void thread_show(struct contd__dump_walk *w, uintptr_t at, const struct c
 	flag(w, "missed_an_interruption", (tls.flags & CONTD__TLS_MISSED) != 0);
 	if (self->testing && GET(w, self->testing, &testing))
 		address(w, testing.left == CONTD__WAITED ? "waits_for_group" : "tests_group", testing.group);
-	if (self->lent.executor)
-		address(w, "lent_to_executor", self->lent.executor);
+	lent(w, self);
 	if (attached) {
 		flag(w, "timer_runs", a.armed != 0);
 		if (a.armed)

@@ -11,6 +11,7 @@
 #include "check.h"
 #include "base/testpoint.h"
 #include "mpi/backend.h"
+#include "mpi/cr.h"
 
 /* ----------------------------------------------------------------------------------------------- the other side --- */
 
