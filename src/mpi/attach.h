@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the calls of both interfaces do that attach a continuation: draft.c, revised.c. In the header, because it is on
- * the way of each operation, and of a->revised the compiler then knows the value.
+ * The calls that attach a continuation, of both interfaces (draft.c, revised.c), after they have put their arguments
+ * together. Inline, so that the compiler knows a->revised in each of them.
  *
  *     operation          thread  region's handler  progress
  *     contd__attach_to     yes         yes         as MPI_Continueall

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What many threads use at a time, and one destroys when no thread uses it: a count of users. And a lock to try. */
+/* A count of users, for an object that many threads use and one thread destroys when it has no users. A lock to try. */
 #ifndef CONTD_TESTS_CHAOS_GATE_H
 #define CONTD_TESTS_CHAOS_GATE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * As program.c, of contd/modes.h: contd_mpi_op_run() in each mode, with one rank. What lies behind an operation, and
- * behind a structure that ends early, is rubbish that contd must neither read nor change.
+ * As program.c, of contd/modes.h: contd_mpi_op_run() in each mode, with one rank. There is
+ * rubbish behind the operation, and behind a structure that ends early: contd must neither read nor change it.
  */
 #include <stdbool.h>
 #include <stdio.h>
