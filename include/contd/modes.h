@@ -83,7 +83,7 @@ typedef void contd_mpi_done(struct contd_mpi_op *op, int status);
  * of the part: a program that was compiled with this header works with a later library.
  */
 struct contd_mpi_op_private {
-	/* What is used most first. */
+	/* The most used members come first. */
 	const struct contd_mode_attr *how;
 	struct contd_carried carried;
 	MPI_Request hooked;
