@@ -154,6 +154,9 @@
 	  (query_fn, free_fn, cancel_fn, extra, request)) \
 	X(Grequest_complete, (MPI_Request request), (request))
 
+/* Read in each call: the address is known without a look into the table of offsets. */
+#define CONTD_HIDDEN __attribute__((visibility("hidden")))
+
 struct contd__next {
 #define CONTD_NEXT_FIELD(name, parameters, arguments) int(*name) parameters;
 	CONTD_INTERCEPTED(CONTD_NEXT_FIELD)
@@ -163,17 +166,17 @@ struct contd__next {
 };
 
 /* The functions behind contd's, by PMPI_ names, and by MPI_ names. */
-extern struct contd__next contd__next_pmpi, contd__next_mpi;
+extern struct contd__next contd__next_pmpi CONTD_HIDDEN, contd__next_mpi CONTD_HIDDEN;
 
 /* Those by MPI_ names that are a tool's: NULL where the next definition is MPI's own. */
-extern struct contd__next contd__next_tool;
+extern struct contd__next contd__next_tool CONTD_HIDDEN;
 
 /* MPI's library, and its Fortran's. */
-extern struct contd__library contd__library_mpi, contd__library_fortran;
+extern struct contd__library contd__library_mpi CONTD_HIDDEN, contd__library_fortran CONTD_HIDDEN;
 
 /* Before the first use of contd it is not known which backend will work: what is persistent is taken down. */
 enum contd__intercept { MODE_RECORD, MODE_PORTABLE, MODE_NATIVE, MODE_OFF };
-extern uint32_t contd__intercept_mode;
+extern uint32_t contd__intercept_mode CONTD_HIDDEN;
 
 /* NULL, or why calls do not come to contd, and what to do. The text lasts until the next call: for life.c, locked. */
 const char *contd__intercept_refuses(void);
