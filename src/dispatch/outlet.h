@@ -42,4 +42,12 @@ struct contd__outlet {
 	struct contd__root root[PRIORITIES]; /* pull: the places of its groups */
 };
 
+/*
+ * Executors that have MPI (CONTD_EXECUTOR_MPI): how many there are. If there is one, only a thread that is lent to one
+ * of them, or runs its work, may call MPI: contd__owns_mpi says how often this thread is. Executors write both. MPI
+ * asks, also in a build without executors.
+ */
+CONTD_INTERNAL_API extern uint32_t contd__outlets_own_mpi;
+CONTD_INTERNAL_API extern __thread uint32_t contd__owns_mpi __attribute__((tls_model("initial-exec")));
+
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/atomic.h"
+#include "dispatch/outlet.h"
 #include "dispatch/thread.h"
 #include "mpi/process_model.h"
 #include "mpi/state.h"
-#include "task/executor.h"
 
 uint32_t contd__mpi_open;
 uint32_t contd__mpi_ended;
@@ -35,8 +35,8 @@ bool contd__mpi_thread_may(void)
 
 	if (contd__model.level == MPI_THREAD_MULTIPLE)
 		return true;
-	if (contd__executors_own_mpi())
-		return contd__lent.owns_mpi != 0;
+	if (contd__load(&contd__outlets_own_mpi))
+		return contd__owns_mpi != 0;
 	/* Not after MPI_Finalize, where MPI must not be asked. */
 	epoch = contd__load(&contd__model_epoch);
 	if (__builtin_expect(is_main == NOT_ASKED || asked_in != epoch, 0) && contd__on_thread_sig() &&

@@ -253,7 +253,7 @@ int contd_executor_create(const struct contd_executor_attr *given, struct contd_
 	if (!barrier_everywhere())
 		ex->shared = SHARED; /* the kernel has none */
 	if (ex->flags & CONTD_EXECUTOR_MPI)
-		contd__add(&contd__executors.for_mpi, 1);
+		contd__add(&contd__outlets_own_mpi, 1);
 	contd__groups_outlet_made();
 	*executorp = ex;
 	return 0;
@@ -308,7 +308,7 @@ int contd_executor_destroy(struct contd_executor *ex)
 					: "contd_executor_destroy: tasks are queued, and contd has ended: "
 					  "contd_init(), and contd_executor_drain()");
 	if (ex->flags & CONTD_EXECUTOR_MPI)
-		contd__sub(&contd__executors.for_mpi, 1);
+		contd__sub(&contd__outlets_own_mpi, 1);
 	CONTD_TESTPOINT("executor_leaves");
 	if (contd__is_live())
 		contd__grace_over(); /* a thread may still tell of the last task, or be in contd_executor_stop() */
@@ -584,9 +584,9 @@ static bool mpi_take(const struct contd_executor *ex, uint32_t as)
 
 	if (!(ex->flags & CONTD_EXECUTOR_MPI))
 		return true;
-	if (!contd__lent.owns_mpi && !contd__cas(&contd__executors.mpi_owned, &nobody, as))
+	if (!contd__owns_mpi && !contd__cas(&contd__executors.mpi_owned, &nobody, as))
 		return false;
-	contd__lent.owns_mpi++;
+	contd__owns_mpi++;
 	return true;
 }
 
@@ -608,7 +608,7 @@ static bool mpi_take_for_loan(const struct contd_executor *ex)
 static void mpi_give_back(const struct contd_executor *ex)
 {
 	/* Release, with what it did in MPI; partner: the exchange in mpi_take(). */
-	if (ex->flags & CONTD_EXECUTOR_MPI && --contd__lent.owns_mpi == 0)
+	if (ex->flags & CONTD_EXECUTOR_MPI && --contd__owns_mpi == 0)
 		contd__store_release(&contd__executors.mpi_owned, MPI_NOBODY);
 }
 

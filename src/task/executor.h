@@ -83,8 +83,7 @@ enum { MPI_NOBODY, MPI_LENT, MPI_DRAINS };
 /* For all executors. */
 struct contd__executors {
 	contd_callback *issues; /* of tasks that call MPI to start something: contd_mpi_op_run()'s */
-	uint32_t for_mpi;       /* executors with CONTD_EXECUTOR_MPI */
-	uint32_t mpi_owned;     /* enum MPI_*: who runs work of them */
+	uint32_t mpi_owned;     /* enum MPI_*: who runs work of executors with CONTD_EXECUTOR_MPI */
 	uint32_t drainers;      /* threads in contd_executor_drain() */
 	/*
 	 * The last thread of an executor with CONTD_EXECUTOR_PROGRESS has returned: threads that sleep because that
@@ -94,19 +93,12 @@ struct contd__executors {
 };
 CONTD_INTERNAL_API extern struct contd__executors contd__executors;
 
-/* Is there an executor with CONTD_EXECUTOR_MPI? Then only a thread that owns MPI may call it. */
-static inline bool contd__executors_own_mpi(void)
-{
-	return contd__load(&contd__executors.for_mpi) != 0;
-}
-
 /*
  * What a thread does for executors, besides what groups must know of it (contd__self.at_work and .untold). A handler
  * that interrupts the thread finds it as it is.
  */
 struct contd__lent {
 	struct contd_executor *executor; /* to which it is lent, innermost, or NULL */
-	uint32_t owns_mpi;               /* how often it is lent to an executor with CONTD_EXECUTOR_MPI */
 	/* contd_executor_take(): what its scan finds goes here, and is not run. Otherwise NULL. */
 	struct contd__slot **collect;
 	bool tells_later;        /* it runs tasks that hand over other tasks, and are brief */
