@@ -622,14 +622,17 @@ static uint32_t frames_count(struct contd__dump_walk *w, const struct contd__sel
 	return n;
 }
 
-/* The executor to which the thread is lent: that of the innermost loan. */
+/* The executor to which the thread is lent: that of the innermost loan. They are on that thread's stack, which changes
+ * under this: the byte `loan` may be anything, and is no bool to be read. */
 static void lent(struct contd__dump_walk *w, const struct contd__self *self)
 {
 	const struct contd__at_work *at = self->at_work;
 	struct contd__at_work work;
+	unsigned char loan;
 
 	for (uint32_t n = 0; n < FRAMES_MOST && at && GET(w, at, &work); n++) {
-		if (work.loan) {
+		memcpy(&loan, &work.loan, sizeof(loan));
+		if (loan == true) {
 			address(w, "lent_to_executor", work.outlet);
 			return;
 		}
