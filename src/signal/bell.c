@@ -70,6 +70,12 @@ static bool arm_bell(struct contd__attached *me)
 	return true;
 }
 
+bool contd__bell_taken_for_region_sig(void)
+{
+	return contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK &&
+	       contd__load_seq(&contd__page->armed.by.thread) == 0 && contd__sources_pending_sig(WHERE_REGION);
+}
+
 void contd__bell_disarm_sig(const struct contd__attached *me)
 {
 	/* At the end of a thread the caller is counted in `senders` before this: Dekker with record_retire

@@ -55,6 +55,9 @@ extern uint32_t contd__bell_no_thread_fds;
 /* No peer rings this thread any more, but for a ring that is under way. */
 void contd__bell_disarm_sig(const struct contd__attached *me);
 
+/* Agent `block`: has the daemon taken the bell away, so that no thread is rung for what only regions may look at? */
+bool contd__bell_taken_for_region_sig(void);
+
 /* After a look that ran so many continuations: arm, and look again. Returns how many ran then. */
 uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran);
 

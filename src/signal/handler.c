@@ -144,6 +144,21 @@ static bool arrived(struct contd__attached *me, enum contd__interruption kind, c
 	return told;
 }
 
+/*
+ * A ring that reached a thread outside regions is for another one. Its next region arms the bell again. So may a
+ * notification be: the daemon, which takes the bell away and then interrupts, rings so on behalf of regions, and is
+ * content with an interruption that is on its way, or that was put off to a tick. Once is enough: after that the
+ * thread that arms the bell is the one that is rung.
+ */
+static void hand_on(struct contd__attached *me, enum contd__interruption kind)
+{
+	if (kind != BY_BELL &&
+	    (contd__load(&contd__tls.flags) & CONTD__TLS_REARM || !contd__bell_taken_for_region_sig()))
+		return;
+	contd__or(&contd__tls.flags, CONTD__TLS_REARM);
+	contd__hand_on_sig(me);
+}
+
 /* For a handler that ran no callback: callbacks are noted one by one. */
 static void note_late(uint64_t cost)
 {
@@ -232,14 +247,11 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	cost = contd__ticks() - begin;
 	if (kind == BY_TIMER) {
 		contd__tick_done_sig(me, less(cost, contd__self.work - work), ran != 0 || found, guarded);
-	} else {
-		if (kind == BY_BELL && !contd__tls.region) {
-			contd__or(&contd__tls.flags, CONTD__TLS_REARM); /* its next region arms the bell again */
-			contd__hand_on_sig(me);
-		}
-		if (!guarded)
-			ran += contd__bell_settle_sig(me, ran);
+	} else if (!guarded) {
+		ran += contd__bell_settle_sig(me, ran);
 	}
+	if (told && !contd__tls.region)
+		hand_on(me, kind);
 	cost = contd__ticks() - begin;
 	/* Callbacks are work, but what is around them is not. */
 	contd__pay_sig(me, kind, begin + cost, ran ? me->empty_ticks : less(cost, contd__self.work - work));

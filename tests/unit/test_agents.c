@@ -443,6 +443,70 @@ Test(agents, block_interrupts_a_region)
 	cr_assert_eq(contd_fini(), 0);
 }
 
+/* The thread has armed the bell in a region, and the operation ends between two regions: the daemon's signal finds the
+ * thread outside. */
+Test(agents, block_rings_between_two_regions)
+{
+	uint64_t begun;
+
+	begin_agent(CONTD_AGENT_BLOCK, LONG_TICK_NS);
+	source_register(&source_a, WHERE_REGION, true);
+	must(contd_thread_attach(NULL));
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	contd_compute_begin();
+	contd_compute_end();
+	cr_assert_neq(contd__load_seq(&contd__page->armed.by.thread), 0);
+	begun = now_ns();
+	source_finish(&source_a);
+	await(stats_now().notifications >= 1 && contd__load_seq(&contd__page->armed.by.thread) == 0);
+	contd_compute_begin();
+	compute_until(runs(&t1));
+	contd_compute_end();
+	cr_assert_lt(now_ns() - begun, SOON_NS, "a tick has found it");
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+static uint32_t computing, found_by_other;
+
+static void *computes_beside(void *arg)
+{
+	(void)arg;
+	must(contd_thread_attach(NULL));
+	contd_compute_begin(); /* the first region of a thread looks; the bell is another thread's */
+	contd_compute_end();
+	contd_compute_begin();
+	contd__store_seq(&computing, 1);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	contd__store_seq(&found_by_other, t1.context == CONTEXT_REGION);
+	must(contd_thread_detach());
+	return NULL;
+}
+
+/* The thread that has armed the bell is outside regions, and another one computes. */
+Test(agents, block_hands_on_to_a_thread_that_computes)
+{
+	uint64_t begun;
+	pthread_t thread;
+
+	begin_agent(CONTD_AGENT_BLOCK, LONG_TICK_NS);
+	source_register(&source_a, WHERE_REGION, true);
+	must(contd_thread_attach(NULL));
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	contd_compute_begin();
+	cr_assert_eq(pthread_create(&thread, NULL, computes_beside, NULL), 0);
+	compute_until(contd__load_seq(&computing));
+	contd_compute_end();
+	begun = now_ns();
+	source_finish(&source_a);
+	pthread_join(thread, NULL);
+	cr_assert_lt(now_ns() - begun, SOON_NS, "a tick has found it");
+	cr_assert_eq(contd__load_seq(&found_by_other), 1);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* Readable while no thread is in a region: no thread may read it, and the daemon's own work goes on. */
 Test(agents, block_leaves_regions_descriptors_alone_outside_them)
 {
