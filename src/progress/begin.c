@@ -18,7 +18,6 @@
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
 #include "progress/begin.h"
-#include "progress/callers.h"
 #include "progress/closure.h"
 #include "progress/inside.h"
 #include "progress/turns.h"
@@ -108,7 +107,7 @@ static void look(void)
 	contd__self.work += worked;
 	P.moved += worked != 0;
 	if (has_loaded(contd__inside.loads - loads))
-		contd__progress_read_again(true);
+		contd__closure_read(true);
 }
 
 /*
@@ -214,11 +213,6 @@ static struct contd__source source = {
 };
 
 static const struct contd__inspector inspector = {contd__allows, contd__allowed};
-
-void contd__progress_read_again(bool by_mpi)
-{
-	contd__closure_read(by_mpi);
-}
 
 /* -------------------------------------------------------------------------------------------------------- begin --- */
 
@@ -326,7 +320,7 @@ static const char *prepare(void)
 	if (agent && !strcmp(agent, "caller"))
 		return "with CONTD_AGENT=caller there are no ticks; set region, or nothing";
 	P.allow_user_code = allow != NULL;
-	if (!contd__main_runs)
+	if (!contd__load(&P.main_runs))
 		return "MPI_Init was called before main(), or main() has not been seen";
 	if (!find_mpi(&address))
 		return "MPI's library is not found";

@@ -15,8 +15,4 @@ void contd__progress_join(void);
 /* No progress any more; one line says why. */
 void contd__progress_stop(const char *why);
 
-/* Libraries have been loaded or unloaded since they were last read. In a call of MPI, at its beginning, or at its end:
- * by_mpi. */
-void contd__progress_read_again(bool by_mpi);
-
 #endif

@@ -37,7 +37,7 @@
 #include "base/atomic.h"
 #include "mpi/library.h"
 #include "progress/begin.h"
-#include "progress/callers.h"
+#include "progress/call.h"
 #include "progress/closure.h"
 #include "progress/context.h"
 #include "progress/inside.h"
@@ -340,7 +340,7 @@ CONTD_API int dlclose(void *handle)
 	int rc;
 
 	contd__error_forget();
-	/* First this: who sees `loads` sees it, too (read_again in wrappers.c). */
+	/* First this: who sees `loads` sees it, too (contd__call_read). */
 	contd__add(&P.loading, 1);
 	loads();
 	contd__turn_wait();
@@ -384,7 +384,7 @@ static bool of_quadmath(const void *function)
 	CONTD_API int name parameters; \
 	int name parameters \
 	{ \
-		if (contd__main_runs && !of_quadmath((const void *)(uintptr_t)(function))) \
+		if (contd__load(&P.main_runs) && !of_quadmath((const void *)(uintptr_t)(function))) \
 			calls_back_for_good(); \
 		return NEXT_OF(name) arguments; \
 	}
@@ -441,7 +441,6 @@ FORTRAN_NAMES(file)
 /* The program's handlers. Kept when the signal gets no handler: the kernel may have one to run still. */
 static sighandler_t handlers[_NSIG];
 static bool contds[_NSIG]; /* contd's signal; also of the program, if it takes it later */
-int contd__tick_signal;
 static struct contd__library contd_library;
 
 static void on_signal(int signo, siginfo_t *info, void *context)
@@ -476,7 +475,7 @@ static bool passes(int signo, const void *caller, bool sets)
 	if (contd__library_has(&contd_library, caller)) {
 		if (sets) {
 			contds[signo] = true;
-			contd__tick_signal = signo;
+			contd__store(&P.tick_signal, signo);
 		}
 		return true;
 	}
@@ -578,15 +577,6 @@ CONTD_API int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
 
 /* -------------------------------------------------------------------------------------------- the program's end --- */
 
-bool contd__main_runs;
-
-void contd__program_ends(void)
-{
-	/* Dekker with a tick: store this, then look whether one is under way. */
-	contd__store_seq(&P.ending, 1);
-	contd__turn_over();
-}
-
 typedef int main_function(int argc, char **argv, char **environment);
 typedef int start_function(main_function *program, int argc, char **argv, void (*init)(void), void (*fini)(void),
 			   void (*loader_fini)(void), void *stack_end);
@@ -599,7 +589,7 @@ static int around_main(int argc, char **argv, char **environment)
 {
 	int status;
 
-	contd__main_runs = true;
+	contd__store(&P.main_runs, true);
 	status = program_main(argc, argv, environment);
 	contd__program_ends();
 	return status;

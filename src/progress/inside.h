@@ -209,6 +209,8 @@ struct contd__progress {
 	uint32_t requests;     /* outstanding */
 	uint32_t started;      /* persistent requests */
 	uint32_t windows;
+	bool main_runs;  /* main() has begun */
+	int tick_signal; /* the signal of contd's ticks; 0: none yet; whichever thread takes it */
 	bool allow_user_code;
 	sigset_t but_faults; /* signals that wait while progress is made */
 	bool shared;         /* several threads call MPI: MPI_THREAD_SERIALIZED and above */

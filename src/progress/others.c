@@ -13,8 +13,8 @@
 #include <contd/contd.h>
 
 #include "base/atomic.h"
+#include "progress/call.h"
 #include "progress/next.h"
-#include "progress/turns.h"
 
 /* clang-format off */
 #define CALLS(X) \

@@ -10,7 +10,6 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/rest.h"
-#include "progress/begin.h"
 #include "progress/closure.h"
 #include "progress/turns.h"
 #include "signal/inspect.h"
@@ -48,6 +47,13 @@ void contd__turn_over(void)
 
 	while (contd__load_seq(&P.turn) & TURN_TICK && !contd__inside.ticks && contd__now_ns() < end)
 		contd__rest();
+}
+
+void contd__program_ends(void)
+{
+	/* Dekker with a tick: store this, then look whether one is under way. */
+	contd__store_seq(&P.ending, 1);
+	contd__turn_over();
 }
 
 void contd__turn_join(void)
@@ -109,12 +115,6 @@ static void go_out(void)
 
 enum contd__entered contd__turn_begin(enum contd__entered how, uintptr_t frame, struct contd__mark *mark)
 {
-	if (how == ENTERED_UNSEEN) {
-		if (contd__load(&P.ending))
-			return how;
-		contd__progress_join();
-		how = contd__enter(&contd__inside.mpi, frame, mark);
-	}
 	/* The mark of a call that was left by a jump may come to life again, when the stack grows down once more. But
 	 * below a call the thread counts as one in MPI. */
 	if (how == ENTERED_INNER && !contd__inside.in_call && !contd__inside.ticks) {

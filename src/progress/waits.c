@@ -23,9 +23,10 @@
 #include <contd/contd.h>
 
 #include "base/atomic.h"
-#include "progress/callers.h"
 #include "progress/inside.h"
 #include "progress/next.h"
+
+#define P contd__progress
 
 #pragma GCC diagnostic ignored "-Wnonnull-compare" /* sigsuspend()'s mask, which is never NULL */
 
@@ -39,7 +40,7 @@ int io_getevents(void *context, long least, long most, void *events, struct time
 /* This does not concern the waiting inside MPI. */
 static bool ticks_may_come(void)
 {
-	return contd__inside.high && contd__tick_signal && !contd__progress.by_thread && contd__wants_looks() &&
+	return contd__inside.high && P.tick_signal && !P.by_thread && contd__wants_looks() &&
 	       !contd__mark_is_live(&contd__inside.mpi, CONTD__FRAME);
 }
 
@@ -50,7 +51,7 @@ static bool keep_out(sigset_t *before)
 	if (!ticks_may_come())
 		return false;
 	sigemptyset(&ticks);
-	sigaddset(&ticks, contd__tick_signal);
+	sigaddset(&ticks, P.tick_signal);
 	return !pthread_sigmask(SIG_BLOCK, &ticks, before);
 }
 
@@ -141,7 +142,7 @@ CONTD_API int io_getevents(void *context, long least, long most, void *events, s
 \
 		if (out && mask) { \
 			larger = *mask; \
-			sigaddset(&larger, contd__tick_signal); \
+			sigaddset(&larger, P.tick_signal); \
 			mask = &larger; \
 		} \
 		result = NEXT_OF(name) arguments; \
@@ -170,10 +171,10 @@ WAITS_WITH_MASK(int, sigsuspend, (const sigset_t *mask), (mask))
 /* Those that take signals: all but contd's. */
 static const sigset_t *but_ticks(const sigset_t *set, sigset_t *smaller)
 {
-	if (!set || !contd__tick_signal || sigismember(set, contd__tick_signal) != 1)
+	if (!set || !P.tick_signal || sigismember(set, P.tick_signal) != 1)
 		return set;
 	*smaller = *set;
-	sigdelset(smaller, contd__tick_signal);
+	sigdelset(smaller, P.tick_signal);
 	return smaller;
 }
 

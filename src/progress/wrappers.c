@@ -11,7 +11,7 @@
 
 #include "base/atomic.h"
 #include "progress/begin.h"
-#include "progress/callers.h"
+#include "progress/call.h"
 #include "progress/calls.h"
 #include "progress/closure.h"
 #include "progress/inside.h"
@@ -125,72 +125,16 @@ __attribute__((constructor)) static void resolve(void)
 }
 /* clang-format on */
 
-/* --------------------------------------------------------------------------------------------- going in and out --- */
+/* ------------------------------------------------------------------------------------------- shapes of wrappers --- */
 
 #define INLINE static inline __attribute__((always_inline))
-
-/*
- * To read needs the loader's lock. Another thread that loads or unloads a library may hold it for as long as it waits
- * for this one to leave MPI, in a constructor or destructor. Then it reads when it is done, or the next call does;
- * what this call has loaded is MPI's then, too: contd__opened_note().
- */
-static void read_now(bool by_mpi)
-{
-	/* Acquire: with the addition to `loads`, which comes after that to `loading`. */
-	if (contd__load_acquire(&P.loads) != contd__load(&P.generation) && !contd__load_acquire(&P.loading))
-		contd__progress_read_again(by_mpi);
-}
-
-INLINE void read_again(bool by_mpi)
-{
-	if (__builtin_expect(contd__load(&P.loads) != contd__load(&P.generation) && contd__load(&P.places), 0))
-		read_now(by_mpi);
-}
-
-INLINE enum contd__entered go_in(uintptr_t frame, struct contd__mark *mark)
-{
-	enum contd__entered how = contd__enter(&contd__inside.mpi, frame, mark);
-
-	if (__builtin_expect(P.shared, 0))
-		how = contd__turn_begin(how, frame, mark);
-	if (how == ENTERED_OUTER) {
-		contd__floating_keep();
-		read_again(false);
-	}
-	return how;
-}
-
-INLINE void go_out(enum contd__entered how, const struct contd__mark *mark)
-{
-	if (how == ENTERED_OUTER)
-		read_again(true);
-	contd__leave(&contd__inside.mpi, how, mark);
-	if (__builtin_expect(P.shared, 0))
-		contd__turn_end(how);
-}
-
-INLINE bool counts(enum contd__entered how)
-{
-	return how == ENTERED_OUTER || how == ENTERED_LOOSE;
-}
-
-enum contd__entered contd__call_begin(uintptr_t frame, struct contd__mark *mark)
-{
-	return go_in(frame, mark);
-}
-
-void contd__call_end(enum contd__entered how, const struct contd__mark *mark)
-{
-	if (counts(how))
-		go_out(how, mark);
-}
 
 /* always: also below another call, in code of MPI's or in a callback of the program's. */
 #define CALL_ALWAYS(S, name, parameters, arguments, always, afterwards) \
 	static int on_##name##S parameters \
 	{ \
 		struct contd__mark mark; \
-		enum contd__entered how = go_in(CONTD__FRAME, &mark); \
+		enum contd__entered how = contd__call_in(CONTD__FRAME, &mark); \
 		int rc; \
 \
 		if (how == ENTERED_UNSEEN) \
@@ -199,12 +143,12 @@ void contd__call_end(enum contd__entered how, const struct contd__mark *mark)
 		if (rc == MPI_SUCCESS) { \
 			always; \
 		} \
-		if (!counts(how)) \
+		if (!contd__call_counts(how)) \
 			return rc; \
 		if (rc == MPI_SUCCESS) { \
 			afterwards; \
 		} \
-		go_out(how, &mark); \
+		contd__call_out(how, &mark); \
 		return rc; \
 	}
 #define CALL(S, name, parameters, arguments, afterwards) \
@@ -416,7 +360,7 @@ static void some_persistent(int count, const int indices[], const MPI_Request re
 	static int on_##name parameters \
 	{ \
 		struct contd__mark mark; \
-		enum contd__entered how = go_in(CONTD__FRAME, &mark); \
+		enum contd__entered how = contd__call_in(CONTD__FRAME, &mark); \
 		struct contd__looked_at looked_at; \
 		int rc, before; \
 \
@@ -426,12 +370,12 @@ static void some_persistent(int count, const int indices[], const MPI_Request re
 		contd__look_at(&looked_at, n, these); \
 		rc = NEXT(, name) arguments; \
 		contd__looked(&looked_at, these); \
-		if (!counts(how)) \
+		if (!contd__call_counts(how)) \
 			return rc; \
 		completed(before, n, these); \
 		if (rc == MPI_SUCCESS && (is_complete)) \
 			then; \
-		go_out(how, &mark); \
+		contd__call_out(how, &mark); \
 		return rc; \
 	}
 
@@ -466,12 +410,12 @@ CALL(, Startall, (int count, MPI_Request requests[]), (count, requests), started
 static int on_Request_free(MPI_Request *request)
 {
 	struct contd__mark mark;
-	enum contd__entered how = go_in(CONTD__FRAME, &mark);
+	enum contd__entered how = contd__call_in(CONTD__FRAME, &mark);
 	struct contd__persistent persistent;
 	MPI_Request before;
 	int rc;
 
-	if (!counts(how))
+	if (!contd__call_counts(how))
 		return NEXT(, Request_free)(request);
 	before = request ? *request : MPI_REQUEST_NULL;
 	/* Before the call: another thread may get a request with this handle as soon as it is free. */
@@ -481,7 +425,7 @@ static int on_Request_free(MPI_Request *request)
 		contd__persistent_kept(before, persistent);
 	else if (before != MPI_REQUEST_NULL && !persistent.is)
 		contd__fewer(&P.requests, 1);
-	go_out(how, &mark);
+	contd__call_out(how, &mark);
 	return rc;
 }
 
@@ -503,15 +447,15 @@ static int on_Request_free(MPI_Request *request)
 \
 		if (!NEXT_X(name)) /* this MPI has no such call */ \
 			return MPI_ERR_OTHER; \
-		how = go_in(CONTD__FRAME, &mark); \
+		how = contd__call_in(CONTD__FRAME, &mark); \
 		rc = NEXT_X(name)(UNPACK arguments, info, request); \
 		if (rc == MPI_SUCCESS && how != ENTERED_UNSEEN) \
 			reduction_made(OP_OF_##name, *request); \
-		if (!counts(how)) \
+		if (!contd__call_counts(how)) \
 			return rc; \
 		if (rc == MPI_SUCCESS) \
 			contd__persistent_made(*request, false); \
-		go_out(how, &mark); \
+		contd__call_out(how, &mark); \
 		return rc; \
 	}
 COLLECTIVES_X(CALL_X)
