@@ -8,7 +8,8 @@
  *     contd__reader_register      yes     no     blocking; with all signals blocked
  *     contd__grace_period         yes     no     blocking; outside read-side critical sections
  *
- * It protects groups: a pointer to a group that was found in a class's root stays valid inside a section. A thread that
+ * It protects groups, and what else threads find without a lock (the portable backend's handles, libfabric's objects).
+ * A pointer to a group that was found in a class's root stays valid inside a section. A thread that
  * goes on to use the group takes a reference inside the section and then leaves it, so a section lasts no longer than a
  * few loads. Scans run callbacks outside sections, and a handler that interrupts one runs nothing: it leaves a note,
  * and the end of the section acts on it. So a callback may wait for a grace period, or for a thread that waits for one.
