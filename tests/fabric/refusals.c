@@ -52,25 +52,44 @@ static void refuses_adopt(struct fid_cq *queue, const struct contd_fabric_attr *
 }
 #define REFUSES(cq, attr, queuep) refuses_adopt(cq, attr, queuep, -EINVAL, __LINE__)
 
-static void refused_attributes(const char *provider)
+/* The attributes of an older header, which ends early, and of a newer one. */
+static void other_sizes(void)
 {
-	struct contd_fabric_queue *queue = (struct contd_fabric_queue *)(uintptr_t)8;
-	struct contd_fabric_attr attr;
+	struct contd_fabric_queue *queue;
 	struct {
 		struct contd_fabric_attr attr;
 		uint64_t later;
 	} newer = {.attr = good, .later = 1};
+	struct contd_fabric_attr older;
+
+	newer.attr.size = sizeof(newer);
+	queue = NULL;
+	refuses_adopt(cq, &newer.attr, &queue, -E2BIG, __LINE__);
+	newer.later = 0;
+	OK(contd_fabric_queue_adopt(cq, &newer.attr, &queue));
+	OK(contd_fabric_queue_destroy(queue));
+	/* What is behind its end must not be read: these flags and functions would be refused, or called. */
+	memset(&older, 0xa5, sizeof(older));
+	memcpy(&older, &good, offsetof(struct contd_fabric_attr, flags));
+	older.size = offsetof(struct contd_fabric_attr, flags);
+	OK(contd_fabric_queue_adopt(cq, &older, &queue));
+	OK(contd_fabric_queue_destroy(queue));
+}
+
+static void refused_attributes(const char *provider)
+{
+	struct contd_fabric_queue *queue = (struct contd_fabric_queue *)(uintptr_t)8;
+	struct contd_fabric_attr attr;
 
 	open_all(provider);
 	OK(contd_init(NULL));
+	other_sizes();
 	REFUSES(NULL, &good, &queue);
 	REFUSES(cq, NULL, &queue);
 	REFUSES(cq, &good, NULL);
 #define WITH(...) (attr = good, __VA_ARGS__, &attr)
 	REFUSES(cq, WITH(attr.size = 0), &queue);
 	REFUSES(cq, WITH(attr.size = sizeof(attr) - 1), &queue);
-	newer.attr.size = sizeof(newer);
-	refuses_adopt(cq, &newer.attr, &queue, -E2BIG, __LINE__);
 	REFUSES(cq, WITH(attr.format = FI_CQ_FORMAT_UNSPEC), &queue);
 	REFUSES(cq, WITH(attr.format = (enum fi_cq_format)99), &queue);
 	REFUSES(cq, WITH(attr.operations = (1u << 20) + 1), &queue);
