@@ -262,14 +262,14 @@ static void sleep_on(void)
 
 /*
  * Descriptors of the sources that have something pending, if the daemon, or a thread that is armed in a region, may
- * look at them; in *ns how long to wait for them. Returns their number, or
+ * look at them, and which of them are regions'; in *ns how long to wait for them. Returns their number, or
  *
  *     -1       a source has none, and must be looked at in turns; or memory words are watched
  *     -EAGAIN  look first
  *     -EBUSY   the thread in a region must look first
  *     0        nothing is pending any more
  */
-static int descriptors(int *fds, uint64_t *ns)
+static int descriptors(int *fds, bool *regions, uint64_t *ns)
 {
 	uint32_t n = contd__load_acquire(&contd__sources.count);
 	uint32_t where = WHERE_DAEMON | (contd__load_seq(&contd__page->armed.by.thread) ? WHERE_REGION : 0);
@@ -290,7 +290,8 @@ static int descriptors(int *fds, uint64_t *ns)
 			return source->where & WHERE_DAEMON ? -EAGAIN : -EBUSY;
 		if (more <= 0)
 			return -1;
-		count += more;
+		for (int end = count + more; count < end; count++)
+			regions[count] = source->where & WHERE_REGION;
 		*ns = most < *ns ? most : *ns;
 	}
 	return count;
@@ -314,12 +315,13 @@ static bool block(bool looks)
 {
 	struct pollfd polled[FDS_MAX + 1];
 	int fds[FDS_MAX], n, ready = 0;
+	bool regions[FDS_MAX], rings = false;
 	uint64_t ns = contd__load(&contd__limits.tick_max);
 	struct timespec ts;
 
 	/* Arm before asking for descriptors: what becomes pending, or is armed, after that ends the sleep. */
 	arm(DAEMON_POLLS);
-	n = descriptors(fds, &ns);
+	n = descriptors(fds, regions, &ns);
 	if (n <= 0) {
 		disarm();
 		if (n == -EBUSY)
@@ -339,7 +341,9 @@ static bool block(bool looks)
 
 		(void)!read(contd__wake.daemon_fd, &count, sizeof(count));
 	}
-	if (ready > (polled[0].revents != 0))
+	for (int i = 0; i < n && ready > 0; i++)
+		rings |= regions[i] && polled[i + 1].revents;
+	if (rings)
 		ring_region();
 	return true;
 }

@@ -507,6 +507,31 @@ Test(agents, block_hands_on_to_a_thread_that_computes)
 	cr_assert_eq(contd_fini(), 0);
 }
 
+/* What is readable is not a region's. */
+Test(agents, block_interrupts_no_region_for_the_daemons_own)
+{
+	uint64_t before;
+
+	begin_agent(CONTD_AGENT_BLOCK, LONG_TICK_NS);
+	source_register(&source_a, WHERE_REGION, true);
+	source_register(&source_b, WHERE_DAEMON, true);
+	must(contd_thread_attach(NULL));
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	source_continue(&source_b, &e2, tally_cb, &t2, any);
+	contd_compute_begin();
+	await(contd__load_seq(&contd__page->armed.by.thread) && daemon_is() == DAEMON_POLLS);
+	before = stats_now().notifications;
+	source_finish(&source_b);
+	compute_until(runs(&t2));
+	await(daemon_is() == DAEMON_POLLS);
+	cr_assert_eq(stats_now().notifications, before);
+	source_finish(&source_a);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* Readable while no thread is in a region: no thread may read it, and the daemon's own work goes on. */
 Test(agents, block_leaves_regions_descriptors_alone_outside_them)
 {
