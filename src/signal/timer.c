@@ -146,6 +146,8 @@ void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, b
 		contd__rest_sig(me);
 	if (!contd__load(&contd__signals.timers) || !useful(me)) {
 		stop(me);
+		if (!guarded)
+			contd__bell_settle_sig(me, ran); /* no other tick does it */
 		return;
 	}
 	if (!ran && !guarded) { /* callbacks are work, and the budget is for ticks; under a guard it has not looked */

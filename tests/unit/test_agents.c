@@ -507,6 +507,36 @@ Test(agents, block_hands_on_to_a_thread_that_computes)
 	cr_assert_eq(contd_fini(), 0);
 }
 
+static void takes_from_the_descriptor(int status, void *data)
+{
+	contd__add(&source_a.arrived, 1); /* and nothing is left to read */
+	tally_cb(status, data);
+}
+
+/* A tick runs a callback that takes from a descriptor, and nothing else is pending that ticks are of use for. */
+Test(agents, block_looks_again_after_a_callback_in_a_tick)
+{
+	struct contd_group *g;
+	uint64_t begun;
+
+	begin_agent(CONTD_AGENT_BLOCK, LONG_TICK_NS);
+	contd__store(&contd__limits.tick_min, 1000000);
+	g = group_new(CONTD_ASYNC_SIGNAL_SAFE | CONTD_ENQUEUE_COMPLETE, -1);
+	source_register(&source_a, WHERE_DAEMON, true);
+	must(contd_thread_attach(NULL));
+	source_continue(&source_a, &e1, tally_cb, &t1, any);
+	await(daemon_is() == DAEMON_POLLS);
+	usleep(50000);
+	begun = now_ns();
+	must(contd_event_complete(&e2, 0));
+	must(contd_event_continue(1, es2, takes_from_the_descriptor, &t2, g, NULL));
+	compute_until(runs(&t1));
+	cr_assert_lt(now_ns() - begun, SOON_NS, "a tick has found it");
+	cr_assert_geq(stats_now().ticks, 1);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* What is readable is not a region's. */
 Test(agents, block_interrupts_no_region_for_the_daemons_own)
 {
