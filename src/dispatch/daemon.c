@@ -303,8 +303,13 @@ static void ring_region(void)
 	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
 	uint32_t tid = contd__load_seq(&contd__page->armed.by.thread);
 
-	if (ops && tid && !(contd__xchg(&contd__page->armed.by.thread, 0) & BELL_WATCHED))
-		ops->ring((int32_t)(tid & ~BELL_WATCHED));
+	if (!ops || !tid || !(tid = contd__xchg(&contd__page->armed.by.thread, 0)))
+		return;
+	CONTD_TESTPOINT("region_bell_taken");
+	/* Its checkpoints see that. But outside its region there may be none. */
+	if (tid & BELL_WATCHED && ops->computing((int32_t)(tid & ~BELL_WATCHED)))
+		return;
+	ops->ring((int32_t)(tid & ~BELL_WATCHED));
 }
 
 /*

@@ -22,6 +22,9 @@ struct contd__signal_ops {
 	 * next looks. Any context. */
 	int (*notify_region)(void);
 	void (*ring)(int32_t tid); /* interrupt that one, on the sources' behalf */
+	void (*ask)(void);         /* interrupt a thread that computes, and has had no use for the bell, to arm it */
+	void (*hand_on)(void);     /* the same, whoever computes, but not this thread */
+	void (*refill)(void);      /* a tick on this thread when it can pay for rings again */
 	void (*again)(bool ran);   /* after a scan by interruption that left something; ran: it got somewhere */
 	/* Interrupt this thread soon, but not now (if it is not attached, another one); any context. */
 	void (*later)(void);

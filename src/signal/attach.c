@@ -67,6 +67,9 @@ static struct contd__attached *record_take(void)
 		a->empty_ticks = 0;
 		a->useless = 0;
 		a->quiet = 0;
+		a->told = 0;
+		a->handed_on = 0;
+		contd__store_seq(&a->unasked, 0);
 		contd__store_seq(&a->inspector, NULL);
 		contd__store_seq(&a->off_turn, 0);
 		a->tls = &contd__tls;
@@ -93,7 +96,7 @@ static bool record_retire(struct contd__attached *a)
 {
 	/* Counted, so that contd_fini(), which may run while a thread ends, does not take the page away meanwhile. */
 	contd__add(&a->senders, 1);
-	contd__bell_disarm_sig(a);
+	contd__bell_disarm_sig(a, true);
 	contd__sub(&a->senders, 1);
 	CONTD_TESTPOINT("detach_begun");
 	if (!contd__xchg(&a->tid, 0))
@@ -302,15 +305,24 @@ static void configured(void)
 		if (contd__load_seq(&a->tid) && contd__load_seq(&a->armed))
 			contd__tick_at_sig(a, 0);
 	}
-	if (contd__load(&S.timers))
-		contd__arm_sig();
+	contd__arm_sig();
+	contd__bell_taken_sig(); /* a thread may compute that armed no bell by the settings before */
 }
 
 /* The end of a guard has done what the guard kept out. Do also what a handler does besides looking. */
 static void looked(uint32_t ran)
 {
-	if (contd__me && contd__load_seq(&contd__me->tid))
-		contd__bell_settle_sig(contd__me, ran);
+	struct contd__attached *me = contd__me;
+
+	if (!me || !contd__load_seq(&me->tid))
+		return;
+	contd__bell_settle_sig(me, ran);
+	/* An interruption has come under the guard, in a region that has ended before the guard. */
+	if (me->told) {
+		me->told = 0;
+		if (!contd__tls.region)
+			contd__bell_outside_sig(me);
+	}
 }
 
 static uint64_t tick_ns(void)
@@ -356,6 +368,9 @@ int contd__signal_start(const struct contd_config *config)
 		.computing = contd__signals_computing_sig,
 		.notify_region = contd__notify_region_sig,
 		.ring = contd__ring_sig,
+		.ask = contd__ask_sig,
+		.hand_on = contd__hand_on_within_sig,
+		.refill = contd__refill_sig,
 		.again = contd__again_sig,
 		.later = contd__later_sig,
 		.stop = stop_all,

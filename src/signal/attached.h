@@ -40,6 +40,7 @@ struct contd__attached {
 	uint32_t inside;       /* its handler runs */
 	uint32_t resting;      /* outside regions, where ticks are no use for sources that need one */
 	const struct contd__inspector *inspector; /* asks whether ticks outside regions may drive sources: inspect.h */
+	uint32_t unasked;                         /* in a region it had no use for the bell: contd__bell_ask_sig() */
 	uint32_t off_turn; /* the inspector has no use for ticks here, because it is another thread's turn */
 	timer_t timer;
 	struct contd_tls *tls; /* of the thread; readable while tid is not 0 */
@@ -53,6 +54,8 @@ struct contd__attached {
 	uint64_t left_at,
 		took; /* when its last handler ended, and how long that was, callbacks included; clock ticks */
 	uint64_t checkpoints_seen; /* the last checkpoint that looked, when a tick saw it */
+	uint32_t told;             /* under a guard in a region; the end of the guard arms the bell */
+	uint32_t handed_on;        /* a ring that found it outside regions; until its next region has looked */
 	uint32_t calibrating;      /* the handler only counts, and leaves a note */
 	uint32_t calibration_ticks;
 	uint32_t nested; /* attach calls */

@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/testpoint.h"
+#include "dispatch/interrupt.h"
 #include "dispatch/limits.h"
 #include "dispatch/page.h"
 #include "dispatch/react.h"
@@ -31,12 +32,58 @@ int contd__bell_socket = -1;
 
 /* -------------------------------------------------------------------------------------------------- who is rung --- */
 
-/* Has this thread a use for being rung: it computes in a region, and something that it may drive or read is pending? */
-static bool wanted(void)
+/* Does a peer ring, or the daemon on behalf of regions? */
+static bool rings_come(void)
 {
-	return contd__tls.region && !contd__in_continuation_sig() &&
-	       (contd__load(&contd__signals.listens) || contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK) &&
-	       (contd__load_seq(&contd__words.pending) || contd__sources_here_sig(WHERE_REGION));
+	return contd__load(&contd__signals.listens) || contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK;
+}
+
+static bool something_pending(void)
+{
+	return contd__load_seq(&contd__words.pending) || contd__sources_pending_sig(WHERE_REGION);
+}
+
+/* Is no thread rung for what is pending? One whose checkpoints watch the bell is not, outside its regions. */
+static bool missed(void)
+{
+	uint32_t armed;
+
+	if (!rings_come())
+		return false;
+	armed = contd__load_seq(&contd__load_seq(&contd__page)->armed.by.thread);
+	return (!armed || (armed & BELL_WATCHED && !contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED)))) &&
+	       something_pending();
+}
+
+static bool useful(void)
+{
+	return rings_come() && (contd__load_seq(&contd__words.pending) || contd__sources_here_sig(WHERE_REGION));
+}
+
+bool contd__bell_wanted_sig(struct contd__attached *me)
+{
+	if (!contd__tls.region || contd__in_continuation_sig())
+		return false;
+	if (useful())
+		return true;
+	/* Only other threads may drive it: it is no use to ask this one again. */
+	if (contd__sources_elsewhere_sig(WHERE_REGION)) {
+		contd__store_seq(&me->unasked, 0);
+		contd__bell_ask_sig();
+		return false;
+	}
+	/* Store, then look again. Partner: contd__arm_sig(), called when something has become pending. */
+	contd__store_seq(&me->unasked, 1);
+	CONTD_TESTPOINT("bell_unasked");
+	return useful();
+}
+
+void contd__bell_ask_sig(void)
+{
+	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
+
+	if (ops && missed())
+		ops->ask();
 }
 
 /* Arm this process's bell for the thread, if it has a use for it and can pay for it. true: it is armed, and the caller
@@ -45,19 +92,25 @@ static bool arm_bell(struct contd__attached *me)
 {
 	uint32_t *word = &contd__page->armed.by.thread, armed = contd__load_seq(word);
 	uint32_t mine = (uint32_t)contd__load(&me->tid);
+	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
 
-	if (armed == mine || !wanted() || !mine)
+	if (armed == mine || !mine || !contd__bell_wanted_sig(me))
 		return false;
 	/* Its checkpoints watch the bell, as long as there are any: between two ticks there is one at least. */
 	if (armed == (mine | BELL_WATCHED) && contd__self.checkpoint.at > me->checkpoints_seen) {
 		me->checkpoints_seen = contd__self.checkpoint.at;
 		return false;
 	}
-	if (armed && (armed & ~BELL_WATCHED) != mine && contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED)))
+	if (armed && (armed & ~BELL_WATCHED) != mine &&
+	    contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED))) {
+		contd__store_seq(&me->unasked, 1);
 		return false; /* another thread is rung, and can do the same */
+	}
 	if (!contd__purse_bears_sig(&me->purse, contd__ticks())) {
 		if (contd__load(&contd__signals.rung))
 			me->quiet = 0;
+		if (ops && !contd__load(&contd__signals.timers))
+			ops->refill(); /* no other tick looks meanwhile, or arms the bell afterwards */
 		return false;
 	}
 	contd__bell_drain_sig();
@@ -70,13 +123,27 @@ static bool arm_bell(struct contd__attached *me)
 	return true;
 }
 
-bool contd__bell_taken_for_region_sig(void)
+void contd__bell_taken_sig(void)
 {
-	return contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK &&
-	       contd__load_seq(&contd__page->armed.by.thread) == 0 && contd__sources_pending_sig(WHERE_REGION);
+	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
+
+	if (ops && missed())
+		ops->hand_on();
 }
 
-void contd__bell_disarm_sig(const struct contd__attached *me)
+void contd__bell_outside_sig(struct contd__attached *me)
+{
+	if (!rings_come() || contd__load_seq(&contd__page->armed.by.thread))
+		return;
+	contd__or(&contd__tls.flags, CONTD__TLS_REARM);
+	/* Once is enough, until its next region has looked. */
+	if (!me->handed_on) {
+		me->handed_on = 1;
+		contd__bell_taken_sig();
+	}
+}
+
+void contd__bell_disarm_sig(const struct contd__attached *me, bool goes)
 {
 	/* At the end of a thread the caller is counted in `senders` before this: Dekker with record_retire
 	 * (attach.c). */
@@ -88,8 +155,8 @@ void contd__bell_disarm_sig(const struct contd__attached *me)
 	page = contd__load_seq(&contd__page);
 	CONTD_TESTPOINT("bell_disarms");
 	armed = contd__load_seq(&page->armed.by.thread);
-	if ((armed & ~BELL_WATCHED) == mine)
-		contd__cas(&page->armed.by.thread, &armed, 0);
+	if (((armed & ~BELL_WATCHED) == mine && contd__cas(&page->armed.by.thread, &armed, 0)) || goes)
+		contd__bell_taken_sig();
 }
 
 void contd__bell_drain_sig(void)

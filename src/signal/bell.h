@@ -52,11 +52,27 @@ struct contd__attached;
 
 extern uint32_t contd__bell_no_thread_fds;
 
-/* No peer rings this thread any more, but for a ring that is under way. */
-void contd__bell_disarm_sig(const struct contd__attached *me);
+/*
+ * Has this thread a use for being rung: it computes in a region, and something that it may drive or read is pending? If
+ * it computes, and has none, it is asked when something becomes pending: contd__bell_ask_sig().
+ */
+bool contd__bell_wanted_sig(struct contd__attached *me);
 
-/* Agent `block`: has the daemon taken the bell away, so that no thread is rung for what only regions may look at? */
-bool contd__bell_taken_for_region_sig(void);
+/*
+ * Something has become pending. If no thread is rung for it, interrupt one that computes and had no use for the bell
+ * before; its handler arms the bell. Of those that do not compute, the next regions do.
+ */
+void contd__bell_ask_sig(void);
+
+/* No thread may be rung now for what is pending: as if a ring had come that no thread has a use for. */
+void contd__bell_taken_sig(void);
+
+/* An interruption has found this thread outside regions. It may have been a ring, on behalf of regions. */
+void contd__bell_outside_sig(struct contd__attached *me);
+
+/* No peer rings this thread any more, but for a ring that is under way; if the thread goes, that is lost. Another one
+ * that computes is rung. */
+void contd__bell_disarm_sig(const struct contd__attached *me, bool goes);
 
 /* After a look that ran so many continuations: arm, and look again. Returns how many ran then. */
 uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran);

@@ -122,17 +122,18 @@ static void stray(int signo, siginfo_t *info, void *context)
 		contd__add(&contd__signals.strays, 1);
 		CONTD_TESTPOINT("bell_stray");
 		contd__bell_rung_sig();
-		contd__hand_on_sig(NULL);
+		contd__hand_on_sig(NULL, true);
 		contd__sub(&contd__signals.strays, 1);
 	}
 }
 
-/* Returns whether the signal stands for a notification or a ring. A tick does if a notification was put off to it. */
+/* Returns whether the signal stands for a notification or a ring. A tick does if a notification was put off to it; with
+ * agent `caller`, which has no other ticks, each does. */
 static bool arrived(struct contd__attached *me, enum contd__interruption kind, const siginfo_t *info)
 {
 	/* Before looking: a thread that makes something ready after this sends another one. A tick does this, too: a
 	 * notification may have been put off to it. */
-	bool told = contd__xchg(&me->signalled, 0) || kind != BY_TIMER;
+	bool told = contd__xchg(&me->signalled, 0) || kind != BY_TIMER || !contd__load(&contd__signals.timers);
 
 	if (kind == BY_TIMER) {
 		CONTD_COUNT(ticks, 1);
@@ -145,18 +146,19 @@ static bool arrived(struct contd__attached *me, enum contd__interruption kind, c
 }
 
 /*
- * A ring that reached a thread outside regions is for another one. Its next region arms the bell again. So may a
- * notification be: the daemon, which takes the bell away and then interrupts, rings so on behalf of regions, and is
- * content with an interruption that is on its way, or that was put off to a tick. Once is enough: after that the
- * thread that arms the bell is the one that is rung.
+ * A ring that reached a thread outside regions is for another one. Its next region arms the bell again. A notification
+ * may be such a ring, and so may a tick to which one was put off. The daemon rings so: it takes the bell away and then
+ * interrupts, and an interruption that is on its way is enough. A thread that hands a ring on does the same.
  */
 static void hand_on(struct contd__attached *me, enum contd__interruption kind)
 {
-	if (kind != BY_BELL &&
-	    (contd__load(&contd__tls.flags) & CONTD__TLS_REARM || !contd__bell_taken_for_region_sig()))
-		return;
-	contd__or(&contd__tls.flags, CONTD__TLS_REARM);
-	contd__hand_on_sig(me);
+	if (kind == BY_BELL) {
+		contd__or(&contd__tls.flags, CONTD__TLS_REARM);
+		me->handed_on = 1;
+		contd__hand_on_sig(me, true);
+	} else {
+		contd__bell_outside_sig(me);
+	}
 }
 
 /* For a handler that ran no callback: callbacks are noted one by one. */
@@ -215,7 +217,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 		if (kind == BY_BELL) {
 			contd__bell_rung_sig();
-			contd__hand_on_sig(me);
+			contd__hand_on_sig(me, true);
 		}
 		leave(me);
 		errno = saved;
@@ -238,6 +240,8 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 		 * again, and if looks take longer than the interval it would never end. The next tick looks. */
 		if (told || !contd__looks_under_guard_sig())
 			contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
+		if (told && contd__tls.region)
+			me->told = 1; /* and the region may have ended when the guard does */
 		CONTD_COUNT(guarded, 1);
 	} else {
 		ran = contd__react_sig(kind == BY_BELL ? LOOK_RUNG : LOOK);

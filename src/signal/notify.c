@@ -192,13 +192,12 @@ static bool barrier_everywhere(void)
 	return done;
 }
 
-void contd__hand_on_sig(const struct contd__attached *me)
+void contd__hand_on_sig(const struct contd__attached *me, bool whatever)
 {
-	if (interrupt_computing(me, true))
+	if (interrupt_computing(me, whatever) || !rearm(me))
 		return;
-	rearm(me);
 	barrier_everywhere(); /* without it a tick makes up for that */
-	interrupt_computing(me, true);
+	interrupt_computing(me, whatever);
 }
 
 /* Without membarrier(2) a signal is the barrier: in its handler a thread sees whether it computes, and what is
@@ -212,6 +211,38 @@ static int interrupt_all(void)
 		if (contd__signals.record[i] != contd__me)
 			done |= interrupt(contd__signals.record[i], false);
 	return done;
+}
+
+void contd__hand_on_within_sig(void)
+{
+	contd__hand_on_sig(contd__me, false);
+}
+
+void contd__ask_sig(void)
+{
+	/* In a look the end of the look arms this thread's bell. */
+	const struct contd__attached *me = contd__on_thread_sig() ? NULL : contd__me;
+	uint32_t n = contd__load_acquire(&contd__signals.count), told = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__attached *a = contd__signals.record[i];
+		bool done = false;
+
+		if (a == me || !contd__load_seq(&a->unasked))
+			continue;
+		contd__add(&a->senders, 1); /* while this is not 0 the thread does not go */
+		if (contd__load_seq(&a->tid) && contd__xchg(&a->unasked, 0)) {
+			told += !(contd__or(&a->tls->flags, CONTD__TLS_REARM) & CONTD__TLS_REARM) && a != contd__me;
+			done = contd__load_seq(&a->tls->region) && interrupt_counted(a, false);
+		}
+		contd__sub(&a->senders, 1);
+		if (done)
+			return;
+	}
+	if (!told)
+		return;
+	barrier_everywhere(); /* without it a tick makes up for that */
+	interrupt_computing(me, false);
 }
 
 /*
@@ -250,10 +281,10 @@ void contd__ring_sig(int32_t tid)
 	uint32_t n = contd__load_acquire(&contd__signals.count);
 
 	for (uint32_t i = 0; i < n; i++)
-		if (contd__load_seq(&contd__signals.record[i]->tid) == tid) {
-			interrupt(contd__signals.record[i], true);
+		if (contd__load_seq(&contd__signals.record[i]->tid) == tid && interrupt(contd__signals.record[i], true))
 			return;
-		}
+	/* It has detached, or ended, since the bell was taken from it. */
+	contd__bell_taken_sig();
 }
 
 void contd__again_sig(bool ran)

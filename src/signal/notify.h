@@ -8,10 +8,18 @@
 
 #include "signal/attached.h"
 
-/* A ring came to a thread that has no use for it: signal one that computes in a region, if there is one. */
-void contd__hand_on_sig(const struct contd__attached *me);
+/*
+ * A ring came to a thread that has no use for it: interrupt another one that computes in a region, if there is one;
+ * `whatever` its budget says, or within that. If there is none, the next region of each other thread arms the bell, and
+ * looks. The second one is for the calling thread.
+ */
+void contd__hand_on_sig(const struct contd__attached *me, bool whatever);
+void contd__hand_on_within_sig(void);
 
-/* Interrupt that thread, if it is attached. */
+/* Interrupt a thread that computes and has `unasked`. The next regions of those that do not compute arm the bell. */
+void contd__ask_sig(void);
+
+/* Interrupt that thread, from which the bell was taken, or, if it is not attached any more, another one. */
 void contd__ring_sig(int32_t tid);
 
 /* Send a notification to that thread of this process; false: the kernel refuses, errno says why. */

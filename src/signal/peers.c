@@ -37,6 +37,7 @@
 #include "signal/attached.h"
 #include "signal/bell.h"
 #include "signal/peers.h"
+#include "signal/timer.h"
 
 #define PAGE_NAME CONTD_PAGE_NAME
 #define PAGE_BYTES 4096u
@@ -209,6 +210,8 @@ static int listen_locked(const char *job, uint32_t number)
 	contd__bell_socket = fd;
 	snprintf(own.name, sizeof(own.name), "%s", un.sun_path + 1);
 	contd__store_seq(&contd__signals.listens, 1);
+	contd__arm_sig();
+	contd__bell_taken_sig(); /* a thread may compute already */
 	return 0;
 }
 

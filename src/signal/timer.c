@@ -90,13 +90,23 @@ void contd__arm_sig(void)
 {
 	/* Acquire: pairs with the release in record_take (attach.c). */
 	uint32_t n = contd__load_acquire(&contd__signals.count);
+	bool timers = contd__load(&contd__signals.timers),
+	     block = contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK;
 
-	/* The bell is armed when this thread's next region begins. */
-	if (contd__me &&
-	    (contd__load(&contd__signals.listens) || contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK) &&
-	    contd__load_seq(&contd__page->armed.by.thread) == 0)
-		contd__or(&contd__tls.flags, CONTD__TLS_REARM);
-	if (!contd__load(&contd__signals.timers))
+	/* The bell is armed when this thread's next region begins: it is not armed yet, or by a thread whose
+	 * checkpoints watch it, and that may have left its region. */
+	if (contd__me && (contd__load(&contd__signals.listens) || block)) {
+		uint32_t armed = contd__load_seq(&contd__page->armed.by.thread);
+
+		if (!armed ||
+		    (armed & BELL_WATCHED && (armed & ~BELL_WATCHED) != (uint32_t)contd__load(&contd__me->tid)))
+			contd__or(&contd__tls.flags, CONTD__TLS_REARM);
+	}
+	/* Dekker: something became pending, then these are loaded. Partner: a thread that computes, and had no use for
+	 * the bell: contd__bell_wanted_sig(). With other agents its ticks find that out. */
+	if (!timers || block)
+		contd__bell_ask_sig();
+	if (!timers)
 		return;
 	for (uint32_t i = 0; i < n; i++) {
 		struct contd__attached *a = contd__signals.record[i];
@@ -116,6 +126,17 @@ static void keep_put_off(struct contd__attached *me)
 		contd__tick_at_sig(me, contd__purse_enough_at(&me->purse, contd__ticks()));
 }
 
+void contd__refill_sig(void)
+{
+	struct contd__attached *me = contd__me;
+	uint64_t now = contd__ticks(), in = contd__purse_half_full_in(&me->purse, now);
+
+	if (contd__load_seq(&me->armed))
+		return; /* a tick comes already, and does the same */
+	contd__tick_at_sig(me, now + (in < contd__clock.second ? in : contd__clock.second));
+	keep_put_off(me);
+}
+
 static void stop(struct contd__attached *me)
 {
 	set(me, 0);
@@ -133,8 +154,8 @@ static void stop(struct contd__attached *me)
 void contd__rest_sig(struct contd__attached *me)
 {
 	contd__xchg(&me->resting, 1);
-	contd__bell_disarm_sig(me);
 	contd__or(&contd__tls.flags, CONTD__TLS_REARM);
+	contd__bell_disarm_sig(me, false);
 }
 
 void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, bool guarded)
@@ -170,6 +191,9 @@ void contd__region_rearm(void)
 {
 	struct contd__attached *me = contd__me;
 
+	/* A region in a callback has no effect: the next one looks. */
+	if (contd__in_continuation_sig())
+		return;
 	contd__and(&contd__tls.flags, ~CONTD__TLS_REARM);
 	if (!me || !contd__load_seq(&me->tid))
 		return;
@@ -179,6 +203,7 @@ void contd__region_rearm(void)
 		contd__store_seq(&contd__interrupt.regions, 1);
 	CONTD_TESTPOINT("region_told");
 	me->useless = 0;
+	me->handed_on = 0;
 	contd__xchg(&me->resting, 0);
 	if (contd__load(&contd__signals.timers) && useful(me))
 		arm_one(me);
@@ -189,9 +214,11 @@ void contd__region_rearm(void)
 		contd__bell_settle_sig(me, 0);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		contd__tls.guard--;
+	} else if (contd__bell_wanted_sig(me)) { /* the end of the guard arms it */
+		me->told = 1;
+		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 	}
-	/* If something is ready already, do as if a notification had come here; under a guard, or in a callback, at its
-	 * end. */
+	/* If something is ready already, do as if a notification had come here; under a guard, at its end. */
 	if (contd__on_thread_sig() && contd__waits_sig(CLASSES_ALL))
 		contd__or(&contd__tls.flags, CONTD__TLS_MISSED);
 	contd__pickup();

@@ -23,6 +23,9 @@ void contd__rest_sig(struct contd__attached *me);
  */
 void contd__tick_done_sig(struct contd__attached *me, uint64_t cost, bool ran, bool guarded);
 
+/* Tick once when this thread's purse bears rings again, within a second: for an agent without ticks. */
+void contd__refill_sig(void);
+
 /* Tick once at that time, whatever the agent: a notification was put off. */
 void contd__tick_at_sig(struct contd__attached *a, uint64_t at);
 

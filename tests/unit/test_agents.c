@@ -6,11 +6,13 @@
 #include "source.h"
 #include "unit.h"
 #include "base/atomic.h"
+#include "base/testpoint.h"
 #include "dispatch/limits.h"
 #include "dispatch/page.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
 #include "dispatch/wake.h"
+#include "signal/timer.h"
 
 TestSuite(agents, .timeout = WATCHDOG);
 
@@ -505,6 +507,249 @@ Test(agents, block_hands_on_to_a_thread_that_computes)
 	cr_assert_eq(contd__load_seq(&found_by_other), 1);
 	must(contd_thread_detach());
 	cr_assert_eq(contd_fini(), 0);
+}
+
+/* ---------------------------------------------------------------------------------- no ring for regions is lost --- */
+
+static void begin_region_source(void)
+{
+	begin_agent(CONTD_AGENT_BLOCK, LONG_TICK_NS);
+	source_register(&source_a, WHERE_REGION, true);
+	must(contd_thread_attach(NULL));
+}
+
+/* What becomes ready now is found in this thread's region, without a tick. */
+static void finish_is_found_here(void)
+{
+	uint64_t begun = now_ns();
+
+	source_finish(&source_a);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	cr_assert_lt(now_ns() - begun, SOON_NS, "a tick has found it");
+	cr_assert_eq(t1.context, CONTEXT_REGION);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+/* The ring comes under a guard in a region, and the region ends before the guard. */
+Test(agents, block_rings_under_a_guard_that_outlasts_the_region)
+{
+	uint64_t begun;
+
+	begin_region_source();
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	contd_compute_begin();
+	cr_assert_neq(contd__load_seq(&contd__page->armed.by.thread), 0);
+	contd_guard_begin();
+	begun = now_ns();
+	source_finish(&source_a);
+	compute_until(contd__load(&contd__self.counters.guarded));
+	contd_compute_end();
+	contd_guard_end();
+	contd_compute_begin();
+	compute_until(runs(&t1));
+	contd_compute_end();
+	cr_assert_lt(now_ns() - begun, SOON_NS, "a tick has found it");
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+/* A region begins under a guard, which ends in the region. */
+Test(agents, block_rings_a_region_that_began_under_a_guard)
+{
+	begin_region_source();
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	contd_guard_begin();
+	contd_compute_begin();
+	contd_guard_end();
+	finish_is_found_here();
+}
+
+static void region_cb(int status, void *data)
+{
+	contd_compute_begin();
+	contd_compute_end();
+	tally_cb(status, data);
+}
+
+/* A callback had a region, in which nothing runs. */
+Test(agents, block_rings_after_a_region_in_a_callback)
+{
+	begin_region_source();
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	must(contd_event_continue(1, es2, region_cb, &t2, plain, NULL));
+	must(contd_event_complete(&e2, 0));
+	contd_poll(0);
+	cr_assert_eq(runs(&t2), 1);
+	contd_compute_begin();
+	finish_is_found_here();
+}
+
+static struct helper beside;
+static uint32_t beside_computes, beside_leaves;
+
+static void computes_until_found(void *data)
+{
+	(void)data;
+	contd_compute_begin();
+	contd_compute_end();
+	contd_compute_begin();
+	contd__store_seq(&beside_computes, 1);
+	compute_until(runs(&t1) || contd__load_seq(&beside_leaves));
+	contd_compute_end();
+	contd__store_seq(&beside_computes, 0);
+}
+
+/* Another thread computes, and this one has armed the bell. */
+static void begin_beside(void)
+{
+	begin_region_source();
+	helper_create(&beside, true);
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	contd_compute_begin();
+	helper_start(&beside, computes_until_found, NULL);
+	compute_until(contd__load_seq(&beside_computes));
+	contd_compute_end();
+	cr_assert_eq(contd__load_seq(&contd__page->armed.by.thread), (uint32_t)gettid());
+}
+
+static void finish_is_found_beside(bool attached)
+{
+	uint64_t begun = now_ns();
+
+	if (!contd__load(&source_a.arrived))
+		source_finish(&source_a);
+	await(runs(&t1));
+	cr_assert_lt(now_ns() - begun, SOON_NS, "a tick has found it");
+	cr_assert(pthread_equal(t1.thread, beside.thread));
+	helper_join(&beside);
+	if (attached)
+		must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+Test(agents, block_rings_another_thread_after_a_detach)
+{
+	begin_beside();
+	must(contd_thread_detach());
+	finish_is_found_beside(false);
+}
+
+/* Ticks outside regions, which have no use. */
+Test(agents, block_rings_another_thread_where_this_one_rests)
+{
+	begin_beside();
+	contd__rest_sig(contd__me);
+	finish_is_found_beside(true);
+}
+
+static uint32_t taken_from_page, detached;
+
+static void while_it_detaches(const char *name)
+{
+	if (strcmp(name, "region_bell_taken") != 0)
+		return;
+	contd__store_seq(&taken_from_page, 1);
+	await(contd__load_seq(&detached));
+}
+
+/* The daemon has taken the bell away, and is about to interrupt a thread that detaches. */
+Test(agents, block_rings_another_thread_where_this_one_has_gone)
+{
+	begin_beside();
+	contd__store_release(&contd__testpoint_hook, while_it_detaches);
+	source_finish(&source_a);
+	await(contd__load_seq(&taken_from_page));
+	/* Nobody sees the bell taken: as if the thread had detached a moment before. */
+	contd__store_seq(&contd__page->armed.by.thread, 1);
+	must(contd_thread_detach());
+	contd__store_seq(&contd__page->armed.by.thread, 0);
+	contd__store_seq(&detached, 1);
+	finish_is_found_beside(false);
+}
+
+static void begins_here(void *data)
+{
+	(void)data;
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+}
+
+/* This thread computes already when another one begins what its region may look at. */
+Test(agents, block_arms_where_a_thread_computes_already)
+{
+	struct helper h;
+
+	begin_region_source();
+	helper_create(&h, false);
+	contd_compute_begin();
+	contd_compute_end();
+	contd_compute_begin();
+	helper_do(&h, begins_here, NULL);
+	finish_is_found_here();
+	helper_join(&h);
+}
+
+static void watches(void *data)
+{
+	(void)data;
+	contd_compute_begin();
+	while (!(contd__load_seq(&contd__page->armed.by.thread) & BELL_WATCHED))
+		contd_checkpoint();
+	contd_compute_end();
+}
+
+/* Checkpoints of a region that has ended watch the bell. */
+Test(agents, block_rings_where_checkpoints_have_watched_the_bell)
+{
+	struct helper h;
+	char job[32];
+
+	begin_region_source();
+	snprintf(job, sizeof(job), "agents-%d", (int)getpid());
+	must(contd_bell_listen(job, 0));
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	helper_create(&h, true);
+	contd_compute_begin();
+	contd__store_seq(&contd__page->armed.by.thread, 0);
+	helper_do(&h, watches, NULL);
+	finish_is_found_here();
+	helper_join(&h);
+}
+
+/* No thread computes, and each gets interruptions: none of them is handed on. */
+static void interrupted(void *data)
+{
+	(void)data;
+	for (unsigned i = 0; i < 100; i++)
+		raise_ours();
+}
+
+Test(agents, block_hands_nothing_on_where_no_thread_computes)
+{
+	begin_beside();
+	contd__store_seq(&beside_leaves, 1);
+	helper_finish(&beside);
+	contd__store_seq(&contd__page->armed.by.thread, 0);
+	for (unsigned i = 0; i < 10; i++) {
+		helper_start(&beside, interrupted, NULL);
+		interrupted(NULL);
+		helper_finish(&beside);
+	}
+	cr_assert_eq(stats_now().notifications + stats_now().put_off, 0);
+	/* One thread computes: once. */
+	contd__store_seq(&beside_leaves, 0);
+	contd__store_seq(&source_a.elsewhere, true);
+	helper_start(&beside, computes_until_found, NULL);
+	await(contd__load_seq(&beside_computes));
+	contd__store_seq(&contd__page->armed.by.thread, 0);
+	for (unsigned i = 0; i < 10; i++)
+		interrupted(NULL);
+	cr_assert_leq(stats_now().notifications + stats_now().put_off, 1);
+	contd__store_seq(&beside_leaves, 1);
+	helper_join(&beside);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 1);
 }
 
 static void takes_from_the_descriptor(int status, void *data)

@@ -7,6 +7,7 @@
 
 #include "unit.h"
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/testpoint.h"
 #include "dispatch/page.h"
 #include "dispatch/source.h"
@@ -215,4 +216,244 @@ Test(bell, the_page_stays_while_a_thread_ends)
 	cr_assert_eq(contd_fini(), 0);
 	contd__store_release(&ended, 1);
 	pthread_join(thread, NULL);
+}
+
+/* --------------------------------------------------------------------- no ring is lost where there are no ticks --- */
+
+static struct contd_event e1;
+static struct tally t1;
+static struct contd_bell *own_bell;
+static struct contd_group *plain;
+
+static void begin_rings(void)
+{
+	listens();
+	must(contd_bell_open(job, 0, &own_bell));
+	source_register(&source_a, WHERE_REGION, false);
+	plain = group_new(0, -1);
+	must(contd_thread_attach(NULL));
+}
+
+static void end_rings(void)
+{
+	contd_bell_close(own_bell);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+static void peer_sends(void *data)
+{
+	(void)data;
+	source_finish(&source_a);
+	contd_bell_ring(own_bell);
+}
+
+static __thread bool is_first;
+static uint32_t leave, left, again;
+
+/* The first thread hands its ring on, and the other one leaves its region before the signal comes. */
+static void leaves_meanwhile(const char *name)
+{
+	if (!is_first || strcmp(name, "notify_before_send") != 0)
+		return;
+	contd__store_seq(&leave, 1);
+	await(contd__load_seq(&left));
+}
+
+static void computes_twice(void *data)
+{
+	(void)data;
+	contd_compute_begin();
+	contd_compute_end();
+	contd_compute_begin();
+	contd__store_seq(&computes, 1);
+	compute_until(contd__load_seq(&leave));
+	contd_compute_end();
+	contd__store_seq(&left, 1);
+	await(contd__load_seq(&again));
+	contd_compute_begin();
+	compute_until(runs(&t1));
+	contd_compute_end();
+}
+
+Test(bell, a_ring_that_was_handed_on_too_late)
+{
+	struct helper h;
+
+	begin_rings();
+	is_first = true;
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	helper_create(&h, true);
+	helper_start(&h, computes_twice, NULL);
+	await(contd__load_seq(&computes));
+	contd__store_seq(&contd__page->armed.by.thread, (uint32_t)gettid());
+	contd__store_release(&contd__testpoint_hook, leaves_meanwhile);
+	peer_sends(NULL);
+	await(contd__load_seq(&left) && stats_now().notifications == 1);
+	contd__store_seq(&again, 1);
+	await(runs(&t1));
+	helper_join(&h);
+	end_rings();
+}
+
+/* Its purse is empty when a ring has come, so the bell stays unarmed; then the purse fills. */
+Test(bell, the_purse_is_empty_and_fills)
+{
+	struct helper h;
+
+	begin_rings();
+	helper_create(&h, false);
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	contd_guard_begin();
+	contd__me->purse.balance = -contd__purse_most() / 4;
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__clock.second / 20);
+	contd_guard_end();
+	contd_compute_begin();
+	cr_assert_eq(contd__load_seq(&contd__page->armed.by.thread), 0);
+	helper_do(&h, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	helper_join(&h);
+	end_rings();
+}
+
+/* The same; it has left its region when the purse has filled, and begins another one. */
+Test(bell, the_purse_fills_between_two_regions)
+{
+	struct helper h;
+
+	begin_rings();
+	helper_create(&h, false);
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	contd_guard_begin();
+	contd__me->purse.balance = -contd__purse_most() / 4;
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__clock.second / 20);
+	contd_guard_end();
+	contd_compute_begin();
+	contd_compute_end();
+	cr_assert_eq(contd__load_seq(&contd__page->armed.by.thread), 0);
+	compute_until(contd__load(&contd__me->armed) == 0); /* the one tick has come */
+	contd_compute_begin();
+	helper_do(&h, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	helper_join(&h);
+	end_rings();
+}
+
+static void continues(void *data)
+{
+	(void)data;
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+}
+
+/* Another thread begins what this one's region may look at, when it computes already. */
+Test(bell, a_thread_that_computes_already_is_rung)
+{
+	struct helper h;
+
+	begin_rings();
+	helper_create(&h, false);
+	contd_compute_begin();
+	contd_compute_end();
+	contd_compute_begin();
+	helper_do(&h, continues, NULL);
+	helper_do(&h, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	helper_join(&h);
+	end_rings();
+}
+
+static void listens_now(void *data)
+{
+	must(contd_bell_listen(job, 0));
+	must(contd_bell_open(job, 0, &own_bell));
+	(void)data;
+}
+
+/* The process listens when a thread computes already. */
+Test(bell, a_process_that_listens_later_is_rung)
+{
+	struct helper h;
+
+	start(CONTD_AGENT_CALLER);
+	snprintf(job, sizeof(job), "bell-%d", (int)getpid());
+	source_register(&source_a, WHERE_REGION, false);
+	plain = group_new(0, -1);
+	must(contd_thread_attach(NULL));
+	helper_create(&h, false);
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	contd_compute_begin();
+	helper_do(&h, listens_now, NULL);
+	helper_do(&h, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	helper_join(&h);
+	end_rings();
+}
+
+static void checkpoints_once(void *data)
+{
+	continues(data);
+	contd_compute_begin();
+	for (unsigned i = 0; i < 10000000 && !(contd__load_seq(&contd__page->armed.by.thread) & BELL_WATCHED); i++)
+		contd_checkpoint();
+	contd_compute_end();
+}
+
+/* Checkpoints of another thread have watched the bell, which is in no region any more. */
+Test(bell, the_bell_that_another_thread_has_watched)
+{
+	struct helper h;
+
+	begin_rings();
+	contd_compute_begin();
+	contd_compute_end();
+	helper_create(&h, true);
+	helper_do(&h, checkpoints_once, NULL);
+	cr_assert(contd__load_seq(&contd__page->armed.by.thread) & BELL_WATCHED);
+	source_begin(&source_a);
+	contd_compute_begin();
+	helper_start(&h, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	helper_join(&h);
+	end_rings();
+}
+
+/* The settings change while a thread computes whose bell only a tick would have armed. */
+static void calls_only(void *data)
+{
+	struct contd_config c = {.size = sizeof(c), .agent = CONTD_AGENT_CALLER};
+
+	(void)data;
+	must(contd_configure(&c));
+}
+
+Test(bell, a_thread_that_computes_is_rung_after_ticks_have_ended)
+{
+	struct contd_config c = {
+		.size = sizeof(c), .agent = CONTD_AGENT_REGION, .tick_min_ns = 1000000000, .tick_max_ns = 10000000000};
+	struct helper h;
+
+	must(contd_init(&c));
+	snprintf(job, sizeof(job), "bell-%d", (int)getpid());
+	must(contd_bell_listen(job, 0));
+	must(contd_bell_open(job, 0, &own_bell));
+	source_register(&source_a, WHERE_REGION, false);
+	plain = group_new(0, -1);
+	must(contd_thread_attach(NULL));
+	helper_create(&h, false);
+	contd_compute_begin();
+	contd_compute_end();
+	contd_compute_begin();
+	helper_do(&h, continues, NULL);
+	helper_do(&h, calls_only, NULL);
+	compute_until(contd__load(&contd__me->armed) == 0); /* the last tick has come */
+	helper_do(&h, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	helper_join(&h);
+	end_rings();
 }
