@@ -86,6 +86,7 @@ uint32_t contd__react_under_guard(enum contd__looking how)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	contd__self.looking = 0;
 	contd__tls.guard--;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* before the caller looks for a note again */
 	return ran;
 }
 

@@ -31,12 +31,14 @@ enum contd__scanner { SCAN_CALL, SCAN_INTERRUPTION, SCAN_DAEMON };
 static inline void contd__testing_begin(struct contd__testing *t, const struct contd_group *g, uint32_t left)
 {
 	*t = (struct contd__testing){g, left, contd__self.testing};
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler walks along them */
 	contd__self.testing = t;
 }
 
 static inline void contd__testing_end(struct contd__testing *outer)
 {
 	contd__self.testing = outer;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* before its memory is used for something else */
 }
 
 struct contd__budget {
