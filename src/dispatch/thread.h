@@ -291,10 +291,17 @@ void contd__threads_unwatch(void);
 void contd__threads_sum(struct contd__counters *sum);
 void contd__threads_zero(void);
 
-/* Wake the threads that were to be woken later. Also before a callback that runs in the call that registers it. */
+/*
+ * Wake the threads that were to be woken later. Also before a callback that runs in the call that registers it.
+ *
+ * A signal handler of the program sees in `take`, or in contd__lent.tells_later, that a thread wakes others later, and
+ * then leaves that to it. So the caller first sets that back, and only then this looks: a handler that comes after this
+ * look wakes them itself.
+ */
 CONTD_INTERNAL_API void contd__wake_all_untold_sig(void);
 static inline void contd__wake_untold_sig(void)
 {
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(contd__self.untold != NULL, 0))
 		contd__wake_all_untold_sig();
 }
