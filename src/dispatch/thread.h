@@ -67,6 +67,7 @@ struct contd__taking;
 struct contd__slot;
 struct contd__table;
 struct contd__outlet;
+struct contd__outlet_ops;
 
 /* Counting calls until the next look (checkpoint.c); times in clock ticks. */
 struct contd__checkpoint {
@@ -136,6 +137,7 @@ struct contd__self {
 	struct contd__carrying carried;
 	struct contd__at_work *at_work;
 	struct contd__outlet *untold; /* an executor whose threads are to be woken later, or NULL (executor_sig.c) */
+	const struct contd__outlet_ops *untold_ops; /* the functions of such an executor, which outlive it; or NULL */
 	struct contd__watched watched;
 	struct contd__passing passing;
 	struct contd__checkpoint checkpoint;

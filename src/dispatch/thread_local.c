@@ -33,8 +33,10 @@ void contd__unbalanced(uint32_t what)
 
 void contd__wake_all_untold_sig(void)
 {
-	struct contd__outlet *o = contd__self.untold;
+	/* `untold` is not followed: a handler may wake these threads before the next instruction, and then their
+	 * executor may go. */
+	const struct contd__outlet_ops *ops = contd__self.untold_ops;
 
-	if (o)
-		o->ops->wake_untold();
+	if (ops)
+		ops->wake_untold();
 }

@@ -63,6 +63,7 @@ static void wake_later(struct contd_executor *ex, uint32_t n)
 		CONTD_TESTPOINT("tell_held");
 		/* futex(2) takes more than INT32_MAX for one. */
 		lent->untold_threads = n < INT32_MAX - lent->untold_threads ? lent->untold_threads + n : INT32_MAX;
+		contd__self.untold_ops = ex->outlet.ops;
 		contd__self.untold = &ex->outlet;
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -11,7 +11,9 @@
 #include <contd/executor.h>
 
 #include "base/atomic.h"
+#include "dispatch/source.h"
 #include "dispatch/thread.h"
+#include "rcu/reader.h"
 #include "task/executor.h"
 #include "unit.h"
 
@@ -197,5 +199,70 @@ Test(each_instruction, completed_in_a_test)
 Test(each_instruction, completed_in_a_guard)
 {
 	picked_up(guard_once);
+}
+/* ------------------------------------------------------------------------------ an executor that goes meanwhile --- */
+
+static struct helper helper;
+static uint32_t under_way, destroyed, n;
+static bool came = true;
+
+static void run_and_destroy(void *data)
+{
+	(void)data;
+	contd_executor_run(ex, 0, 0);
+	if (contd_executor_destroy(ex) == 0)
+		contd__store(&destroyed, 1);
+}
+
+/* Wakes the threads of the one that was put off before, and another thread destroys that one. */
+static void submit_elsewhere(void)
+{
+	if (contd__reading_sig())
+		return; /* it would wait for this thread */
+	submit();
+	helper_do(&helper, run_and_destroy, NULL);
+}
+
+static void put_off_and_poll(bool last)
+{
+	(void)last;
+	contd__store(&under_way, 0);
+	must(contd_task_submit(&issues, 0)); /* the executor's thread is to be woken later */
+	came = interrupted(poll_once, n, submit_elsewhere);
+}
+
+static uint32_t is_under_way(void)
+{
+	return contd__load(&under_way);
+}
+
+static struct contd__source calls_back = {
+	.name = "calls back", .where = WHERE_THREAD, .progress = put_off_and_poll, .pending = is_under_way};
+
+/* A function of the program that a source calls may poll. In that poll the wake-up is still put off. */
+Test(each_instruction, destroyed_where_its_threads_are_woken)
+{
+	start(CONTD_AGENT_CALLER);
+	must(contd__source_register(&calls_back));
+	must(contd_executor_create(NULL, &other));
+	contd__add(&other->sleepers, 1);
+	helper_create(&helper, false);
+	for (n = 1; came; n += FURTHER) {
+		must(contd_executor_create(NULL, &ex));
+		contd__add(&ex->sleepers, 1);
+		contd__store(&destroyed, 0);
+		contd_task_init(&task, other, CONTD_PRIORITY_NORMAL, nothing, NULL);
+		contd_task_init(&issues, ex, CONTD_PRIORITY_NORMAL, nothing, NULL);
+		contd__store(&under_way, 1);
+		cr_assert_geq(contd_poll(0), 0);
+		if (!destroyed) {
+			must(contd_executor_drain(ex));
+			must(contd_executor_destroy(ex));
+		}
+		must(contd_executor_drain(other));
+	}
+	helper_join(&helper);
+	must(contd_executor_destroy(other));
+	cr_assert_eq(contd_fini(), 0);
 }
 #endif
