@@ -569,6 +569,8 @@ static uint32_t lend(struct contd_executor *ex, uint32_t most, int64_t timeout_n
 			if (left <= 0)
 				break;
 		}
+		/* In a callback: what its work has begun, and was complete at once, was taken with that callback. */
+		contd__carried_release_sig();
 		if (progress)
 			contd__idle(&idling, nothing, ex, left);
 		else

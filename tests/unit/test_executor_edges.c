@@ -789,6 +789,53 @@ Test(executor_edges, the_daemon_is_configured_away_in_a_carried_callback)
 	the_daemon_ends_in_a_callback();
 }
 
+static void begins_another(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	must(contd__carried_begin(&carried[1], tally_cb, &t[1], h));
+	contd__carried_at_once(&carried[1]);
+}
+
+static void lends_its_thread(int status, void *data)
+{
+	(void)status;
+	(void)data;
+	cr_assert_eq(contd_executor_run(ex, 0, -1), 1);
+}
+
+static void *polls_while_it_sleeps(void *data)
+{
+	soon(contd__load_seq(&ex->sleepers) == 1);
+	cr_assert_eq(contd_poll(0), 1, "it is ready, and no other thread can run it");
+	must(contd_executor_stop(ex, 1));
+	return data;
+}
+
+/* A task runs on a thread that a carried callback has lent. The operation that the task begins is complete at once, and
+ * its continuation is to run after that callback. But the thread sleeps, and another one polls. */
+Test(executor_edges, taken_by_a_thread_that_sleeps_in_a_carried_callback)
+{
+	pthread_t thread;
+
+	start(CONTD_AGENT_CALLER);
+	ex = pull(0);
+	g = group_new(0, -1);
+	h = group_new(0, -1);
+	contd_task_init(&task[0], ex, CONTD_PRIORITY_NORMAL, begins_another, NULL);
+	must(contd_task_submit(&task[0], 0));
+	thread = thread_new(polls_while_it_sleeps, NULL);
+	must(contd__carried_begin(&carried[0], lends_its_thread, NULL, g));
+	contd__carried_at_once(&carried[0]);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_eq(runs(&t[1]), 1);
+	cr_assert(pthread_equal(t[1].thread, thread));
+	must(contd_group_destroy(g));
+	must(contd_group_destroy(h));
+	must(contd_executor_destroy(ex));
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* ------------------------------------------------------------------------------------------------------- drains --- */
 
 static uint32_t drains, ended;
