@@ -427,6 +427,13 @@ static int check_pull(struct contd_executor *ex, const char *call)
 	return contd__fail_in(call, rc);
 }
 
+/* The pool looks. Work that comes after this is announced again. */
+static void looks(struct contd_executor *ex)
+{
+	if (contd__load(&ex->notified))
+		contd__xchg(&ex->notified, 0);
+}
+
 static bool has_higher(const struct contd_executor *ex, unsigned p)
 {
 	while (++p < PRIORITIES)
@@ -545,9 +552,7 @@ static uint32_t lend(struct contd_executor *ex, uint32_t most, int64_t timeout_n
 
 	contd__idle_over(&idling);
 	while (ran < most && !contd__load(&contd__live.forked)) {
-		/* Before the look: work that comes after this is announced again. */
-		if (contd__load(&ex->notified))
-			contd__xchg(&ex->notified, 0);
+		looks(ex);
 		n = run_work(ex, most - ran);
 		/* If there is work, look at the sources now and then, too: otherwise no more work would ever be
 		 * found. */
@@ -625,6 +630,7 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 
 	if (rc)
 		return rc;
+	looks(ex); /* also if the call is refused */
 	if (timeout_ns < -1)
 		return contd__fail(-EINVAL, "contd_executor_run: timeout_ns must be at least -1");
 	if (contd__in_handler())
@@ -684,6 +690,7 @@ struct contd_work *contd_executor_take(struct contd_executor *ex)
 
 	if (check_pull(ex, __func__))
 		return NULL;
+	looks(ex); /* as above */
 	if (contd__in_handler()) {
 		contd__fail(-EPERM, "contd_executor_take: not in a signal handler");
 		return NULL;
@@ -691,8 +698,6 @@ struct contd_work *contd_executor_take(struct contd_executor *ex)
 	contd__thread_ensure();
 	contd__carried_release_sig();
 	settle(ex);
-	if (contd__load(&ex->notified))
-		contd__xchg(&ex->notified, 0);
 	lowest_first = is_lowest_turn(ex);
 	for (unsigned p = 0; p < PRIORITIES && lowest_first && !work; p++)
 		work = take_some(ex, p);

@@ -937,6 +937,34 @@ static void *lent_until_stopped(void *executor)
 	return NULL;
 }
 
+/* Its pool is told, and looks in vain, because another executor has the thread that calls MPI. It is told again of what
+ * comes after that. */
+Test(executor_edges, told_after_a_look_that_was_refused)
+{
+	struct contd_executor_attr attr = {
+		.size = sizeof(attr), .flags = CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI, .ops = &notify_ops};
+	pthread_t thread;
+
+	start(CONTD_AGENT_CALLER);
+	must(contd_executor_create(&attr, &ex));
+	ex2 = pull(CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI);
+	thread = thread_new(lent_until_stopped, ex2);
+	soon(contd__load_seq(&ex2->threads) == 1);
+	for (unsigned i = 0; i < 2; i++)
+		contd_task_init(&task[i], ex, CONTD_PRIORITY_NORMAL, tally_cb, &t[i]);
+	must(contd_task_submit(&task[0], 0));
+	cr_assert_eq(contd__load(&notifications), 1);
+	must_fail(contd_executor_run(ex, 0, 0), EBUSY);
+	must(contd_executor_stop(ex2, 1));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	must(contd_task_submit(&task[1], 0));
+	cr_assert_eq(contd__load(&notifications), 2, "it has work, and is never told of it");
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 2);
+	must(contd_executor_destroy(ex));
+	must(contd_executor_destroy(ex2));
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* No thread may run its work: the thread that calls MPI is another executor's. */
 Test(executor_edges, drained_while_mpi_is_another_executors)
 {
