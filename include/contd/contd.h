@@ -359,8 +359,9 @@ CONTD_API int contd_group_test(struct contd_group *group, int *completep) CONTD_
 CONTD_API int contd_group_wait(struct contd_group *group, int64_t timeout_ns) CONTD_NOEXCEPT;
 
 /*
- * How many continuations of the group are outstanding at this moment; other threads may change it at any time. 0 for
- * NULL.
+ * How many continuations of the group are outstanding at this moment; other threads may change it at any time. A thread
+ * that runs several of a group in a row counts them off together: until then other threads may see too many, but never
+ * too few. 0 for NULL.
  * Context: any thread, handler, in a callback.
  */
 CONTD_API uint32_t contd_group_outstanding(const struct contd_group *group) CONTD_NOEXCEPT;

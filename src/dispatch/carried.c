@@ -382,16 +382,17 @@ static uint32_t run_some(struct contd__taking *t, uint32_t most)
 	struct contd_carried *c = t->carried[t->next];
 	struct contd_group *g = c->group;
 	struct turn turn = {t, c, most, contd__late_watched_sig()};
-	uint32_t ran;
+	uint32_t ran, spare;
 
 	/* They keep the group: each stays counted as outstanding until all have run, or until another one takes over
 	 * its count (contd__carried_begin_in_turn). */
 	t->group = g;
 	ran = contd__call_in_frame(g, NULL, (const void *)(uintptr_t)c->cb, call_some, &turn);
 	CONTD_COUNT(latency[0], ran);
-	if (t->spare)
-		contd__group_count_down_own_sig(g, t->spare);
-	t->spare = 0;
+	spare = t->spare;
+	t->spare = 0; /* first: what is counted down is not subtracted once more (contd__carried_returned_sig) */
+	if (spare)
+		contd__group_count_down_own_sig(g, spare);
 	return ran;
 }
 

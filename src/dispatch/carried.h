@@ -74,12 +74,25 @@ static inline void contd__takes_end(struct contd__taking *outer)
 static inline void contd__runs_begin(struct contd__taking *t)
 {
 	t->outer = contd__self.carried.running;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* contd__carried_returned_sig() walks along them, also in handlers */
 	contd__self.carried.running = t;
 }
 
 static inline void contd__runs_end(const struct contd__taking *t)
 {
 	contd__self.carried.running = t->outer;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Callbacks of g that have returned on this thread, and that g still counts as outstanding. Any context. */
+static inline uint32_t contd__carried_returned_sig(const struct contd_group *g)
+{
+	uint32_t n = 0;
+
+	for (const struct contd__taking *t = contd__self.carried.running; t; t = t->outer)
+		if (t->spare && t->group == g)
+			n += t->spare;
+	return n;
 }
 
 /* The tasks that an MPI_Test of this thread finds complete, and wakes at its end. NULL: it is in none. Such tests do

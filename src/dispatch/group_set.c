@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/rest.h"
 #include "base/sized.h"
+#include "dispatch/carried.h"
 #include "dispatch/classes.h"
 #include "dispatch/complete.h"
 #include "dispatch/group.h"
@@ -380,5 +381,5 @@ bool contd__groups_name_outlet(const struct contd__outlet *outlet)
 
 uint32_t contd_group_outstanding(const struct contd_group *group)
 {
-	return group ? contd__group_outstanding_sig(group) : 0;
+	return group ? contd__group_outstanding_sig(group) - contd__carried_returned_sig(group) : 0;
 }

@@ -110,6 +110,29 @@ static void end(unsigned n)
 	cr_assert_eq(contd_fini(), 0);
 }
 
+/* ---------------------------------------------------------------------------------------------- what is counted --- */
+
+static unsigned left[3];
+
+static void counts_the_others(int status, void *data)
+{
+	cb(status, data);
+	left[(struct tally *)data - tally] = contd_group_outstanding(g);
+}
+
+/* Those that have returned are not outstanding, also while others of the same look are still to run. */
+Test(carried, only_those_that_have_not_returned_are_outstanding)
+{
+	begin(0, -1, 0);
+	for (unsigned i = 0; i < 3; i++)
+		carry(i, counts_the_others, g);
+	finished = 3;
+	cr_assert_eq(contd_poll(0), 3);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(left[i], 3 - i, "callback %u: %u", i, left[i]);
+	end(3);
+}
+
 static uint32_t slots_used(const struct contd_group *group)
 {
 	return group->table.used;
