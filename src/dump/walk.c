@@ -16,8 +16,10 @@ static bool get(struct contd__dump_walk *w, const void *address, void *to, size_
 }
 #define GET(w, address, to) get(w, address, to, sizeof(*(to)))
 
-/* An address in that process, of a member of the structure there. */
+/* Addresses in that process, of a member of the structure there and of an element of the array there. They may be
+ * anything, so they are added as numbers. */
 #define MEMBER(type, address, member) ((const void *)((uintptr_t)(address) + offsetof(type, member)))
+#define ELEMENT(array, i) ((const void *)((uintptr_t)(array) + (i) * sizeof(*(array))))
 
 static void problem(struct contd__dump_walk *w, const char *text)
 {
@@ -65,7 +67,7 @@ static bool get_text(struct contd__dump_walk *w, const char *from, char *to, siz
 
 	if (!all)
 		*to = 0;
-	for (size_t n = 0; from && !all && n < room - 1 && get(w, from + n, to + n, 1) && to[n]; n++)
+	for (size_t n = 0; from && !all && n < room - 1 && get(w, ELEMENT(from, n), to + n, 1) && to[n]; n++)
 		to[n + 1] = 0;
 	to[from ? room - 1 : 0] = 0;
 	return *to != 0;
@@ -83,11 +85,13 @@ static double clock_ticks_per_ns(struct contd__dump_walk *w)
 /* How long ago that was. Clocks of two processors may differ a little: then it was just now. */
 static void ago(struct contd__dump_walk *w, const char *key, uint64_t since)
 {
-	double rate = clock_ticks_per_ns(w);
+	double rate = clock_ticks_per_ns(w), ns;
 	int64_t ticks = (int64_t)(w->reader->now - since);
 
-	if (w->reader->now && since && rate > 0)
-		w->out->duration(w->out, key, (uint64_t)((double)(ticks > 0 ? ticks : 0) / rate));
+	if (!w->reader->now || !since || rate <= 0)
+		return;
+	ns = (double)(ticks > 0 ? ticks : 0) / rate;
+	w->out->duration(w->out, key, ns < 1e19 ? (uint64_t)ns : UINT64_MAX);
 }
 
 /* ------------------------------------------------------------------------------------------------------- parts --- */
@@ -97,13 +101,19 @@ static bool record_fits(const struct contd__dump_record *r)
 	return r->fields <= DUMP_FIELDS_MOST && r->size <= DUMP_RECORD_MOST;
 }
 
+static bool part_fits(const struct contd__dump_part *p)
+{
+	return p->size == sizeof(*p) && record_fits(&p->owner) && record_fits(&p->operation) && record_fits(&p->more) &&
+	       (!p->more.fields ||
+		(p->operation.size >= sizeof(void *) && p->more_at <= p->operation.size - sizeof(void *)));
+}
+
 static void take_parts(struct contd__dump_walk *w)
 {
 	for (unsigned i = 0; i < DUMP_PARTS && w->root.part[i]; i++) {
 		struct contd__dump_part *p = &w->part[w->parts];
 
-		if (GET(w, w->root.part[i], p) && p->size == sizeof(*p) && record_fits(&p->owner) &&
-		    record_fits(&p->operation) && record_fits(&p->more))
+		if (GET(w, w->root.part[i], p) && part_fits(p))
 			w->parts++;
 		else
 			problem(w, "a part's description cannot be read");
@@ -116,7 +126,8 @@ static void named(struct contd__dump_walk *w, const char *key, const struct cont
 	char said[DUMP_TEXTS];
 
 	for (unsigned i = 0; i < f->names && i < DUMP_TEXTS; i++)
-		if (GET(w, f->name + i, &name) && name.value == value && get_text(w, name.text, said, sizeof(said))) {
+		if (GET(w, ELEMENT(f->name, i), &name) && name.value == value &&
+		    get_text(w, name.text, said, sizeof(said))) {
 			text(w, key, said);
 			return;
 		}
@@ -161,7 +172,7 @@ static void fields(struct contd__dump_walk *w, const struct contd__dump_record *
 	struct contd__dump_field f;
 
 	for (unsigned i = 0; i < r->fields; i++)
-		if (GET(w, r->field + i, &f))
+		if (GET(w, ELEMENT(r->field, i), &f))
 			field(w, &f, r);
 }
 
@@ -190,7 +201,7 @@ static void word_show(struct contd__dump_walk *w, const struct place *place, con
 	uint64_t now;
 
 	for (unsigned i = 0; i < 64; i++) {
-		if (!GET(w, &block->entry[i], &entry))
+		if (!GET(w, MEMBER(struct contd__word_block, block, entry[i]), &entry))
 			break;
 		if (entry.slot != place->at || entry.generation != SLOT_GENERATION(s->state))
 			continue;
@@ -228,16 +239,17 @@ static void operations_show(struct contd__dump_walk *w, const struct contd__dump
 	number(w, "operations", count);
 	list(w, "operation", "operation");
 	for (uint32_t i = 0; i < count && i < OPERATIONS_SHOWN; i++, at += p->operation.size) {
-		const void *more;
+		const void *more = NULL;
 
 		if (!get(w, (const void *)at, w->record.bytes, p->operation.size) || !same(w, place, s)) {
 			problem(w, "a continuation began to run while its operations were read");
 			break;
 		}
 		object(w, NULL);
-		memcpy(&more, w->record.bytes + p->more_at, sizeof(more));
+		if (p->more.fields)
+			memcpy(&more, w->record.bytes + p->more_at, sizeof(more));
 		fields(w, &p->operation);
-		if (p->more.fields && get(w, more, w->record.bytes, p->more.size) && same(w, place, s))
+		if (more && get(w, more, w->record.bytes, p->more.size) && same(w, place, s))
 			fields(w, &p->more);
 		end(w);
 	}
@@ -355,19 +367,20 @@ static void slots(struct contd__dump_walk *w, const struct contd_group *at, cons
 
 		n = used - first < DUMP_SLOTS ? used - first : DUMP_SLOTS;
 		if (!g->table.branch[index >> 18] ||
-		    !GET(w, &g->table.branch[index >> 18]->chunk[index >> 12 & 63], &chunk) || !chunk) {
+		    !GET(w, MEMBER(struct contd__branch, g->table.branch[index >> 18], chunk[index >> 12 & 63]),
+			 &chunk) ||
+		    !chunk) {
 			problem(w, "a table changed while it was read");
 			return;
 		}
-		slot = (const struct contd__slot *)MEMBER(struct contd__chunk, chunk, slot) +
-		       (index & (CHUNK_SLOTS - 1));
+		slot = MEMBER(struct contd__chunk, chunk, slot[index & (CHUNK_SLOTS - 1)]);
 		if (!get(w, slot, w->slot, n * sizeof(*slot))) {
 			problem(w, "a part of a table cannot be read");
 			continue;
 		}
 		for (uint32_t i = 0; i < n; i++) {
 			struct contd__slot s = w->slot[i];
-			struct place place = {slot + i, at};
+			struct place place = {ELEMENT(slot, i), at};
 
 			if (SLOT_STATE(s.state) == SLOT_FREE || (s.state & 0xff) > SLOT_CANCELLED || s.group != at ||
 			    s.index != index + i)
@@ -648,7 +661,8 @@ static bool attached_of(struct contd__dump_walk *w, const struct contd__self *se
 	if (!GET(w, MEMBER(struct contd__signals, w->root.signals, count), &count))
 		return false;
 	for (uint32_t i = 0; i < count && i < ATTACHED_MAX; i++)
-		if (GET(w, &w->root.signals->record[i], &record) && GET(w, record, a) && a->tid && a->tls == self->tls)
+		if (GET(w, MEMBER(struct contd__signals, w->root.signals, record[i]), &record) && GET(w, record, a) &&
+		    a->tid && a->tls == self->tls)
 			return true;
 	return false;
 }
@@ -792,7 +806,8 @@ static void daemon_show(struct contd__dump_walk *w)
 	if (wake.daemon_mode) {
 		text(w, "does",
 		     wake.daemon_asleep ? "sleeps: nothing is pending for it"
-		     : GET(w, w->root.page, &page) && get(w, &page->armed.by.daemon, &armed, sizeof(armed)) &&
+		     : GET(w, w->root.page, &page) &&
+				     GET(w, MEMBER(struct contd__page, page, armed.by.daemon), &armed) &&
 				     armed == DAEMON_NAPS
 			     ? "naps until its next look"
 		     : armed == DAEMON_POLLS ? "sleeps in poll(2)"
