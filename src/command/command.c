@@ -32,7 +32,7 @@ static int usage(void)
 	fputs("\n  --help     this text; contd SUBCOMMAND --help tells of one of them\n"
 	      "  --version  the version of contd\n",
 	      stdout);
-	return fflush(stdout) ? STATUS_FAILED : 0;
+	return output_end();
 }
 
 int main(int argc, char **argv)
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 		return usage();
 	if (!strcmp(name, "--version")) {
 		puts("contd " CONTD_VERSION_TEXT);
-		return fflush(stdout) ? STATUS_FAILED : 0;
+		return output_end();
 	}
 	for (size_t i = 0; i < SUBCOMMANDS; i++)
 		if (!strcmp(name, subcommands[i].name))

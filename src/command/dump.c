@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static int usage(void)
 	      "Exit status: 0 if all could be read; 1 if not, and the last lines say what; 2 for wrong arguments; 125\n"
 	      "if the process cannot be read, or contd is not in it.\n",
 	      stdout);
-	return fflush(stdout) ? STATUS_FAILED : 0;
+	return output_end();
 }
 
 /* --------------------------------------------------------------------------------------------------------- JSON --- */
@@ -91,6 +92,14 @@ static void to_flag(struct contd__dump_out *o, const char *key, bool value)
 
 static struct contd__dump_walk walk;
 
+/* Standard output may be a pipe that another program has made non-blocking. */
+static bool wait_for(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+	return poll(&p, 1, -1) > 0 || errno == EINTR;
+}
+
 static int walk_it(struct process *p, bool json, uint32_t limit)
 {
 	static struct contd__dump_text text;
@@ -106,6 +115,7 @@ static int walk_it(struct process *p, bool json, uint32_t limit)
 	unsigned objects;
 	uintptr_t root = process_symbol(p, "contd__dump_root", &objects);
 	const char *wrong;
+	int rc;
 
 	if (!root) {
 		contd__say(
@@ -127,15 +137,15 @@ static int walk_it(struct process *p, bool json, uint32_t limit)
 		json_object(NULL);
 		contd__dump_walk(&walk);
 		json_end();
-		if (fflush(stdout))
-			return STATUS_FAILED;
+		rc = output_end();
 	} else {
-		contd__dump_text_begin(&text, 1, false);
+		contd__dump_text_begin(&text, 1, false, wait_for);
 		contd__dump_walk(&walk);
-		if (contd__dump_text_end(&text))
-			return STATUS_FAILED;
+		rc = contd__dump_text_end(&text);
+		if (rc)
+			rc = output_failed(-rc);
 	}
-	return walk.problems ? STATUS_INCOMPLETE : 0;
+	return rc ? rc : walk.problems ? STATUS_INCOMPLETE : 0;
 }
 
 static bool number_of(const char *text, unsigned long most, unsigned long *to)

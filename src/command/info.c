@@ -644,7 +644,7 @@ static int usage(void)
 	      "\n"
 	      "Exit status: 0 if all could be found out and no setting is wrong, else 1; 2 for wrong arguments.\n",
 	      stdout);
-	return fflush(stdout) ? STATUS_FAILED : 0;
+	return output_end();
 }
 
 static bool time_limit(const char *text)
@@ -706,7 +706,7 @@ int command_info(int argc, char **argv)
 		json();
 	else
 		show();
-	if (fflush(stdout))
+	if (output_end())
 		return STATUS_FAILED;
 	return problems.count ? STATUS_INCOMPLETE : 0;
 }

@@ -49,8 +49,8 @@ static int open_process(struct contd__dump_reader *r, const char *path)
 	int fd;
 
 	snprintf(theirs, sizeof(theirs), "%s%s", p->root, path);
-	fd = open(theirs, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	return fd >= 0 ? fd : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	fd = contd__dump_open(theirs);
+	return fd >= 0 ? fd : contd__dump_open(path);
 }
 
 /* --------------------------------------------------------------------------------------------------- permission --- */

@@ -64,7 +64,7 @@ static size_t in_file(struct core *c, uintptr_t address, uint64_t *atp, int *fdp
 		if (c->file < 0 || c->file_of != i) {
 			if (c->file >= 0)
 				close(c->file);
-			c->file = open(m->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+			c->file = contd__dump_open(m->path);
 			c->file_of = i;
 		}
 		*fdp = c->file;
@@ -108,7 +108,7 @@ static void maps_core(struct contd__dump_reader *r, bool (*each)(void *with, con
 static int open_core(struct contd__dump_reader *r, const char *path)
 {
 	(void)r;
-	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	return contd__dump_open(path);
 }
 
 /* NT_FILE: how many, the unit of offsets, then start, end and offset of each, then the names. */
@@ -183,8 +183,8 @@ int core_open(struct process *p, const char *path, char why[WHY])
 			      .core = c};
 	if (c) {
 		c->file = -1;
-		c->fd = open(path, O_RDONLY | O_CLOEXEC);
-		wrong = c->fd < 0 ? strerror(errno) : take(p);
+		c->fd = contd__dump_open(path);
+		wrong = c->fd >= 0 ? take(p) : errno == EINVAL ? "it is no core file" : strerror(errno);
 	}
 	if (!wrong)
 		return 0;

@@ -43,7 +43,7 @@ static int usage(void)
 	      "Exit status: PROGRAM's; 2 for wrong arguments, 126 if PROGRAM cannot be executed, 127 if it is not "
 	      "found.\n",
 	      stdout);
-	return fflush(stdout) ? STATUS_FAILED : 0;
+	return output_end();
 }
 
 static bool set(const struct options *o, const char *name, const char *value)

@@ -22,7 +22,9 @@ void contd__asked_stop(void);
 /* The handler. It stays installed, as contd's other one. */
 void contd__asked_sig(int signal_number);
 
-/* Futex word of the thread: how often it was asked. */
+/* Futex word of the thread: ASKED_ONCE for each time that it was asked, and whether it is to end. */
+#define ASKED_END 1u
+#define ASKED_ONCE 2u
 extern uint32_t contd__asked;
 
 #endif

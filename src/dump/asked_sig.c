@@ -16,7 +16,7 @@ void contd__asked_sig(int signal_number)
 	int saved = errno;
 
 	(void)signal_number;
-	contd__add(&contd__asked, 1);
+	contd__add(&contd__asked, ASKED_ONCE);
 	syscall(SYS_futex, &contd__asked, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	errno = saved;
 }

@@ -20,13 +20,13 @@ struct work {
 	struct contd__dump_here here;
 };
 
-static int dump_with(struct work *work, int fd, bool beginnings)
+static int dump_with(struct work *work, int fd, bool beginnings, bool (*wait)(int fd))
 {
 	int rc = contd__dump_here_begin(&work->here);
 
 	if (rc)
 		return rc;
-	contd__dump_text_begin(&work->text, fd, beginnings);
+	contd__dump_text_begin(&work->text, fd, beginnings, wait);
 	work->walk.reader = &work->here.reader;
 	work->walk.out = &work->text.out;
 	work->walk.limit = DUMP_LIMIT;
@@ -38,7 +38,7 @@ static int dump_with(struct work *work, int fd, bool beginnings)
 	return rc ? rc : contd__dump_text_end(&work->text);
 }
 
-int contd__dump_to(int fd, bool beginnings)
+int contd__dump_to(int fd, bool beginnings, bool (*wait)(int fd))
 {
 	/* From the kernel: another thread may hang with malloc's lock. */
 	struct work *work = contd__map(sizeof(*work));
@@ -49,7 +49,7 @@ int contd__dump_to(int fd, bool beginnings)
 	/* Continuations that the end of a read-side section would run run at the end of this. */
 	contd_guard_begin();
 	before = contd__cancel_off();
-	rc = dump_with(work, fd, beginnings);
+	rc = dump_with(work, fd, beginnings, wait);
 	munmap(work, sizeof(*work));
 	contd__cancel_as(before);
 	contd_guard_end();
@@ -64,7 +64,7 @@ int contd_dump(int fd)
 		return rc;
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_dump: not in a signal handler");
-	rc = contd__dump_to(fd, false);
+	rc = contd__dump_to(fd, false, NULL);
 	switch (rc) {
 	case 0:
 		return 0;

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* The work of contd_dump(), whether contd runs or not: 0 or -errno, without a text. beginnings: each line begins as
- * contd's lines on standard error. Ordinary threads. */
-int contd__dump_to(int fd, bool beginnings);
+/* The work of contd_dump(), whether contd runs or not: 0 or -errno, without a text. beginnings, wait: dump/text.h.
+ * Ordinary threads. */
+int contd__dump_to(int fd, bool beginnings, bool (*wait)(int fd));
 
 #endif

@@ -39,7 +39,7 @@ static void maps_here(struct contd__dump_reader *r, bool (*each)(void *with, con
 static int open_here(struct contd__dump_reader *r, const char *path)
 {
 	(void)r;
-	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	return contd__dump_open(path);
 }
 
 /* The group that is behind g in the list, with a reference; g has one, or is NULL. */

@@ -1,10 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dump/reader.h"
+
+int contd__dump_open(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return -1;
+	if (!S_ISREG(st.st_mode)) {
+		errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+		return -1;
+	}
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
 
 /* One line: "start-end rwxp offset device inode   path". Changes it. */
 static bool parse_line(char *line, struct contd__dump_map *map)

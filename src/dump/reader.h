@@ -40,6 +40,9 @@ struct contd__dump_reader {
 	uint64_t now; /* in the clock ticks of contd in that process; 0: not known, as in a core file */
 };
 
+/* open(2) for reading, of a regular file only: others may block, or act when they are opened. -1 and errno. */
+int contd__dump_open(const char *path);
+
 /* Reads /proc/PID/maps from a descriptor, for `maps`. Closes it. */
 void contd__dump_proc_maps(int fd, bool (*each)(void *with, const struct contd__dump_map *map), void *with);
 

@@ -7,19 +7,30 @@
 
 #include "dump/text.h"
 
-static void flush_bytes(struct contd__dump_text *t)
+static void write_bytes(struct contd__dump_text *t, size_t size)
 {
 	size_t done = 0;
 
-	while (done < t->used && !t->error) {
-		ssize_t n = write(t->fd, t->bytes + done, t->used - done);
+	while (done < size && !t->error) {
+		ssize_t n = write(t->fd, t->bytes + done, size - done);
 
-		if (n >= 0)
+		if (n > 0)
 			done += (size_t)n;
-		else if (errno != EINTR)
+		else if (n == 0)
+			t->error = EIO;
+		else if (errno != EINTR && (errno != EAGAIN || !t->wait || !t->wait(t->fd)))
 			t->error = errno;
 	}
-	t->used = 0;
+	t->used -= size;
+	memmove(t->bytes, t->bytes + size, t->used);
+}
+
+/* Whole lines, as far as there are any: other processes write to the same place. */
+static void write_lines(struct contd__dump_text *t)
+{
+	const char *end = memrchr(t->bytes, '\n', t->used);
+
+	write_bytes(t, end ? (size_t)(end + 1 - t->bytes) : t->used);
 }
 
 static void put(struct contd__dump_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -36,10 +47,34 @@ static void put(struct contd__dump_text *t, const char *format, ...)
 		return;
 	if ((size_t)n >= sizeof(piece))
 		n = sizeof(piece) - 1;
-	if (t->used + (size_t)n > sizeof(t->bytes))
-		flush_bytes(t);
+	while (t->used + (size_t)n > sizeof(t->bytes))
+		write_lines(t);
 	memcpy(t->bytes + t->used, piece, (size_t)n);
 	t->used += (size_t)n;
+}
+
+/* Does a character begin here that a terminal acts on? They come from the names of files and functions, and from memory
+ * that is damaged. */
+static bool is_control(const unsigned char *at)
+{
+	return *at < 0x20 || *at == 0x7f || (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0);
+}
+
+static void put_visible(struct contd__dump_text *t, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	while (*at) {
+		size_t n = 0;
+
+		while (at[n] && !is_control(at + n))
+			n++;
+		put(t, "%.*s", (int)n, (const char *)at);
+		at += n;
+		/* Two bytes begin with 0xc2. */
+		for (n = *at == 0xc2 ? 2 : *at != 0; n; n--)
+			put(t, "\\x%02x", *at++);
+	}
 }
 
 static void list(struct contd__dump_out *o, const char *key, const char *kind)
@@ -87,7 +122,7 @@ static void key_begins(struct contd__dump_text *t, const char *key, size_t lengt
 	if (length >= sizeof(words))
 		length = sizeof(words) - 1;
 	for (size_t i = 0; i < length; i++)
-		words[i] = key[i] == '_' ? ' ' : key[i];
+		words[i] = key[i] == '_' || is_control((const unsigned char *)key + i) ? ' ' : key[i];
 	words[length] = 0;
 	put(t, "%s %s", t->fields++ ? "," : ":", words);
 }
@@ -101,7 +136,8 @@ static void text(struct contd__dump_out *o, const char *key, const char *value)
 		key_begins(t, key, strlen(key));
 	else if (t->fields++ == 0)
 		put(t, ":");
-	put(t, " %s", value);
+	put(t, " ");
+	put_visible(t, value);
 }
 
 static void number(struct contd__dump_out *o, const char *key, uint64_t value)
@@ -148,10 +184,11 @@ static void duration(struct contd__dump_out *o, const char *key, uint64_t ns)
 		put(t, " %u.%03u us", (unsigned)(ns / 1000), (unsigned)(ns % 1000));
 }
 
-void contd__dump_text_begin(struct contd__dump_text *t, int fd, bool beginnings)
+void contd__dump_text_begin(struct contd__dump_text *t, int fd, bool beginnings, bool (*wait)(int fd))
 {
 	t->out = (struct contd__dump_out){list, object, end, text, number, thousandths, address, flag, duration};
 	t->fd = fd;
+	t->wait = wait;
 	t->error = 0;
 	t->depth = t->objects = t->fields = 0;
 	t->used = 0;
@@ -164,6 +201,6 @@ void contd__dump_text_begin(struct contd__dump_text *t, int fd, bool beginnings)
 int contd__dump_text_end(struct contd__dump_text *t)
 {
 	put(t, "\n");
-	flush_bytes(t);
+	write_bytes(t, t->used);
 	return -t->error;
 }

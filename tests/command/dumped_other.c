@@ -11,7 +11,8 @@
 __attribute__((visibility("default"))) struct contd__dump_root contd__dump_root = {
 	.magic = DUMP_MAGIC, .size = sizeof(struct contd__dump_root), .layout = DUMP_LAYOUT, .places = DUMP_PLACES};
 
-/* All as contd has it, but for the place of a pointer in the part's operations, which is far outside of them. */
+/* All as contd has it, but for the place of a pointer in the part's operations, which is far outside of them; and
+ * a name that a terminal would act on. */
 static void invoke(struct contd__slot *slot)
 {
 	(void)slot;
@@ -21,6 +22,7 @@ static void far_away(void)
 {
 	static const uint64_t places[] = {DUMP_READS(DUMP_PLACE)};
 	static struct contd__live live = {.users = 1};
+	static struct contd_config config = {.daemon_name = "one\ntwo\033[2J\177\xc2\x9b\xc3\xa4"};
 	static struct cds_list_head groups, threads = {&threads, &threads};
 	static struct contd_group group;
 	static struct contd__branch branch;
@@ -54,6 +56,7 @@ static void far_away(void)
 	r->part_size = sizeof(part);
 	r->part[0] = &part;
 	r->live = &live;
+	r->config = &config;
 	r->groups = &groups;
 	r->threads = &threads;
 }

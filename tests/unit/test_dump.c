@@ -5,7 +5,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "dispatch/group.h"
@@ -254,6 +257,36 @@ Test(dump, beside_threads_that_change_everything)
 	must(contd_fini());
 }
 
+/* A dump that several processes may write to one place has whole lines in each write(2): here each is a packet. */
+Test(dump, writes_whole_lines)
+{
+	enum { MANY = 400 };
+	static struct contd_event events[MANY];
+	char packet[8192];
+	struct contd_group *g;
+	unsigned packets = 0;
+	ssize_t n;
+	int pair[2];
+
+	must(contd_init(NULL));
+	g = group_new(0, -1);
+	for (unsigned i = 0; i < MANY; i++) {
+		struct contd_event *one = &events[i];
+
+		must(contd_event_continue(1, &one, on_event, NULL, g, NULL));
+	}
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+	must(contd_dump(pair[0]));
+	while ((n = read(pair[1], packet, sizeof(packet))) > 0) {
+		packets++;
+		cr_assert_eq(packet[n - 1], '\n', "packet %u ends with \"%.*s\"", packets, 20, packet + n - 20);
+	}
+	cr_assert_gt(packets, 5);
+	close(pair[0]);
+	close(pair[1]);
+	cr_assert_eq(contd_fini(), MANY);
+}
+
 /* The file when it has a whole dump; NULL: after ten seconds it has none. */
 static const char *written(const char *path)
 {
@@ -307,6 +340,104 @@ Test(dump, a_signal_asks_for)
 	kill(getpid(), SIGUSR2);
 	usleep(20000);
 	cr_assert_eq(access(path, F_OK), -1);
+}
+
+/* One that came before contd_fini() is not lost. */
+Test(dump, a_signal_just_before_the_end)
+{
+	struct contd_config config = {.size = sizeof(config), .dump_signal = "USR2", .dump_file = "/tmp/contd-dump-%p"};
+
+	snprintf(path, sizeof(path), "/tmp/contd-dump-%d", (int)getpid());
+	for (unsigned i = 0; i < 10; i++) {
+		struct stat st;
+
+		unlink(path);
+		must(contd_init(&config));
+		kill(getpid(), SIGUSR2);
+		must(contd_fini());
+		cr_assert_eq(stat(path, &st), 0, "no dump at turn %u", i);
+		cr_assert_gt(st.st_size, 0);
+	}
+	unlink(path);
+}
+
+/* A FIFO: nobody reads it; or somebody has it open and does not read; or reads slowly. */
+static void *reads_slowly(void *fdp)
+{
+	size_t have = 0;
+	ssize_t n;
+
+	/* Before the writer comes it is at the end, too. */
+	while ((n = read(*(int *)fdp, said + have, 512)) != 0 || !have) {
+		if (n > 0)
+			have += (size_t)n;
+		said[have] = 0;
+		usleep(100);
+	}
+	return NULL;
+}
+
+static void to_fifo(int reader, bool reads)
+{
+	struct contd_config config = {.size = sizeof(config), .dump_signal = "USR2", .dump_file = path};
+	enum { MANY = 200 };
+	static struct contd_event events[MANY];
+	struct contd_group *g;
+	pthread_t thread;
+
+	memset(events, 0, sizeof(events));
+	must(contd_init(&config));
+	g = group_new(0, -1);
+	for (unsigned i = 0; i < MANY; i++) {
+		struct contd_event *one = &events[i];
+
+		must(contd_event_continue(1, &one, on_event, NULL, g, NULL));
+	}
+	if (reader >= 0)
+		cr_assert_geq(fcntl(reader, F_SETPIPE_SZ, 4096), 4096);
+	if (reads)
+		cr_assert_eq(pthread_create(&thread, NULL, reads_slowly, &reader), 0);
+	kill(getpid(), SIGUSR2);
+	cr_assert_eq(contd_fini(), MANY);
+	if (reads) {
+		pthread_join(thread, NULL);
+		says("thread", "", "");
+		says("group", "outstanding 200", "");
+	}
+}
+
+/* What contd has said on standard error. */
+static const char *errors(int fd)
+{
+	ssize_t n = pread(fd, said, sizeof(said) - 1, 0);
+
+	said[n > 0 ? n : 0] = 0;
+	return said;
+}
+
+Test(dump, to_a_fifo)
+{
+	int reader, error = memfd_create("errors", MFD_CLOEXEC), waiting = 0;
+
+	cr_assert_eq(dup2(error, 2), 2);
+
+	snprintf(path, sizeof(path), "/tmp/contd-dump-%d", (int)getpid());
+	unlink(path);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	to_fifo(-1, false);
+	cr_assert(strstr(errors(error), "cannot be written to /tmp/contd-dump-"), "%s", said);
+	cr_assert(strstr(said, "No such device or address"), "%s", said);
+	reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	cr_assert_geq(reader, 0);
+	to_fifo(reader, false);
+	cr_assert(strstr(errors(error), "Resource temporarily unavailable"), "%s", said);
+	cr_assert_eq(ioctl(reader, FIONREAD, &waiting), 0);
+	cr_assert_gt(waiting, 0);
+	close(reader);
+	reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	to_fifo(reader, true);
+	close(reader);
+	unlink(path);
 }
 
 static void theirs(int number)
