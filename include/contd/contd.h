@@ -848,7 +848,7 @@ CONTD_API int contd_stats_get(struct contd_stats *stats) CONTD_NOEXCEPT;
  *     -ENOMEM  no memory
  *     -EPERM   in contd's handler
  *     other    errors of write(2) to fd, and then a part has been written; or the kernel refuses process_vm_readv(2)
- *              and /proc/self/mem (-EACCES, -ENOENT): mount /proc
+ *              and /proc/thread-self/mem (-EACCES, -ENOENT): mount /proc
  */
 CONTD_API int contd_dump(int fd) CONTD_NOEXCEPT;
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,7 +21,7 @@ static bool read_process(struct contd__dump_reader *r, uintptr_t address, void *
 {
 	struct process *p = (struct process *)r;
 	struct iovec local = {to, size}, remote = {(void *)address, size};
-	ssize_t n = process_vm_readv(r->pid, &local, 1, &remote, 1, 0);
+	ssize_t n = process_vm_readv(p->task, &local, 1, &remote, 1, 0);
 
 	if (n == (ssize_t)size)
 		return true;
@@ -38,7 +40,7 @@ static int open_of(int pid, const char *name)
 static void maps_process(struct contd__dump_reader *r, bool (*each)(void *with, const struct contd__dump_map *map),
 			 void *with)
 {
-	contd__dump_proc_maps(open_of(r->pid, "maps"), each, with);
+	contd__dump_proc_maps(r, open_of(((struct process *)r)->task, "maps"), each, with);
 }
 
 /* The file as the process sees it: it may have another root. */
@@ -126,24 +128,43 @@ static bool first_map(void *with, const struct contd__dump_map *map)
 	return false;
 }
 
+/* The kernel has no memory of a thread that has ended, also if it was the first and others go on. */
+static void take_task(struct process *p)
+{
+	struct dirent *entry;
+	char path[64];
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", p->reader.pid);
+	folder = opendir(path);
+	while (folder && state_of(p->task) == 'Z' && (entry = readdir(folder)) != NULL)
+		if (isdigit((unsigned char)entry->d_name[0]))
+			p->task = atoi(entry->d_name);
+	if (folder)
+		closedir(folder);
+	snprintf(p->root, sizeof(p->root), "/proc/%d/root", p->task);
+}
+
 int process_open(struct process *p, int pid, char why[WHY])
 {
-	int fd = open_of(pid, "maps");
 	uintptr_t first = 0;
+	int fd;
 	char byte, state;
 
 	*p = (struct process){.reader = {.read = read_process,
 					 .maps = maps_process,
 					 .open = open_process,
 					 .pid = pid,
-					 .now = contd__ticks()}};
-	snprintf(p->root, sizeof(p->root), "/proc/%d/root", pid);
+					 .now = contd__ticks()},
+			      .task = pid};
+	take_task(p);
+	fd = open_of(p->task, "maps");
 	if (fd < 0) {
 		say_refused(pid, errno, why);
 		return -1;
 	}
-	contd__dump_proc_maps(fd, first_map, &first);
-	state = state_of(pid);
+	contd__dump_proc_maps(&p->reader, fd, first_map, &first);
+	state = state_of(p->task);
 	if (!first && state != 0) {
 		snprintf(why, WHY, "process %d has no memory: it %s", pid,
 			 state == 'Z' ? "has ended, and its parent has not taken notice" : "is a thread of the kernel");

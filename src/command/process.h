@@ -12,6 +12,7 @@
 
 struct process {
 	struct contd__dump_reader reader; /* first */
+	int task;                         /* of the process: a thread that has not ended */
 	int error;                        /* errno of the last read that failed */
 	char root[64];                    /* /proc/PID/root */
 	struct core *core;                /* or NULL: it is a process */

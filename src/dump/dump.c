@@ -76,6 +76,6 @@ int contd_dump(int fd)
 		return contd__fail(rc, "contd_dump: write(2) to fd, or reading contd's own memory, has failed");
 	default:
 		return contd__fail(rc, "contd_dump: write(2) to fd has failed (the code is its errno), or the kernel "
-				       "refuses process_vm_readv(2) and /proc/self/mem");
+				       "refuses process_vm_readv(2) and /proc/thread-self/mem");
 	}
 }

@@ -26,14 +26,13 @@ static bool read_here(struct contd__dump_reader *r, uintptr_t address, void *to,
 
 	if (h->memory >= 0)
 		return by_file(h->memory, address, to, size);
-	return process_vm_readv(r->pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
+	return process_vm_readv(h->task, &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
 static void maps_here(struct contd__dump_reader *r, bool (*each)(void *with, const struct contd__dump_map *map),
 		      void *with)
 {
-	(void)r;
-	contd__dump_proc_maps(open("/proc/self/maps", O_RDONLY | O_CLOEXEC), each, with);
+	contd__dump_proc_maps(r, open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC), each, with);
 }
 
 static int open_here(struct contd__dump_reader *r, const char *path)
@@ -84,10 +83,11 @@ int contd__dump_here_begin(struct contd__dump_here *h)
 						.self = (uintptr_t)&contd__self,
 						.pid = getpid(),
 						.now = contd__ticks()};
+	h->task = gettid();
 	h->memory = -1;
 	if (read_here(&h->reader, (uintptr_t)&from, &to, sizeof(to)))
 		return 0;
-	h->memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	h->memory = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
 	return h->memory < 0 ? -errno : 0;
 }
 

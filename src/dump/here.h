@@ -11,7 +11,8 @@
 
 struct contd__dump_here {
 	struct contd__dump_reader reader; /* first */
-	int memory; /* descriptor of /proc/self/mem, if the kernel refuses process_vm_readv(2); or -1 */
+	int task;   /* this thread's number: the kernel has no memory of the first thread if that has ended */
+	int memory; /* descriptor of /proc/thread-self/mem, if the kernel refuses process_vm_readv(2); or -1 */
 };
 
 /* 0 or -errno: the kernel refuses all ways to read this memory. */

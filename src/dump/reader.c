@@ -43,14 +43,16 @@ static bool parse_line(char *line, struct contd__dump_map *map)
 	return *at == '/' && map->end > map->start;
 }
 
-void contd__dump_proc_maps(int fd, bool (*each)(void *with, const struct contd__dump_map *map), void *with)
+void contd__dump_proc_maps(struct contd__dump_reader *r, int fd,
+			   bool (*each)(void *with, const struct contd__dump_map *map), void *with)
 {
-	char text[8192];
+	const size_t room = sizeof(r->lines) - 1;
+	char *text = r->lines;
 	size_t have = 0;
 	bool more = true;
 
 	while (more && fd >= 0) {
-		ssize_t n = read(fd, text + have, sizeof(text) - 1 - have);
+		ssize_t n = read(fd, text + have, room - have);
 		char *line = text, *end;
 
 		if (n < 0 && errno == EINTR)
@@ -69,7 +71,7 @@ void contd__dump_proc_maps(int fd, bool (*each)(void *with, const struct contd__
 		}
 		have -= (size_t)(line - text);
 		memmove(text, line, have);
-		if (have == sizeof(text) - 1)
+		if (have == room)
 			have = 0; /* a path that no system has: pass over it */
 	}
 	if (fd >= 0)

@@ -37,13 +37,15 @@ struct contd__dump_reader {
 	const char *state; /* of the process, in words; NULL: nothing is said of it */
 	uintptr_t self;    /* contd__self of the thread that writes, in a dump of this process; or 0 */
 	int pid;
-	uint64_t now; /* in the clock ticks of contd in that process; 0: not known, as in a core file */
+	uint64_t now;     /* in the clock ticks of contd in that process; 0: not known, as in a core file */
+	char lines[8192]; /* of /proc/PID/maps: too much for a small stack */
 };
 
 /* open(2) for reading, of a regular file only: others may block, or act when they are opened. -1 and errno. */
 int contd__dump_open(const char *path);
 
 /* Reads /proc/PID/maps from a descriptor, for `maps`. Closes it. */
-void contd__dump_proc_maps(int fd, bool (*each)(void *with, const struct contd__dump_map *map), void *with);
+void contd__dump_proc_maps(struct contd__dump_reader *r, int fd,
+			   bool (*each)(void *with, const struct contd__dump_map *map), void *with);
 
 #endif

@@ -97,6 +97,25 @@ static void *changes(void *unused)
 	return unused;
 }
 
+/* The thread that main() has made stays, and main's has ended. */
+static void *stays(void *main_thread)
+{
+	char path[64];
+	char text[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+	pthread_join(*(pthread_t *)main_thread, NULL);
+	while (!strstr(text, ") Z")) {
+		FILE *file = fopen(path, "r");
+
+		if (!file || !fgets(text, sizeof(text), file))
+			exit(1);
+		fclose(file);
+	}
+	stay();
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -122,6 +141,15 @@ int main(int argc, char **argv)
 		must(contd_group_wait(group, -1));
 	} else if (!strcmp(what, "many")) {
 		many(group_new(0), (unsigned)atoi(argv[2]));
+	} else if (!strcmp(what, "leaves")) {
+		static pthread_t self, thread;
+
+		self = pthread_self();
+		some();
+		must(contd_thread_detach());
+		if (pthread_create(&thread, NULL, stays, &self))
+			return 1;
+		pthread_exit(NULL);
 	} else if (!strcmp(what, "changes")) {
 		pthread_t thread;
 

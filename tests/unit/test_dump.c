@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* contd_dump(): what it says of groups, continuations and threads, and that it waits for no lock. */
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/memory.h"
 #include "dispatch/group.h"
@@ -438,6 +440,74 @@ Test(dump, to_a_fifo)
 	to_fifo(reader, true);
 	close(reader);
 	unlink(path);
+}
+
+/* The kernel has no memory of a thread that has ended, and the number of the process is that of the first one. */
+static void *after_main(void *main_thread)
+{
+	char stat[64], text[64] = "";
+	int fd;
+
+	pthread_join(*(pthread_t *)main_thread, NULL);
+	snprintf(stat, sizeof(stat), "/proc/self/task/%d/stat", (int)getpid());
+	while (!strstr(text, ") Z")) {
+		fd = open(stat, O_RDONLY | O_CLOEXEC);
+		if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+			_exit(2);
+		close(fd);
+	}
+	fd = memfd_create("dump", MFD_CLOEXEC);
+	if (contd_dump(fd) || pread(fd, said, sizeof(said) - 1, 0) <= 0)
+		_exit(3);
+	_exit(strstr(said, "(on_event)") ? 0 : 4);
+}
+
+Test(dump, when_the_main_thread_has_ended)
+{
+	static struct contd_event e = CONTD_EVENT_INIT, *one = &e;
+	static pthread_t self, thread;
+	int status = -1;
+	pid_t child = fork();
+
+	if (!child) {
+		self = pthread_self();
+		if (contd_init(NULL) || contd_event_continue(1, &one, on_event, NULL, group_new(0, -1), NULL) ||
+		    pthread_create(&thread, NULL, after_main, &self))
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0, "%x", status);
+}
+
+/* As the system's smallest. */
+static void *on_little(void *unused)
+{
+	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	(void)unused;
+	must(contd_dump(fd));
+	close(fd);
+	return NULL;
+}
+
+Test(dump, on_a_small_stack)
+{
+	struct contd_event e = CONTD_EVENT_INIT, *one = &e;
+	pthread_attr_t attr;
+	pthread_t thread;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
+	cr_skip_test("such code needs more stack");
+#endif
+	must(contd_init(NULL));
+	must(contd_event_continue(1, &one, on_event, NULL, group_new(0, -1), NULL));
+	pthread_attr_init(&attr);
+	cr_assert_eq(pthread_attr_setstacksize(&attr, (size_t)PTHREAD_STACK_MIN), 0);
+	cr_assert_eq(pthread_create(&thread, &attr, on_little, NULL), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attr);
+	cr_assert_eq(contd_fini(), 1);
 }
 
 static void theirs(int number)
