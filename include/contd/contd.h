@@ -839,8 +839,9 @@ CONTD_API int contd_stats_get(struct contd_stats *stats) CONTD_NOEXCEPT;
  * does. The command "contd dump" writes the same of another process. Later versions may change the text.
  *
  * The call takes no lock of contd's, of the C library's or of the dynamic linker's, so it works while another thread
- * hangs with one. It maps some 100 KiB of memory while it runs. Other threads may go on; what they change meanwhile may
- * be missing, or shown as it was. At most 1000 continuations of a group are shown; the text says how many are not.
+ * hangs with one. It maps some 100 KiB of memory while it runs, and up to 16 bytes for each group. Other threads may go
+ * on; what they change meanwhile may be missing, or shown as it was. At most 1000 continuations of a group are shown;
+ * the text says how many are not.
  * Continuations that an interruption of this thread would run may run at the end of the call.
  * Context: any thread, in a callback; may block in write(2).
  * Errors:

@@ -227,6 +227,7 @@ static void group_let_go(struct contd_group *g)
 static void memory_free(struct contd_group *g)
 {
 	contd__table_fini(&g->table);
+	contd__store(&g->table.group, NULL); /* for dumps, which read memory that is freed, too (dump/here.h) */
 	free(g);
 }
 

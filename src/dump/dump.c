@@ -24,8 +24,10 @@ static int dump_with(struct work *work, int fd, bool beginnings, bool (*wait)(in
 {
 	int rc = contd__dump_here_begin(&work->here);
 
-	if (rc)
+	if (rc) {
+		contd__dump_here_end(&work->here);
 		return rc;
+	}
 	contd__dump_text_begin(&work->text, fd, beginnings, wait);
 	work->walk.reader = &work->here.reader;
 	work->walk.out = &work->text.out;

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "dispatch/group.h"
+#include "dispatch/live.h"
 #include "dispatch/thread.h"
 #include "dump/here.h"
 
@@ -64,12 +68,43 @@ static struct contd_group *take_next(const struct contd_group *g)
 
 static void next_here(struct contd__dump_reader *r, uintptr_t *groupp)
 {
-	struct contd_group *g = (struct contd_group *)*groupp, *next = take_next(g);
+	struct contd__dump_here *h = (struct contd__dump_here *)r;
 
-	(void)r;
-	if (g)
+	*groupp = h->next < h->groups ? h->group[h->next++] : 0;
+}
+
+static bool remember(struct contd__dump_here *h, const struct contd_group *g)
+{
+	size_t room = h->room ? 2 * h->room : 512;
+	uintptr_t *more;
+
+	if (h->groups == h->room) {
+		more = contd__map(room * sizeof(*more));
+		if (!more)
+			return false;
+		if (h->group) {
+			memcpy(more, h->group, h->room * sizeof(*more));
+			munmap(h->group, h->room * sizeof(*more));
+		}
+		h->group = more;
+		h->room = room;
+	}
+	h->group[h->groups++] = (uintptr_t)g;
+	return true;
+}
+
+static int find_groups(struct contd__dump_here *h)
+{
+	struct contd_group *g = contd__is_live() ? take_next(NULL) : NULL, *next;
+	int rc = 0;
+
+	for (; g; g = next) {
+		if (!remember(h, g))
+			rc = -ENOMEM;
+		next = rc ? NULL : take_next(g);
 		contd__group_unpin_sig(g);
-	*groupp = (uintptr_t)next;
+	}
+	return rc;
 }
 
 int contd__dump_here_begin(struct contd__dump_here *h)
@@ -85,14 +120,20 @@ int contd__dump_here_begin(struct contd__dump_here *h)
 						.now = contd__ticks()};
 	h->task = gettid();
 	h->memory = -1;
-	if (read_here(&h->reader, (uintptr_t)&from, &to, sizeof(to)))
-		return 0;
-	h->memory = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
-	return h->memory < 0 ? -errno : 0;
+	h->group = NULL;
+	h->room = h->groups = h->next = 0;
+	if (!read_here(&h->reader, (uintptr_t)&from, &to, sizeof(to))) {
+		h->memory = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
+		if (h->memory < 0)
+			return -errno;
+	}
+	return find_groups(h);
 }
 
 void contd__dump_here_end(struct contd__dump_here *h)
 {
 	if (h->memory >= 0)
 		close(h->memory);
+	if (h->group)
+		munmap(h->group, h->room * sizeof(*h->group));
 }

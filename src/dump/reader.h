@@ -29,8 +29,8 @@ struct contd__dump_reader {
 	int (*open)(struct contd__dump_reader *r, const char *path);
 
 	/*
-	 * The group behind *groupp in the list (0: the first) into *groupp, which is 0 at the end; it stays until the
-	 * next call. NULL: the walk follows the list itself, which other threads may change meanwhile.
+	 * Another group into *groupp, which is 0 at the end. A group that is freed meanwhile is left out. NULL: the
+	 * walk follows the list itself, which other threads may change meanwhile.
 	 */
 	void (*next_group)(struct contd__dump_reader *r, uintptr_t *groupp);
 

@@ -353,6 +353,18 @@ static bool shows_more(const struct contd__dump_walk *w, const struct counts *c)
 	return w->limit == 0 || c->shown < w->limit;
 }
 
+/* Something of the group cannot be read. In this process that is no problem if the group has been freed meanwhile, as
+ * one that had been freed before is none. */
+static void group_problem(struct contd__dump_walk *w, const struct contd_group *at, const char *text)
+{
+	const struct contd_group *now;
+
+	if (GET(w, MEMBER(struct contd_group, at, table.group), &now) && now == at)
+		problem(w, text);
+	else if (!w->reader->next_group)
+		problem(w, "a group was freed while it was read");
+}
+
 /* Each slot of the table that is in use: counted, or shown. */
 static void slots(struct contd__dump_walk *w, const struct contd_group *at, const struct contd_group *g,
 		  struct counts *c, bool show)
@@ -370,12 +382,12 @@ static void slots(struct contd__dump_walk *w, const struct contd_group *at, cons
 		    !GET(w, MEMBER(struct contd__branch, g->table.branch[index >> 18], chunk[index >> 12 & 63]),
 			 &chunk) ||
 		    !chunk) {
-			problem(w, "a table changed while it was read");
+			group_problem(w, at, "a table changed while it was read");
 			return;
 		}
 		slot = MEMBER(struct contd__chunk, chunk, slot[index & (CHUNK_SLOTS - 1)]);
 		if (!get(w, slot, w->slot, n * sizeof(*slot))) {
-			problem(w, "a part of a table cannot be read");
+			group_problem(w, at, "a part of a table cannot be read");
 			continue;
 		}
 		for (uint32_t i = 0; i < n; i++) {
@@ -391,7 +403,7 @@ static void slots(struct contd__dump_walk *w, const struct contd_group *at, cons
 			}
 			if (!shows_more(w, c))
 				return;
-			if (settled(w, &place, &s) && SLOT_STATE(s.state) != SLOT_FREE &&
+			if (settled(w, &place, &s) && s.group == at && SLOT_STATE(s.state) != SLOT_FREE &&
 			    (s.state & 0xff) <= SLOT_CANCELLED) {
 				continuation_show(w, &place, &s, state_of(&s));
 				c->shown++;
@@ -593,7 +605,7 @@ static void groups(struct contd__dump_walk *w)
 		if (GET(w, (const struct contd_group *)at, &g) && (uintptr_t)g.table.group == at)
 			group_show(w, (const struct contd_group *)at, &g);
 		else
-			problem(w, "a group was freed while it was read");
+			group_problem(w, (const struct contd_group *)at, "a group cannot be read");
 	}
 	end(w);
 }

@@ -552,5 +552,9 @@ Test(dump, refuses)
 	contd__alloc_budget = 0;
 	must_fail(contd_dump(1), ENOMEM);
 	contd__alloc_budget = -1;
+	group_new(0, -1);
+	contd__alloc_budget = 1; /* not the list of groups */
+	must_fail(contd_dump(1), ENOMEM);
+	contd__alloc_budget = -1;
 	must(contd_fini());
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* needs: task */
 /* Executors: what was wrong once. Waits in lent threads, refusals, executors that go, drains, priorities. */
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include <contd/executor.h>
 
@@ -1095,6 +1097,44 @@ Test(executor_edges, a_low_continuation_is_taken_at_last)
 	take_beside_high_priority();
 	must(contd_group_destroy(h));
 	end();
+}
+
+/* -------------------------------------------------------------------------------------------------------- dumps --- */
+
+/* A dump that is slow to be written has no group: the executor of one that is destroyed meanwhile can be destroyed. */
+static void *dumps_to(void *fdp)
+{
+	return (void *)(intptr_t)contd_dump(*(int *)fdp);
+}
+
+Test(executor_edges, goes_beside_a_dump_that_cannot_be_written)
+{
+	static struct contd_group *many[500];
+	char read_to[4096];
+	pthread_t thread;
+	int ends[2], waiting = 0;
+	void *rc;
+
+	start(CONTD_AGENT_CALLER);
+	ex = pull(0);
+	for (unsigned i = 0; i < 500; i++)
+		many[i] = group_of(ex, 0);
+	cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+	cr_assert_geq(fcntl(ends[1], F_SETPIPE_SZ, 4096), 4096);
+	cr_assert_eq(pthread_create(&thread, NULL, dumps_to, &ends[1]), 0);
+	/* It is among the groups, and has more to write than the pipe takes. */
+	soon(ioctl(ends[0], FIONREAD, &waiting) == 0 && waiting > 2048);
+	for (unsigned i = 0; i < 500; i++)
+		must(contd_group_destroy(many[i]));
+	must(contd_executor_destroy(ex));
+	cr_assert_eq(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+	while (pthread_tryjoin_np(thread, &rc))
+		if (read(ends[0], read_to, sizeof(read_to)) <= 0)
+			usleep(100);
+	cr_assert_eq((intptr_t)rc, 0);
+	close(ends[0]);
+	close(ends[1]);
+	cr_assert_eq(contd_fini(), 0);
 }
 
 /* ------------------------------------------------------------------------------------------------------- limits --- */
