@@ -17,7 +17,7 @@
 struct core {
 	int fd;
 	ElfW(Phdr) * part;
-	unsigned parts;
+	uint32_t parts;
 	char *notes;
 	struct contd__dump_map *map;
 	unsigned maps;
@@ -111,23 +111,32 @@ static int open_core(struct contd__dump_reader *r, const char *path)
 	return contd__dump_open(path);
 }
 
+/* A number of a note, which begins at any multiple of 4. */
+static uint64_t word_of(const char *note, uint64_t i)
+{
+	uint64_t word;
+
+	memcpy(&word, note + i * sizeof(word), sizeof(word));
+	return word;
+}
+
 /* NT_FILE: how many, the unit of offsets, then start, end and offset of each, then the names. */
 static void take_files(struct core *c, const char *note, size_t size)
 {
-	const uint64_t *word = (const void *)note;
-	uint64_t count = size >= 16 ? word[0] : 0, unit = size >= 16 ? word[1] : 0;
-	const char *name = note + 16 + count * 24, *over = note + size;
+	uint64_t count = size < 16 ? 0 : word_of(note, 0);
+	const char *name, *over = note + size;
 
-	if (c->map || count > size / 24 || name > over)
+	if (c->map || size < 16 || count > (size - 16) / 24)
 		return;
+	name = note + 16 + count * 24;
 	c->map = calloc(count ? count : 1, sizeof(*c->map));
 	for (uint64_t i = 0; c->map && i < count; i++) {
 		size_t length = strnlen(name, (size_t)(over - name));
 
 		if (name + length >= over)
 			break;
-		c->map[c->maps++] =
-			(struct contd__dump_map){word[2 + 3 * i], word[3 + 3 * i], word[4 + 3 * i] * unit, name};
+		c->map[c->maps++] = (struct contd__dump_map){word_of(note, 2 + 3 * i), word_of(note, 3 + 3 * i),
+							     word_of(note, 4 + 3 * i) * word_of(note, 1), name};
 		name += length + 1;
 	}
 }
@@ -144,7 +153,7 @@ static void take_notes(struct process *p, const char *notes, size_t size)
 		if (n->n_type == NT_FILE)
 			take_files(p->core, note, n->n_descsz);
 		else if (n->n_type == NT_PRPSINFO && n->n_descsz >= sizeof(struct elf_prpsinfo))
-			p->reader.pid = ((const struct elf_prpsinfo *)(const void *)note)->pr_pid;
+			memcpy(&p->reader.pid, note + offsetof(struct elf_prpsinfo, pr_pid), sizeof(p->reader.pid));
 		at += sizeof(*n) + name + bytes;
 	}
 }
@@ -153,14 +162,21 @@ static const char *take(struct process *p)
 {
 	struct core *c = p->core;
 	ElfW(Ehdr) head;
+	struct stat st;
 
 	if (!read_at(c->fd, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    head.e_type != ET_CORE || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(*c->part))
 		return "it is no core file of a 64-bit process";
-	c->part = calloc(head.e_phnum ? head.e_phnum : 1, sizeof(*c->part));
+	c->parts = head.e_phnum;
+	/* More than 16 bits: then the first section has it. */
+	if (c->parts == PN_XNUM &&
+	    !read_at(c->fd, &c->parts, sizeof(c->parts), head.e_shoff + offsetof(ElfW(Shdr), sh_info)))
+		return "it ends too early";
+	if (fstat(c->fd, &st) || c->parts > (size_t)st.st_size / sizeof(*c->part))
+		return "it ends too early";
+	c->part = calloc(c->parts ? c->parts : 1, sizeof(*c->part));
 	if (!c->part)
 		return "no memory";
-	c->parts = head.e_phnum;
 	if (!read_at(c->fd, c->part, c->parts * sizeof(*c->part), head.e_phoff))
 		return "it ends too early";
 	for (unsigned i = 0; i < c->parts && !c->notes; i++) {
