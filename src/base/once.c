@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/once.h"
+#include "base/own_fd.h"
 
 /* The first of these that is set. NULL: none. */
 static const char *first_of(const char *const names[])
@@ -82,7 +83,7 @@ bool contd__once_here(const char *what)
 	length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
 			     (size_t)snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
 					      "contd.once.%u.%016llx", (unsigned)getuid(), (unsigned long long)hash));
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = contd__own_fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	if (fd >= 0 && bind(fd, (const struct sockaddr *)(const void *)&address, length)) {
 		first = errno != EADDRINUSE;
 		close(fd);

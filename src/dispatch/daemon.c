@@ -22,6 +22,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/own_fd.h"
 #include "base/own_thread.h"
 #include "base/rest.h"
 #include "base/sized.h"
@@ -604,7 +605,7 @@ static uint32_t mode(void)
 static int set_mode_locked(void)
 {
 	if (mode() == CONTD_AGENT_BLOCK && contd__wake.daemon_fd < 0) {
-		int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		int fd = contd__own_fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
 
 		if (fd < 0)
 			return contd__fail(-errno, "cannot make a file descriptor for the daemon; raise RLIMIT_NOFILE");

@@ -13,6 +13,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/own_fd.h"
 #include "base/rest.h"
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
@@ -357,7 +358,7 @@ int contd_fd(void)
 	pthread_mutex_lock(&fd_lock);
 	fd = contd__wake.fd;
 	if (fd < 0) {
-		fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		fd = contd__own_fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
 		rc = fd < 0 ? -errno : 0;
 		if (fd >= 0) {
 			contd__store_release(&contd__wake.fd, fd);

@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/own_fd.h"
 #include "base/own_thread.h"
 #include "base/say.h"
 #include "dispatch/settings.h"
@@ -75,7 +76,7 @@ static void write_dump(void)
 		return;
 	}
 	/* Not blocking: a FIFO without a reader is an error, and wait_for() waits for a slow reader. */
-	fd = open(asked.file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+	fd = contd__own_fd(open(asked.file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600));
 	rc = fd < 0 ? -errno : contd__dump_to(fd, false, wait_for);
 	if (fd >= 0 && close(fd) && !rc)
 		rc = -errno; /* some file systems tell only now that nothing is left of the quota */

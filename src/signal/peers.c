@@ -29,6 +29,7 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/own_fd.h"
 #include "base/rest.h"
 #include "dispatch/limits.h"
 #include "dispatch/live.h"
@@ -78,7 +79,7 @@ uint64_t contd__process_field(pid_t pid, int number)
 static int make_page(void)
 {
 	struct contd__page *page;
-	int fd = (int)syscall(SYS_memfd_create, PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = contd__own_fd((int)syscall(SYS_memfd_create, PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING));
 
 	if (fd < 0)
 		return -errno;
@@ -194,7 +195,7 @@ static int listen_locked(const char *job, uint32_t number)
 	if (!own.page)
 		return contd__fail(-EOPNOTSUPP,
 				   "contd_bell_listen: doorbells are off; switch them on (cfg->bell, CONTD_BELL=1)");
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = contd__own_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return contd__fail(-errno, "contd_bell_listen: cannot make a socket; raise RLIMIT_NOFILE");
 	/* Peers stay in the queue, unaccepted, even when they have gone: contd__bell_drain_sig(). */
@@ -241,7 +242,7 @@ static pid_t who_listens(const char *job, uint32_t number)
 	struct sockaddr_un un;
 	socklen_t bytes = address_of(&un, job, number), length;
 	struct ucred who = {.pid = 0};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc = 0;
+	int fd = contd__own_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), rc = 0;
 
 	if (fd < 0)
 		return contd__fail(-errno, "contd_bell_open: cannot make a socket; raise RLIMIT_NOFILE");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Warnings: which of them CONTD_VERBOSE keeps back, and that one rank of a job says what all would say. */
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -173,6 +174,44 @@ Test(warn, without_descriptors)
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(status, 0);
+}
+
+/* In a program that has closed its standard descriptors, contd takes none of their numbers. */
+Test(warn, standard_descriptors_stay_closed)
+{
+	struct contd_config c = {.size = sizeof(c), .agent = CONTD_AGENT_BLOCK};
+	int kept[3], taken[3], fd;
+
+	setenv("PMI_RANK", "1", 1);
+	for (int i = 0; i < 3; i++)
+		kept[i] = fcntl(i, F_DUPFD_CLOEXEC, 100);
+	/* One at a time: each kind of descriptor would take the lowest. */
+	for (int i = 0; i < 3; i++) {
+		close(i);
+		must(contd_init(&c));
+		fd = contd_fd();
+		contd__once_here(i == 0 ? "0" : i == 1 ? "1" : "2");
+		taken[i] = fcntl(i, F_GETFD);
+		cr_assert_gt(fd, 2);
+		contd_fini();
+		dup2(kept[i], i);
+	}
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(taken[i], -1, "descriptor %d was taken", i);
+	/* Now only the last of these is made while one is closed. */
+	must(contd_init(NULL));
+	close(0);
+	contd__once_here("3");
+	taken[0] = fcntl(0, F_GETFD);
+	fd = contd_fd();
+	taken[1] = fcntl(0, F_GETFD);
+	dup2(kept[0], 0);
+	contd_fini();
+	for (int i = 0; i < 3; i++)
+		close(kept[i]);
+	cr_assert_eq(taken[0], -1);
+	cr_assert_eq(taken[1], -1);
+	cr_assert_gt(fd, 2);
 }
 
 /* ---------------------------------------------------------------------------------------------------- the start --- */
