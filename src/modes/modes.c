@@ -466,12 +466,15 @@ static bool is_woken(const struct contd_mode_attr *how)
 	return resumes(how) && !contd__takes() && contd__wakes()->count < TAKEN_MOST && contd__on_thread_sig();
 }
 
-/* It is complete; op->contd.status and the program's status say how. Inside MPI's progress. */
-static void quick_done(struct contd_mpi_op *op)
+/* It is complete. Inside MPI's progress. */
+static void quick_done(const MPI_Status *status, void *data)
 {
+	struct contd_mpi_op *op = data;
 	const struct contd_mode_attr *how = op->contd.how;
 
-	op->contd.carried.status = op->contd.status;
+	if (op->statuses != MPI_STATUSES_IGNORE)
+		op->statuses[0] = *status;
+	op->contd.status = op->contd.carried.status = status->MPI_ERROR;
 	if (__builtin_expect(contd__wakes() != NULL, 0) && is_woken(how)) {
 		contd__wakes()->carried[contd__wakes()->count++] = &op->contd.carried;
 	} else if (!inside_mpi(how) || not_invoked(how, op->contd.status)) {
@@ -546,7 +549,7 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 	if (!group || (group->flags & CONTD_ASYNC_SIGNAL_SAFE && (!inside || how->mode == CONTD_MODE_MPIX)) ||
 	    group->flags & GROUP_EXECUTOR)
 		return false;
-	seen = contd__mpi->quick_look(op);
+	seen = contd__mpi->quick_look(op->requests[0]);
 	if (seen == SEEN_NOTHING)
 		return false;
 	/* An operation that its thread waits for does not count as outstanding. */
@@ -556,11 +559,13 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 		group = NULL;
 	}
 	if (seen == SEEN_PENDING) {
-		contd__mpi->quick_hook(op, quick_done);
+		op->contd.hooked = op->requests[0];
+		contd__mpi->quick_hook(op->requests, quick_done, op);
 		return true;
 	}
 	contd__telling_begin(&telling, cr ? group : NULL);
-	contd__mpi->quick_finish(op);
+	op->contd.status =
+		contd__mpi->quick_finish(op->requests, op->statuses == MPI_STATUSES_IGNORE ? NULL : op->statuses);
 	contd__telling_end(&telling);
 	quick_complete(op, group);
 	return true;

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <contd/modes.h>
 #include <contd/mpi.h>
 
 #include "dispatch/group.h"
@@ -71,8 +70,9 @@ enum contd__seen {
 	SEEN_COMPLETE
 };
 
-/* Tells the modes that an operation of theirs is complete; op->contd.status and the program's status say how. */
-typedef void contd__quick_done(struct contd_mpi_op *op);
+/* The operation that quick_hook() got with this data is complete, with this status, which is good until the request is
+ * released. */
+typedef void contd__quick_done(const MPI_Status *status, void *data);
 
 /* The error that a call about an array returns. */
 struct contd__raised {
@@ -180,20 +180,20 @@ struct contd__mpi_backend {
 	uint32_t (*hook)(const struct contd__mpi_attach *a, const struct contd__look *look, struct contd__set *set,
 			 bool count_crs);
 	/*
-	 * The short way, for an operation of one plain request (src/modes); these may be NULL. quick_look returns
+	 * The short way, for one plain request (src/modes); these may be NULL. quick_look returns
 	 *
 	 *     SEEN_NOTHING: not this one
-	 *     SEEN_COMPLETE: quick_finish comes next, which finishes it as Test would, with its error code in
-	 *                    op->contd.status
-	 *     SEEN_PENDING: quick_hook comes next
+	 *     SEEN_COMPLETE: quick_finish comes next, which finishes it as Test would, and returns its error code;
+	 *                    status may be NULL
+	 *     SEEN_PENDING: quick_hook comes next, which makes *request null
 	 *
 	 * After quick_hook, done() is called inside MPI when the operation is complete. Then some thread calls
-	 * quick_release() with the value that op->contd.hooked had then; if `code` is an error, it is told. done() is
-	 * the same function in all calls. Any thread.
+	 * quick_release() with the request; if `code` is an error, it is told. done() is the same function in all
+	 * calls. Any thread.
 	 */
-	enum contd__seen (*quick_look)(struct contd_mpi_op *op);
-	void (*quick_finish)(struct contd_mpi_op *op);
-	void (*quick_hook)(struct contd_mpi_op *op, contd__quick_done *done);
+	enum contd__seen (*quick_look)(MPI_Request request);
+	int (*quick_finish)(MPI_Request *request, MPI_Status *status);
+	void (*quick_hook)(MPI_Request *request, contd__quick_done *done, void *data);
 	void (*quick_release)(MPI_Request request, int code);
 
 	/* Call the error handlers of operations that failed. Threads that may call MPI. */

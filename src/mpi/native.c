@@ -1255,15 +1255,15 @@ static uint32_t hook(const struct contd__mpi_attach *a, const struct contd__look
 /* ------------------------------------------------------------------------------------------------ the short way --- */
 
 /*
- * Operations of contd_mpi_op_run(), if threads do not meet in MPI (`alone`). No callback is missed, so no set is needed
- * for a later look. The thread that has run the operation's end gives the request back. If it must not call MPI,
- * requests are linked by complete_cb_data, and the next progress gives them back.
+ * Single requests, if threads do not meet in MPI (`alone`). No callback is missed, so no set is needed for a later
+ * look. The thread that has run the operation's end gives the request back. If it must not call MPI, requests are
+ * linked by complete_cb_data, and the next progress gives them back.
  */
 static struct contd__ompi_request *given_back;
 
-static enum contd__seen quick_look(struct contd_mpi_op *op)
+static enum contd__seen quick_look(MPI_Request request)
 {
-	struct contd__ompi_request *r = inside(op->requests[0]);
+	struct contd__ompi_request *r = inside(request);
 
 	if (!alone || !r || r->free == cr_free || r->persistent || r->type == OMPI_TYPE_GEN ||
 	    r->state != OMPI_ACTIVE || r->complete_cb)
@@ -1273,40 +1273,29 @@ static enum contd__seen quick_look(struct contd_mpi_op *op)
 	return r->complete == OMPI_PENDING ? SEEN_PENDING : SEEN_NOTHING;
 }
 
-static void quick_finish(struct contd_mpi_op *op)
-{
-	op->contd.status = finish_complete(op->requests, op->statuses == MPI_STATUSES_IGNORE ? NULL : op->statuses);
-}
-
 /* Given by the first operation that took the short way. */
 static contd__quick_done *quick_done;
 
 static int on_quick(struct contd__ompi_request *request)
 {
-	struct contd_mpi_op *op = request->complete_cb_data;
-
 	if (contd__load(&stopped))
 		return 0;
 	status_mend(request);
-	if (op->statuses != MPI_STATUSES_IGNORE)
-		op->statuses[0] = request->status;
-	op->contd.status = request->status.MPI_ERROR;
 	request->complete_cb = NULL;
 	request->complete = OMPI_COMPLETED;
 	contd__add_by_turns(&ops_hooked, (uint32_t)-1);
-	quick_done(op);
+	quick_done(&request->status, request->complete_cb_data);
 	return 1;
 }
 
-static void quick_hook(struct contd_mpi_op *op, contd__quick_done *done)
+static void quick_hook(MPI_Request *request, contd__quick_done *done, void *data)
 {
-	struct contd__ompi_request *r = inside(op->requests[0]);
+	struct contd__ompi_request *r = inside(*request);
 
 	contd__store(&quick_done, done); /* always the same */
 	hooked_one_more();
-	op->contd.hooked = op->requests[0];
-	op->requests[0] = MPI_REQUEST_NULL;
-	r->complete_cb_data = op;
+	*request = MPI_REQUEST_NULL;
+	r->complete_cb_data = data;
 	r->complete_cb = on_quick;
 }
 
@@ -1518,7 +1507,7 @@ const struct contd__mpi_backend contd__mpi_native = {
 	.carrying = carrying,
 	.hook = hook,
 	.quick_look = quick_look,
-	.quick_finish = quick_finish,
+	.quick_finish = finish_complete,
 	.quick_hook = quick_hook,
 	.quick_release = quick_release,
 	.ops_tell = ops_tell,
