@@ -129,7 +129,8 @@ static bool nobody_drives(void)
 	return !contd__mpi_driven();
 }
 
-bool contd__mpi_may_end(void)
+/* Can contd__mpi_end() come to its end: contd is open, and no thread makes progress? Waits up to a second for that. */
+static bool may_end(void)
 {
 	return contd__load_seq(&contd__mpi_open) && !contd__mpi_inside() && nobody_drives();
 }
@@ -296,7 +297,7 @@ static void say_start(void)
 static void at_exit(void)
 {
 	if (contd__model.sessions && !contd__load(&contd__live.forked) && !contd__in_continuation_sig() &&
-	    !contd__model_is_open() && contd__mpi_may_end())
+	    !contd__model_is_open() && may_end())
 		contd__mpi_end();
 }
 

@@ -28,9 +28,6 @@ void contd__mpi_end(void);
 void contd__mpi_rest(void);
 void contd__mpi_wake(void);
 
-/* Can contd__mpi_end() come to its end: contd is open, and no thread makes progress? Waits up to a second for that. */
-bool contd__mpi_may_end(void);
-
 /*
  * The groups of continuations without a CR: of the program's; of those that only complete an event or wake a thread,
  * which is async-signal-safe; and of those that any thread may run. NULL without memory.

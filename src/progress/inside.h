@@ -204,7 +204,6 @@ struct contd__progress {
 	uint32_t ending;       /* no progress any more; any thread */
 	uint32_t initializing; /* MPI_Init is under way */
 	uint32_t user_code;    /* code of the program's that progress might call */
-	uint32_t user_ops;     /* the program has made operations for reductions */
 	uint32_t reducing;     /* collective operations were begun since nothing was outstanding */
 	uint32_t requests;     /* outstanding */
 	uint32_t started;      /* persistent requests */
