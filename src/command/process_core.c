@@ -25,20 +25,6 @@ struct core {
 	unsigned file_of;
 };
 
-static bool read_at(int fd, void *to, size_t size, uint64_t at)
-{
-	for (size_t done = 0; done < size;) {
-		ssize_t n = pread(fd, (char *)to + done, size - done, (off_t)(at + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		done += (size_t)n;
-	}
-	return true;
-}
-
 /* How many bytes from there on the core file itself has; *atp: where. */
 static size_t in_core(const struct core *c, uintptr_t address, uint64_t *atp)
 {
@@ -89,7 +75,7 @@ static bool read_core(struct contd__dump_reader *r, uintptr_t address, void *to,
 			n = in_file(c, address + done, &at, &fd);
 		if (n > size - done)
 			n = size - done;
-		if (!n || !read_at(fd, (char *)to + done, n, at))
+		if (!n || !contd__dump_read_at(fd, (char *)to + done, n, at))
 			return false;
 		done += n;
 	}
@@ -164,26 +150,26 @@ static const char *take(struct process *p)
 	ElfW(Ehdr) head;
 	struct stat st;
 
-	if (!read_at(c->fd, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+	if (!contd__dump_read_at(c->fd, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    head.e_type != ET_CORE || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(*c->part))
 		return "it is no core file of a 64-bit process";
 	c->parts = head.e_phnum;
 	/* More than 16 bits: then the first section has it. */
 	if (c->parts == PN_XNUM &&
-	    !read_at(c->fd, &c->parts, sizeof(c->parts), head.e_shoff + offsetof(ElfW(Shdr), sh_info)))
+	    !contd__dump_read_at(c->fd, &c->parts, sizeof(c->parts), head.e_shoff + offsetof(ElfW(Shdr), sh_info)))
 		return "it ends too early";
 	if (fstat(c->fd, &st) || c->parts > (size_t)st.st_size / sizeof(*c->part))
 		return "it ends too early";
 	c->part = calloc(c->parts ? c->parts : 1, sizeof(*c->part));
 	if (!c->part)
 		return "no memory";
-	if (!read_at(c->fd, c->part, c->parts * sizeof(*c->part), head.e_phoff))
+	if (!contd__dump_read_at(c->fd, c->part, c->parts * sizeof(*c->part), head.e_phoff))
 		return "it ends too early";
 	for (unsigned i = 0; i < c->parts && !c->notes; i++) {
 		if (c->part[i].p_type != PT_NOTE || c->part[i].p_filesz > NOTES_MOST)
 			continue;
 		c->notes = malloc(c->part[i].p_filesz + 8);
-		if (!c->notes || !read_at(c->fd, c->notes, c->part[i].p_filesz, c->part[i].p_offset))
+		if (!c->notes || !contd__dump_read_at(c->fd, c->notes, c->part[i].p_filesz, c->part[i].p_offset))
 			return "its notes cannot be read";
 		take_notes(p, c->notes, c->part[i].p_filesz);
 	}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <elf.h>
-#include <errno.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,27 +28,13 @@ static bool meet(void *with, const struct contd__dump_map *map)
 	return false;
 }
 
-static bool read_at(int fd, void *to, size_t size, uint64_t at)
-{
-	for (size_t done = 0; done < size;) {
-		ssize_t n = pread(fd, (char *)to + done, size - done, (off_t)(at + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		done += (size_t)n;
-	}
-	return true;
-}
-
 /* From a place in the file to an address as the file has it. */
 static bool link_address(int fd, const ElfW(Ehdr) * head, uint64_t offset, uint64_t *addressp)
 {
 	for (unsigned i = 0; i < head->e_phnum && i < PARTS_MOST; i++) {
 		ElfW(Phdr) p;
 
-		if (!read_at(fd, &p, sizeof(p), head->e_phoff + i * sizeof(p)))
+		if (!contd__dump_read_at(fd, &p, sizeof(p), head->e_phoff + i * sizeof(p)))
 			return false;
 		if (p.p_type != PT_LOAD || offset < p.p_offset || offset - p.p_offset >= p.p_filesz)
 			continue;
@@ -71,7 +56,8 @@ static bool symbol_in(struct contd__dump_names *names, int fd, const ElfW(Shdr) 
 	for (uint64_t i = 0; i < count; i += at_once) {
 		uint64_t n = count - i < at_once ? count - i : at_once;
 
-		if (!read_at(fd, names->part.bytes, n * sizeof(*symbol), table->sh_offset + i * sizeof(*symbol)))
+		if (!contd__dump_read_at(fd, names->part.bytes, n * sizeof(*symbol),
+					 table->sh_offset + i * sizeof(*symbol)))
 			return false;
 		for (uint64_t k = 0; k < n; k++) {
 			const ElfW(Sym) *s = &symbol[k];
@@ -90,7 +76,7 @@ static bool symbol_in(struct contd__dump_names *names, int fd, const ElfW(Shdr) 
 	if (room > strings->sh_size - name)
 		room = strings->sh_size - name;
 	memset(to, 0, room);
-	if (!read_at(fd, to, room - 1, strings->sh_offset + name))
+	if (!contd__dump_read_at(fd, to, room - 1, strings->sh_offset + name))
 		return false;
 	*beyondp = address - best;
 	return *to != 0;
@@ -108,10 +94,11 @@ static bool symbol_of(struct contd__dump_names *names, int fd, const ElfW(Ehdr) 
 		for (unsigned i = 0; i < head->e_shnum && i < SECTIONS_MOST; i++) {
 			ElfW(Shdr) table, strings;
 
-			if (!read_at(fd, &table, sizeof(table), head->e_shoff + i * sizeof(table)))
+			if (!contd__dump_read_at(fd, &table, sizeof(table), head->e_shoff + i * sizeof(table)))
 				return false;
 			if (table.sh_type != types[t] || table.sh_link >= head->e_shnum ||
-			    !read_at(fd, &strings, sizeof(strings), head->e_shoff + table.sh_link * sizeof(strings)))
+			    !contd__dump_read_at(fd, &strings, sizeof(strings),
+						 head->e_shoff + table.sh_link * sizeof(strings)))
 				continue;
 			if (symbol_in(names, fd, &table, &strings, address, to, room, beyondp))
 				return true;
@@ -135,7 +122,7 @@ static void resolve(struct contd__dump_names *names, uintptr_t address, char to[
 	base = strrchr(f.path, '/') ? strrchr(f.path, '/') + 1 : f.path;
 	at = f.offset;
 	fd = names->reader->open(names->reader, f.path);
-	if (fd < 0 || !read_at(fd, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) ||
+	if (fd < 0 || !contd__dump_read_at(fd, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) ||
 	    head.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
 	    head.e_phentsize != sizeof(ElfW(Phdr)) || !link_address(fd, &head, f.offset, &at))
 		snprintf(to, DUMP_NAME_TEXT, "%.100s, at 0x%llx in the file", base, (unsigned long long)f.offset);

@@ -43,6 +43,20 @@ static bool parse_line(char *line, struct contd__dump_map *map)
 	return *at == '/' && map->end > map->start;
 }
 
+bool contd__dump_read_at(int fd, void *to, size_t size, uint64_t at)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = pread(fd, (char *)to + done, size - done, (off_t)(at + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		done += (size_t)n;
+	}
+	return true;
+}
+
 void contd__dump_proc_maps(struct contd__dump_reader *r, int fd,
 			   bool (*each)(void *with, const struct contd__dump_map *map), void *with)
 {

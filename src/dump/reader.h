@@ -48,4 +48,7 @@ int contd__dump_open(const char *path);
 void contd__dump_proc_maps(struct contd__dump_reader *r, int fd,
 			   bool (*each)(void *with, const struct contd__dump_map *map), void *with);
 
+/* Reads from this place of a file. false: not all of it can be read. Then `to` has anything. */
+bool contd__dump_read_at(int fd, void *to, size_t size, uint64_t at);
+
 #endif
