@@ -52,7 +52,7 @@ double contd__never_age(const struct contd__slot *s, uint64_t w)
 	return -1;
 }
 
-static const char *awaited(const struct contd__slot *s)
+const char *contd__never_awaited(const struct contd__slot *s, const char *of_source)
 {
 	switch ((enum contd__slot_kind)(s->source & 3)) {
 	case KIND_EVENT:
@@ -63,7 +63,7 @@ static const char *awaited(const struct contd__slot *s)
 		return "a group";
 	case KIND_SOURCE:
 	default:
-		return "an operation";
+		return of_source;
 	}
 }
 
@@ -82,7 +82,7 @@ void contd__never_add_group(struct contd__never_report *r, struct contd_group *g
 		if (SLOT_STATE(w) == SLOT_CANCELLED)
 			continue;
 		if (SLOT_STATE(w) == SLOT_PENDING) {
-			never.what = awaited(s);
+			never.what = contd__never_awaited(s, "an operation");
 			never.why = "did not complete";
 		} else if (SLOT_STATE(w) == SLOT_RUNNING) {
 			never.why = "it was handed to an executor, or still runs";

@@ -30,6 +30,9 @@ struct contd__never_report {
 
 CONTD_INTERNAL_API void contd__never_add(struct contd__never_report *r, const struct contd__never *never);
 
+/* What a slot that is not ready waits for, in words; of_source: if that is a source's. */
+CONTD_INTERNAL_API const char *contd__never_awaited(const struct contd__slot *s, const char *of_source);
+
 /* How long a slot with this word has been PENDING or READY, in seconds; below 0: not known. */
 CONTD_INTERNAL_API double contd__never_age(const struct contd__slot *s, uint64_t w);
 

@@ -349,16 +349,7 @@ static const char *awaited(struct contd__slot *s, uint64_t w, bool held)
 
 	if (SLOT_REMAINING(w) <= (uint32_t)held)
 		return NULL;
-	switch ((enum contd__slot_kind)(s->source & 3)) {
-	case KIND_EVENT:
-		return "an event";
-	case KIND_WORD:
-		return "a memory word";
-	case KIND_GROUP:
-		return "a group";
-	default:
-		return set && set->count ? operation(set) : "a continuation request";
-	}
+	return contd__never_awaited(s, set && set->count ? operation(set) : "a continuation request");
 }
 
 static struct contd__never describe(struct contd__cr *cr, struct contd__slot *s, uint64_t w)
