@@ -14,6 +14,7 @@
 #include "command/program.h"
 #include "command/run.h"
 #include "command/status.h"
+#include "dispatch/settings.h"
 
 struct options {
 	bool progress, ring, verbose;
@@ -36,7 +37,7 @@ static int usage(void)
 	      "  --allow user-code  with --progress: also where MPI may call functions of PROGRAM's\n"
 	      "  --ring             PROGRAM's MPI calls ring the doorbells of ranks that compute (libcontd-doorbell)\n"
 	      "  --mpi NAME         PROGRAM's MPI: openmpi, mpich or abi. Needed for a script that loads MPI later\n"
-	      "  --agent NAME       CONTD_AGENT=NAME: caller, region, tick, block or spin\n"
+	      "  --agent NAME       CONTD_AGENT=NAME: " CONTD_AGENT_MUST "\n"
 	      "  --budget PERCENT   CONTD_OVERHEAD_PERCENT=PERCENT: what interruptions may cost, 0.1 to 50\n"
 	      "  -v, --verbose      say what is preloaded and set\n"
 	      "\n"
@@ -154,7 +155,7 @@ static bool preload(const struct options *o, const char *part, const struct prog
 
 static bool is_agent(const char *name)
 {
-	static const char *const names[] = {"caller", "region", "tick", "block", "spin"};
+	static const char *const names[] = {CONTD_AGENT_NAMES};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
@@ -232,7 +233,7 @@ int command_run(int argc, char **argv)
 			break;
 		case AGENT:
 			if (!is_agent(optarg))
-				return wrong("--agent", optarg, "caller, region, tick, block or spin");
+				return wrong("--agent", optarg, CONTD_AGENT_MUST);
 			agent = optarg;
 			break;
 		case BUDGET:

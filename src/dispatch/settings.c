@@ -15,9 +15,11 @@
 
 enum type { TYPE_INT, TYPE_U32, TYPE_U64, TYPE_REAL, TYPE_NAMED, TYPE_TEXT };
 
-static const char *const agent_names[] = {"caller", "region", "tick", "block", "spin", NULL};
+static const char *const agent_names[] = {CONTD_AGENT_NAMES, NULL};
 static const char *const bell_names[] = {"1", "0", NULL};              /* enum contd_bell_use begins with 1 */
 static const char *const verbose_names[] = {"0", "1", "2", "3", NULL}; /* so does enum contd_verbose */
+
+_Static_assert(sizeof(agent_names) / sizeof(agent_names[0]) == CONTD_AGENT_SPIN + 1, "each agent has a name");
 
 struct setting {
 	const char *name; /* as a variable CONTD_NAME, as an info key contd_name: this is the key */
@@ -43,7 +45,7 @@ static const struct setting settings[] = {
 	SETTING(signal_number, "SIGNAL", "signal", TYPE_INT, 1, 64, NULL, true, "a number from SIGRTMIN to SIGRTMAX"),
 	SETTING(signal_taken, "SIGNAL_CHAIN", "signal_chain", TYPE_INT, 0, 1, NULL, true, "0 (refuse) or 1 (chain)"),
 	SETTING(agent, "AGENT", "agent", TYPE_NAMED, CONTD_AGENT_CALLER, CONTD_AGENT_SPIN, agent_names, false,
-		"caller, region, tick, block or spin (enum contd_agent)"),
+		CONTD_AGENT_MUST " (enum contd_agent)"),
 	SETTING(overhead_percent, "OVERHEAD_PERCENT", "overhead_percent", TYPE_REAL, 0.1, 50, NULL, false,
 		"a number from 0.1 to 50"),
 	SETTING(tick_min_ns, "TICK_MIN_NS", "tick_min_ns", TYPE_U64, 1000, 1e9, NULL, false,

@@ -11,6 +11,10 @@
 
 #include "base/api.h"
 
+/* The names of enum contd_agent from CONTD_AGENT_CALLER on, and all of them in words. */
+#define CONTD_AGENT_NAMES "caller", "region", "tick", "block", "spin"
+#define CONTD_AGENT_MUST "caller, region, tick, block or spin"
+
 #define CONTD_SETTING_TEXT 256 /* bytes of a text, its end included */
 
 /*

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "dispatch/run.h"
+#include "dispatch/settings.h"
 #include "dispatch/slot.h"
 #include "dump/walk.h"
 
@@ -770,9 +771,15 @@ static void threads(struct contd__dump_walk *w)
 
 /* ------------------------------------------------------------------------------------------------ whole process --- */
 
+static const char *agent(uint32_t number)
+{
+	static const char *const names[] = {"default", CONTD_AGENT_NAMES};
+
+	return number < sizeof(names) / sizeof(names[0]) ? names[number] : "unknown";
+}
+
 static void settings(struct contd__dump_walk *w)
 {
-	static const char *const agents[] = {"default", "caller", "region", "tick", "block", "spin"};
 	struct contd_config c;
 	char said[DUMP_TEXTS * 4];
 
@@ -781,7 +788,7 @@ static void settings(struct contd__dump_walk *w)
 	object(w, "settings");
 	number(w, "signal_number", (uint64_t)c.signal_number);
 	number(w, "signal_taken", (uint64_t)c.signal_taken);
-	text(w, "agent", (unsigned)c.agent <= CONTD_AGENT_SPIN ? agents[c.agent] : "unknown");
+	text(w, "agent", agent((uint32_t)c.agent));
 	if (c.overhead_percent >= 0 && c.overhead_percent <= 100)
 		w->out->thousandths(w->out, "overhead_percent", (uint64_t)(c.overhead_percent * 1000 + 0.5));
 	w->out->duration(w->out, "tick_min_ns", c.tick_min_ns);
@@ -806,7 +813,6 @@ static void settings(struct contd__dump_walk *w)
 
 static void daemon_show(struct contd__dump_walk *w)
 {
-	static const char *const modes[] = {"none", "none", "none", "tick", "block", "spin"};
 	const struct contd__page *page = NULL;
 	struct contd__wake wake;
 	uint32_t armed = 0;
@@ -814,7 +820,7 @@ static void daemon_show(struct contd__dump_walk *w)
 	if (!GET(w, w->root.wake, &wake))
 		return;
 	object(w, "daemon");
-	text(w, "mode", wake.daemon_mode <= CONTD_AGENT_SPIN ? modes[wake.daemon_mode] : "unknown");
+	text(w, "mode", wake.daemon_mode < CONTD_AGENT_TICK ? "none" : agent(wake.daemon_mode));
 	if (wake.daemon_mode) {
 		text(w, "does",
 		     wake.daemon_asleep ? "sleeps: nothing is pending for it"
