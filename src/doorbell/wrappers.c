@@ -853,16 +853,6 @@ INLINE bool from_mpi(const void *caller)
 }
 
 #define NAMES(S, name, parameters, arguments) \
-	CONTD_API int MPI_##name##S parameters; \
-	CONTD_API int PMPI_##name##S parameters; \
-	int MPI_##name##S parameters \
-	{ \
-		return PMPI_##name##S arguments; \
-	} \
-	int PMPI_##name##S parameters \
-	{ \
-		if (from_mpi(__builtin_return_address(0))) \
-			return NEXT(S, name) arguments; \
-		return on_##name##S arguments; \
-	}
+	CONTD_RING_BOTH_NAMES(S, name, parameters, arguments, \
+			      if (from_mpi(__builtin_return_address(0))) return NEXT(S, name) arguments)
 CONTD_RING_NAMES

@@ -345,4 +345,18 @@
 #define NAMES_W(name, parameters, arguments, who) NAMES(, name, parameters, arguments)
 #define CONTD_RING_NAMES CONTD_RING_CALLS(NAMES, NAMES_Y, NAMES_Z, NAMES_W)
 
+/* Both names of a call: the MPI_ name goes on to the PMPI_ name; that does `first`, and then calls on_<name>. */
+#define CONTD_RING_BOTH_NAMES(S, name, parameters, arguments, first) \
+	CONTD_API int MPI_##name##S parameters; \
+	CONTD_API int PMPI_##name##S parameters; \
+	int MPI_##name##S parameters \
+	{ \
+		return PMPI_##name##S arguments; \
+	} \
+	int PMPI_##name##S parameters \
+	{ \
+		first; \
+		return on_##name##S arguments; \
+	}
+
 #endif

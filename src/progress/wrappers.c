@@ -510,16 +510,6 @@ static int on_Finalize(void)
 
 /* ---------------------------------------------------------------------------------------------------- the names --- */
 
-#define NAMES(S, name, parameters, arguments) \
-	CONTD_API int MPI_##name##S parameters; \
-	CONTD_API int PMPI_##name##S parameters; \
-	int MPI_##name##S parameters \
-	{ \
-		return PMPI_##name##S arguments; \
-	} \
-	int PMPI_##name##S parameters \
-	{ \
-		return on_##name##S arguments; \
-	}
+#define NAMES(S, name, parameters, arguments) CONTD_RING_BOTH_NAMES(S, name, parameters, arguments, )
 CONTD_RING_NAMES
 EXTRA_CALLS(NAMES)
