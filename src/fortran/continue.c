@@ -140,6 +140,15 @@ static int attach(const struct given *g)
 	return rc;
 }
 
+/* struct given of both interfaces, from the parameters' names. */
+#define GIVEN_ONE(of) \
+	.call = of, .one = true, .count = 1, .requests = op_request, .cb = (void (*)(void))cb, .data = *cb_data, \
+	.statuses = status, .cont_request = *cont_request
+#define GIVEN_ALL(of) \
+	.call = of, .count = *count, .requests = array_of_op_requests, .cb = (void (*)(void))cb, .data = *cb_data, \
+	.statuses = array_of_statuses, .cont_request = *cont_request
+#define GIVEN_REVISED .revised = true, .flags = *flags
+
 /* ------------------------------------------------------------------------------------------ the draft interface --- */
 
 F_CALL(_continue_init, const MPI_Fint *info, MPI_Fint *cont_req, MPI_Fint *ierror)
@@ -159,14 +168,7 @@ F_CALL(_continue_init, const MPI_Fint *info, MPI_Fint *cont_req, MPI_Fint *ierro
 
 F_CALL(_continue, CONTINUE)
 {
-	const struct given g = {.call = "MPI_Continue",
-				.one = true,
-				.count = 1,
-				.requests = op_request,
-				.cb = (void (*)(void))cb,
-				.data = *cb_data,
-				.statuses = status,
-				.cont_request = *cont_request};
+	const struct given g = {GIVEN_ONE("MPI_Continue")};
 
 	contd__f_report(ierror, attach(&g));
 }
@@ -175,13 +177,7 @@ F_SCALAR(_continue, CONTINUE);
 F_CALL(_continueall, const MPI_Fint *count, MPI_Fint array_of_op_requests[], contd__f_draft *cb,
        const MPI_Aint *cb_data, MPI_Fint array_of_statuses[], const MPI_Fint *cont_request, MPI_Fint *ierror)
 {
-	const struct given g = {.call = "MPI_Continueall",
-				.count = *count,
-				.requests = array_of_op_requests,
-				.cb = (void (*)(void))cb,
-				.data = *cb_data,
-				.statuses = array_of_statuses,
-				.cont_request = *cont_request};
+	const struct given g = {GIVEN_ALL("MPI_Continueall")};
 
 	contd__f_report(ierror, attach(&g));
 }
@@ -206,16 +202,7 @@ F_CALL(x_continue_init, const MPI_Fint *flags, const MPI_Fint *max_poll, const M
 
 F_CALL(x_continue, X_CONTINUE)
 {
-	const struct given g = {.call = "MPIX_Continue",
-				.one = true,
-				.count = 1,
-				.requests = op_request,
-				.cb = (void (*)(void))cb,
-				.data = *cb_data,
-				.statuses = status,
-				.cont_request = *cont_request,
-				.revised = true,
-				.flags = *flags};
+	const struct given g = {GIVEN_ONE("MPIX_Continue"), GIVEN_REVISED};
 
 	contd__f_report(ierror, attach(&g));
 }
@@ -225,15 +212,7 @@ F_CALL(x_continueall, const MPI_Fint *count, MPI_Fint array_of_op_requests[], co
        const MPI_Aint *cb_data, const MPI_Fint *flags, MPI_Fint array_of_statuses[], const MPI_Fint *cont_request,
        MPI_Fint *ierror)
 {
-	const struct given g = {.call = "MPIX_Continueall",
-				.count = *count,
-				.requests = array_of_op_requests,
-				.cb = (void (*)(void))cb,
-				.data = *cb_data,
-				.statuses = array_of_statuses,
-				.cont_request = *cont_request,
-				.revised = true,
-				.flags = *flags};
+	const struct given g = {GIVEN_ALL("MPIX_Continueall"), GIVEN_REVISED};
 
 	contd__f_report(ierror, attach(&g));
 }
