@@ -65,7 +65,7 @@
 #include <stdint.h>
 
 #define CONTD_VERSION_MAJOR 0
-#define CONTD_VERSION_MINOR 1
+#define CONTD_VERSION_MINOR 2
 #define CONTD_VERSION_PATCH 0
 
 #if defined(__GNUC__)

@@ -7,13 +7,13 @@ class Contd(CMakePackage):
     """contd runs a callback, a continuation, when an asynchronous operation completes: an MPI request, an operation of
     libfabric, an event of the program's, or a word in memory."""
 
-    # No archive is published: "spack dev-build contd@0.1.0" in the source tree, or the archive that CPack makes
+    # No archive is published: "spack dev-build contd@0.2.0" in the source tree, or the archive that CPack makes
     # (docs/install.md) in a mirror.
     manual_download = True
 
     license("BSD-3-Clause")
 
-    version("0.1.0")
+    version("0.2.0")
 
     variant("mpi", default=True, description="Continuations of MPI requests, for the MPI that is chosen")
     variant("fabric", default=False, description="Continuations of libfabric operations")
