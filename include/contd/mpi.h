@@ -109,8 +109,8 @@ CONTD_API int PMPI_Continue_init(MPI_Info info, MPI_Request *cont_req);
  * A CR as *op_request stays too; the callback runs when everything registered with it has run (with an inactive one of
  * MPIX_Continue_init after MPI_Start). The status is empty then, also if the CR is marked as failed;
  * MPIX_Continue_get_failed tells. A CR of MPIX_Continue_init is inactive when the callback runs, unless more was
- * registered with it in the meantime. If the callback runs in a handler outside compute regions, the CR becomes
- * inactive in a later MPI call.
+ * registered with it in the meantime, or it was reported complete and started again. If the callback runs in a handler
+ * outside compute regions, the CR becomes inactive in a later MPI call.
  *
  * If an operation fails, the error handler that MPI itself would call for it is called first (of its communicator,
  * window or file; MPICH 4.0 calls MPI_COMM_WORLD's for most). If it returns, the callback runs, and the statuses say

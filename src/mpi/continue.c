@@ -160,14 +160,8 @@ static void set_begin(struct contd__set *set, const struct contd__mpi_attach *a,
 {
 	set->slot = s;
 	set->generation = generation;
-	for (int i = 0, left = look->crs; left; i++) {
-		struct contd__cr *its = contd__mpi->cr_of(a->requests[i]);
-
-		if (its) {
-			contd__set_await(set, its);
-			left--;
-		}
-	}
+	for (int i = 0; i < look->crs; i++)
+		contd__set_await(set);
 	set->group = s->group;
 	if (!a->revised)
 		return;
@@ -302,6 +296,8 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	CONTD_TESTPOINT("attach_before_publish");
 	events = (by_set ? awaited_crs(&look) + 1 : (uint32_t)a->count) + 1 + startable;
 	generation = contd__slot_publish_sig(s, events);
+	if (look.crs)
+		contd__set_rounds(set, a->count, a->requests);
 	if (look.crs && look.crs_pending && (rc = await_crs(a, s, &done, &fired)) < 0) {
 		contd__slot_withdraw_sig(s, generation);
 		/* Withdrawing is one more. */

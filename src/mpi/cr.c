@@ -30,7 +30,7 @@ uint32_t contd__crs_outstanding(void)
 
 int contd__cr_init(struct contd__cr *cr, struct contd_group *group, bool revised)
 {
-	*cr = (struct contd__cr){.group = group, .handle = MPI_REQUEST_NULL, .revised = revised};
+	*cr = (struct contd__cr){.group = group, .handle = MPI_REQUEST_NULL, .revised = revised, .awaited = UINT32_MAX};
 	if (pthread_mutex_init(&cr->lock, NULL))
 		return MPI_ERR_NO_MEM;
 	__cds_lfs_init(&cr->failed);
@@ -146,6 +146,12 @@ int contd__cr_start(struct contd__cr *cr)
 	return MPI_SUCCESS;
 }
 
+/* False: another thread was faster. */
+static bool draft_reported(struct contd__cr *cr, uint32_t unreported)
+{
+	return unreported & CR_UNREPORTED && contd__cas(&cr->unreported, &unreported, CR_REPORTED(unreported));
+}
+
 static inline bool take(struct contd__cr *cr, bool *toldp)
 {
 	uint32_t state;
@@ -154,9 +160,9 @@ static inline bool take(struct contd__cr *cr, bool *toldp)
 	if (!cr->revised) {
 		/* A continuation that is registered meanwhile is outstanding, or has run. The next report may tell of
 		 * it or not. */
-		if (contd__load(&cr->unreported)) {
+		if (contd__load(&cr->unreported) & CR_UNREPORTED) {
 			CONTD_TESTPOINT("report_draft");
-			*toldp = contd__xchg(&cr->unreported, 0) != 0;
+			*toldp = draft_reported(cr, contd__load(&cr->unreported));
 		}
 		return true;
 	}
@@ -182,6 +188,8 @@ static inline void taken(struct contd__cr *cr)
 	if (!cr->revised)
 		return;
 	say_active(cr, false);
+	/* Only the thread that has taken it writes this. Release: pairs with the acquire in contd__cr_round. */
+	contd__store_release(&cr->round, contd__load(&cr->round) + 1);
 	contd__and(&cr->state, ~(CR_TAKEN | CR_AWAITED));
 }
 
@@ -200,29 +208,73 @@ static bool active_again(struct contd__cr *cr)
 	return state & CR_AWAITED;
 }
 
-void contd__cr_awaited(struct contd__cr *cr)
+bool contd__cr_round(const struct contd__cr *cr, uint32_t *roundp)
 {
-	struct contd_group *group = cr->group;
+	uint32_t unreported = contd__load(&cr->unreported);
+
+	if (!cr->revised) {
+		*roundp = CR_ROUND(unreported);
+		return unreported & CR_UNREPORTED || contd__group_outstanding_sig(cr->group);
+	}
+	/* Acquire: before the state. If another thread begins the next round in between, that is left alone. */
+	*roundp = contd__load_acquire(&cr->round);
+	return contd__load_seq(&cr->state) != 0;
+}
+
+static void draft_awaited(struct contd__cr *cr, uint32_t round)
+{
+	uint32_t unreported = contd__load(&cr->unreported);
+
+	if (CR_ROUND(unreported) == round && contd__group_outstanding_sig(cr->group) == 0)
+		draft_reported(cr, unreported);
+}
+
+/* It is active, or taken. Taken by this thread it becomes inactive, or active again. */
+static void end_round(struct contd__cr *cr)
+{
 	uint32_t state = contd__load_seq(&cr->state);
 	bool again = true;
 
-	if (!cr->revised) {
-		contd__store(&cr->unreported, 0);
-		return;
-	}
-	contd__group_pin_sig(group); /* the callbacks of what was held may free it */
 	while (again && state & (CR_ACTIVE | CR_TAKEN)) {
 		if (state & CR_TAKEN) {
 			again = !contd__cas(&cr->state, &state, state | CR_AWAITED);
 		} else if (contd__cas(&cr->state, &state, CR_TAKEN)) {
-			again = contd__group_outstanding_sig(group) != 0;
+			again = contd__group_outstanding_sig(cr->group) != 0 ||
+				contd__load(&cr->awaited) != contd__load(&cr->round);
 			if (!again)
 				contd__cr_taken(cr);
 			else if ((again = active_again(cr)))
 				state = contd__load_seq(&cr->state);
 		}
 	}
+}
+
+void contd__cr_awaited(struct contd__cr *cr, uint32_t round)
+{
+	struct contd_group *group = cr->group;
+	uint32_t newest = contd__load(&cr->awaited);
+
+	if (!cr->revised) {
+		draft_awaited(cr, round);
+		return;
+	}
+	/* Acquire: pairs with the release in taken(). */
+	if (contd__load_acquire(&cr->round) != round)
+		return;
+	while ((int32_t)(round - newest) > 0 && !contd__cas(&cr->awaited, &newest, round))
+		;
+	contd__group_pin_sig(group); /* the callbacks of what was held may free it */
+	end_round(cr);
 	contd__group_unpin_sig(group);
+}
+
+/* It was taken, and is unreported again, in the same round. */
+static void draft_give_back(struct contd__cr *cr)
+{
+	uint32_t now = contd__load(&cr->unreported);
+
+	while (!contd__cas(&cr->unreported, &now, (now & ~CR_UNREPORTED) - CR_UNREPORTED))
+		;
 }
 
 void contd__cr_give_back(struct contd__cr *cr)
@@ -230,12 +282,12 @@ void contd__cr_give_back(struct contd__cr *cr)
 	struct contd_group *group = cr->group;
 
 	if (!cr->revised) {
-		contd__cr_registered(cr);
+		draft_give_back(cr);
 		return;
 	}
 	contd__group_pin_sig(group); /* as above */
 	if (active_again(cr))
-		contd__cr_awaited(cr);
+		end_round(cr);
 	contd__group_unpin_sig(group);
 }
 

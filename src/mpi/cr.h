@@ -57,7 +57,9 @@ struct contd__cr {
 	/* Others than MPI's calls ask about it: the program has its group, or a continuation has waited for it. */
 	bool asked_about;
 	uint32_t state;      /* revised: CR_*, or the newest of the slots that wait for the start: its index + 1 */
-	uint32_t unreported; /* draft: something was registered since it was last reported complete */
+	uint32_t round;      /* revised: how often it has become inactive */
+	uint32_t awaited;    /* revised: the newest round that a continuation has waited for: contd__cr_awaited() */
+	uint32_t unreported; /* CR_UNREPORTED, and of a draft CR how often it was reported, times 2 */
 	pthread_mutex_t lock;
 	int error;                     /* class of the first failure that get_failed has not cleared, or 0 */
 	uint32_t closed;               /* freed by the program */
@@ -94,8 +96,13 @@ void contd__cr_fini(struct contd__cr *cr);
  */
 #define CR_TAKEN 0x40000000u
 
-/* Beside CR_TAKEN: contd__cr_awaited() was called meanwhile. */
+/* Beside CR_TAKEN: contd__cr_awaited() was called meanwhile. `awaited` is the round. */
 #define CR_AWAITED 0x20000000u
+
+/* Draft: something was registered since it was last reported complete. */
+#define CR_UNREPORTED 1u
+#define CR_REPORTED(unreported) ((unreported) + 1) /* of one that has it */
+#define CR_ROUND(unreported) ((unreported) >> 1)
 
 /*
  * The program's calls of MPI come by turns: below MPI_THREAD_MULTIPLE, and without sessions. So while one starts,
@@ -161,14 +168,20 @@ static inline bool contd__cr_complete(const struct contd__cr *cr)
 static inline bool contd__cr_active(const struct contd__cr *cr)
 {
 	return cr->revised ? contd__load_seq(&cr->state) & (CR_ACTIVE | CR_TAKEN)
-			   : contd__load(&cr->unreported) || contd__group_outstanding_sig(cr->group);
+			   : contd__load(&cr->unreported) & CR_UNREPORTED || contd__group_outstanding_sig(cr->group);
 }
 
 /* Something was registered with it. */
 static inline void contd__cr_registered(struct contd__cr *cr)
 {
-	if (!contd__load(&cr->unreported))
-		contd__store(&cr->unreported, 1);
+	uint32_t now = contd__load(&cr->unreported);
+
+	if (now & CR_UNREPORTED)
+		return;
+	if (contd__cr_by_turns)
+		contd__store(&cr->unreported, now | CR_UNREPORTED);
+	else
+		contd__or(&cr->unreported, CR_UNREPORTED);
 }
 
 /*
@@ -209,10 +222,17 @@ void contd__cr_give_back(struct contd__cr *cr);
 bool contd__cr_report(struct contd__cr *cr, bool *toldp);
 
 /*
- * A continuation has waited for it: it becomes inactive as if a test had reported it, unless something was registered
- * meanwhile. Where another call has taken it, that call sees to this.
+ * A round of a CR lasts until the CR is reported, and the next one begins then. A continuation is about to wait for the
+ * CR: *roundp is the round that it ends. False: none, because the CR is inactive and holds nothing.
  */
-void contd__cr_awaited(struct contd__cr *cr);
+bool contd__cr_round(const struct contd__cr *cr, uint32_t *roundp);
+
+/*
+ * A continuation has waited for it: it becomes inactive as if a test had reported it, unless something was registered
+ * meanwhile, or another call has reported the round: the program may have started the next one. Where another call has
+ * taken it, that call sees to this.
+ */
+void contd__cr_awaited(struct contd__cr *cr, uint32_t round);
 
 /*
  * contd__cr_report(), if calls come by turns. Nothing is attached meanwhile: so the count may be read first, and one
@@ -227,8 +247,11 @@ static inline bool contd__cr_report_in_turn(struct contd__cr *cr, bool *toldp)
 	if (!contd__cr_by_turns || contd__group_outstanding_sig(cr->group) != 0)
 		return false;
 	if (!cr->revised) {
-		*toldp = contd__load(&cr->unreported);
-		contd__store(&cr->unreported, 0);
+		uint32_t unreported = contd__load(&cr->unreported);
+
+		*toldp = unreported & CR_UNREPORTED;
+		if (*toldp)
+			contd__store(&cr->unreported, CR_REPORTED(unreported));
 		return true;
 	}
 	if (contd__load(&cr->state) != CR_ACTIVE)
@@ -238,6 +261,8 @@ static inline bool contd__cr_report_in_turn(struct contd__cr *cr, bool *toldp)
 		contd__store_release(&cr->state, 0);
 	else if (!contd__cas(&cr->state, &active, 0))
 		return false;
+	/* Release: as in taken(). No other thread makes the CR active again meanwhile. */
+	contd__store_release(&cr->round, contd__load(&cr->round) + 1);
 	if (contd__mpi->cr_active)
 		contd__mpi->cr_active(cr, false);
 	*toldp = true;

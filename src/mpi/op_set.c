@@ -65,7 +65,7 @@ struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool result
 {
 	bool small = is_small(operations, crs, results);
 	size_t ops = sizeof(struct contd__set) + (small ? 1 : operations) * sizeof(struct contd__op);
-	size_t bytes = ops + crs * sizeof(struct contd__cr *);
+	size_t bytes = ops + crs * sizeof(struct contd__awaited);
 	size_t more = results ? (operations ? operations : 1) * sizeof(MPI_Status) : 0;
 	struct contd__set *set = NULL;
 
@@ -76,7 +76,7 @@ struct contd__set *contd__set_new(uint32_t operations, uint32_t crs, bool result
 	set->small = small;
 	set->count = 0;
 	set->crs = 0;
-	set->awaited = (struct contd__cr **)(void *)((char *)set + ops);
+	set->awaited = (struct contd__awaited *)(void *)((char *)set + ops);
 	set->rc = MPI_SUCCESS;
 	set->revised = false;
 	set->instances = false;
@@ -159,11 +159,27 @@ static void instances_finish(struct contd__set *set)
 	}
 }
 
-void contd__set_await(struct contd__set *set, struct contd__cr *cr)
+void contd__set_rounds(struct contd__set *set, int count, const MPI_Request requests[])
 {
+	struct contd__awaited *a = set->awaited;
+
+	for (int i = 0; i < count; i++) {
+		struct contd__cr *cr = contd__mpi->cr_of(requests[i]);
+
+		if (!cr)
+			continue;
+		a->cr = cr;
+		a->ends = contd__cr_round(cr, &a->round);
+		a++;
+	}
+}
+
+void contd__set_await(struct contd__set *set)
+{
+	struct contd__cr *cr = set->awaited[set->crs++].cr;
+
 	contd__group_pin_sig(cr->group); /* the program may free it */
 	cr->asked_about = true;
-	set->awaited[set->crs++] = cr;
 }
 
 /*
@@ -173,10 +189,11 @@ void contd__set_await(struct contd__set *set, struct contd__cr *cr)
 __attribute__((noinline)) static void report_crs(struct contd__set *set)
 {
 	while (set->crs) {
-		struct contd__cr *cr = set->awaited[--set->crs];
-		struct contd_group *group = cr->group;
+		struct contd__awaited *a = &set->awaited[--set->crs];
+		struct contd_group *group = a->cr->group;
 
-		contd__cr_awaited(cr);
+		if (a->ends)
+			contd__cr_awaited(a->cr, a->round);
 		contd__group_unpin_sig(group);
 	}
 }

@@ -67,6 +67,13 @@ struct contd__op {
 	};
 };
 
+/* A CR among the requests: the round that the continuation ends, if it ends one. */
+struct contd__awaited {
+	struct contd__cr *cr;
+	uint32_t round;
+	bool ends;
+};
+
 struct contd__set {
 	struct cds_lfs_node node;      /* put off, or left */
 	struct contd__slot *slot;      /* or NULL: the set carries the continuation */
@@ -77,10 +84,10 @@ struct contd__set {
 	uint32_t crs;   /* of awaited */
 	int rc;         /* class of the first failure, or MPI_SUCCESS (draft interface: an error code) */
 	bool revised;
-	bool instances;             /* operations of templates are among them */
-	bool small;                 /* its memory has room for one operation, and for no CR */
-	struct contd__cr **awaited; /* CRs among the requests, until they are reported */
-	uint32_t left;              /* it is in contd__sets_left, or was */
+	bool instances;                 /* operations of templates are among them */
+	bool small;                     /* its memory has room for one operation, and for no CR */
+	struct contd__awaited *awaited; /* CRs among the requests, until they are reported */
+	uint32_t left;                  /* it is in contd__sets_left, or was */
 	/* its CR's, which is not complete until functions of the program's have been called; or NULL */
 	struct contd_group *owing;
 	struct contd_group *group; /* the continuation's */
@@ -133,7 +140,10 @@ static inline bool contd__set_spare_ready(void)
 void contd__set_spare_fail(struct contd__cr *cr, int class, void *failed_data);
 
 /* A CR among the requests: it is reported before the callback; if that runs in a handler, by a thread afterwards. */
-void contd__set_await(struct contd__set *set, struct contd__cr *cr);
+void contd__set_await(struct contd__set *set);
+
+/* The rounds of all CRs among the requests. Called before the slot waits for one of them. */
+void contd__set_rounds(struct contd__set *set, int count, const MPI_Request requests[]);
 
 /*
  * The operation is complete with this status. Only the caller says so (it has made state OP_TAKEN, or no other thread
