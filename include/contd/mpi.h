@@ -145,7 +145,8 @@ CONTD_API int PMPI_Continueall(int count, MPI_Request array_of_op_requests[], MP
 /*
  * MPI 4.1's queries (3.7.6) of several requests at a time, which an older MPI does not have: by MPI's names and as
  * MPIX_. Nothing is completed or freed, no handle changes, and asked again they say the same. Each attempts progress,
- * also beside entries that are complete, and may run continuations. All kinds of requests, CRs among them;
+ * also beside entries that are complete, and may run continuations. If these change the array, the call answers for
+ * what is in it afterwards; a CR that they have freed counts as MPI_REQUEST_NULL. All kinds of requests, also CRs;
  * MPI_REQUEST_NULL, inactive requests and inactive CRs count as complete, with the empty status, for `_all`, and are
  * passed over by `_any` and `_some`. If an operation has failed the call returns MPI_SUCCESS; MPI_ERROR in each status
  * says MPI_SUCCESS or how its operation failed. No error handler is called here: the call that completes the request

@@ -130,6 +130,8 @@ struct contd__mpi_backend {
 	void (*raising)(size_t count, MPI_Request *requests, const struct contd__raised *raised);
 	/* contd has ended, and the program still has the CR: completion calls must not wait for it. */
 	void (*cr_end)(struct contd__cr *cr);
+	/* The CR was freed in a query. From now on MPI may give its handle to another one. NULL: nothing to do. */
+	void (*cr_give_back)(struct contd__cr *cr);
 	/* This thread is in a look at operations, and MPI has called a function of the program's there: it must not
 	 * wait for operations. NULL: it may. */
 	bool (*looks_here)(void);

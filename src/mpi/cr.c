@@ -41,6 +41,56 @@ int contd__cr_init(struct contd__cr *cr, struct contd_group *group, bool revised
 	return MPI_SUCCESS;
 }
 
+/* ------------------------------------------------------------------------------------------- freed in a query --- */
+
+static __thread struct {
+	uint32_t depth;
+	struct contd__cr *freed; /* newest first */
+} queries __attribute__((tls_model("initial-exec")));
+
+void contd__cr_query_begin(void)
+{
+	queries.depth++;
+}
+
+void contd__cr_query_end(void)
+{
+	struct contd__cr *cr = queries.freed, *next;
+
+	if (--queries.depth != 0)
+		return;
+	queries.freed = NULL;
+	for (; cr; cr = next) {
+		next = cr->freed;
+		if (contd__mpi->cr_give_back && !contd__mpi_over())
+			contd__mpi->cr_give_back(cr);
+		contd__group_unpin_sig(cr->group);
+	}
+}
+
+bool contd__cr_keep_freed(struct contd__cr *cr)
+{
+	if (queries.depth == 0)
+		return false;
+	contd__group_pin_sig(cr->group);
+	cr->freed = queries.freed;
+	queries.freed = cr;
+	return true;
+}
+
+bool contd__cr_freed_here(MPI_Request request)
+{
+	for (const struct contd__cr *cr = queries.freed; cr; cr = cr->freed)
+		if (cr->handle == request)
+			return true;
+	return false;
+}
+
+bool contd__cr_any_freed_here(void)
+{
+	return queries.freed != NULL;
+}
+
 /* ------------------------------------------------------------------------------------------- start and inactive --- */
 
 int contd__cr_hold(struct contd__cr *cr, struct contd__slot *slot)

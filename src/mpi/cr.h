@@ -68,6 +68,7 @@ struct contd__cr {
 	struct contd__failure *failed_first, *failed_last; /* and in order; under lock */
 	struct cds_list_head node;                         /* in contd__crs */
 	uint32_t asked;                                    /* see contd__cr_ask() */
+	struct contd__cr *freed;                           /* the one that was freed before: contd__cr_freed_here() */
 };
 
 /* All of them, freed ones with something outstanding too. */
@@ -280,6 +281,19 @@ static inline void contd__cr_count_off(const struct contd__cr *cr, struct contd_
 	else
 		contd__group_count_down_own_sig(group, 1);
 }
+
+/*
+ * This thread looks at an array of requests, which continuations that it runs meanwhile may change. CRs that are freed
+ * on this thread between these two stay in memory, and so does MPI's request of each: no other one can have its handle.
+ * contd__cr_freed_here: is it the handle of such a CR? Queries nest.
+ */
+void contd__cr_query_begin(void);
+void contd__cr_query_end(void);
+bool contd__cr_freed_here(MPI_Request request);
+bool contd__cr_any_freed_here(void);
+
+/* A CR has been freed. False: no query of this thread needs it, and MPI's request may be given back at once. */
+bool contd__cr_keep_freed(struct contd__cr *cr);
 
 /* Of a CR, as peek() of the backend. */
 enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status);

@@ -636,6 +636,7 @@ static int cr_free(MPI_Request *request)
 		cr->super.f_to_c_index = MPI_UNDEFINED;
 	}
 	contd__sub(&contd__cr_live, 1);
+	contd__cr_keep_freed(&cr->cr);
 	contd__cr_close(&cr->cr);
 	/* Its group is held by the list: an executor of it could not be destroyed. Partner: cr_idle(). */
 	if (contd__load_seq(&stale.head))

@@ -403,15 +403,21 @@ static int cr_create(struct contd_group *group, bool revised, struct contd__cr *
 	return MPI_SUCCESS;
 }
 
+/* From here on MPI may give its handle to something else. */
+static void cr_give_back(struct contd__cr *cr)
+{
+	NEXT.Request_free(&cr->handle);
+}
+
 /* MPI_Request_free of a CR. */
 void contd__portable_cr_free(struct contd__cr *cr)
 {
 	struct portable_cr *p = caa_container_of(cr, struct portable_cr, cr);
 
-	/* Before MPI gives the handle to something else. */
 	contd__handle_remove(p->handle);
 	NEXT.Grequest_complete(cr->handle);
-	NEXT.Request_free(&cr->handle);
+	if (!contd__cr_keep_freed(cr))
+		cr_give_back(cr);
 	contd__sub(&contd__cr_live, 1);
 	contd__cr_close(cr);
 	contd_group_destroy(cr->group);
@@ -997,6 +1003,7 @@ const struct contd__mpi_backend contd__mpi_portable = {
 	.cr_of = cr_of,
 	.cr_raise = cr_raise,
 	.cr_end = cr_end,
+	.cr_give_back = cr_give_back,
 	.looks_here = looks_here,
 	.peek = peek,
 	.peek_next = peek_next,

@@ -2,7 +2,8 @@
 /*
  * Status queries of several requests, MPI 4.1, 3.7.6, for an MPI that has none; and for one that has: those of Open MPI
  * and MPICH make no progress beside an entry that is complete. Each has its PMPI name; the MPI name is weak, for tools.
- * Each call attempts progress once, and then looks at each entry once: so that no entry waits for others.
+ * Each call attempts progress once, and then looks at each entry once: so that no entry waits for others. Progress may
+ * run continuations: what these leave in the array is what the call answers for.
  */
 #include "base/api.h"
 #include "base/atomic.h"
@@ -27,8 +28,8 @@ static void run(void)
 }
 
 /*
- * MPI_SUCCESS: progress was attempted, and *backend can be asked; or the error class, told. `missing`: the text of a
- * pointer of the call's own that is NULL, or NULL.
+ * MPI_SUCCESS: progress was attempted, and *backend can be asked until end(); or the error class, told. `missing`: the
+ * text of a pointer of the call's own that is NULL, or NULL.
  */
 struct query {
 	const char *call, *negative, *none;
@@ -58,12 +59,14 @@ static int begin(const struct query *q, int count, const MPI_Request requests[],
 		return contd__mpi_refuse(q->call, MPI_ERR_ARG, count && !requests ? q->none : missing);
 	if (__builtin_expect(!open, 0)) {
 		contd__next_pmpi.Iprobe(MPI_ANY_SOURCE, 0, contd__model.self, &flag, MPI_STATUS_IGNORE);
+		contd__cr_query_begin();
 		return MPI_SUCCESS;
 	}
 	*backend = contd__mpi;
 	rc = contd__asking_begin(&asking, (size_t)count, requests);
 	if (rc)
 		return contd__mpi_refuse(q->call, rc, CONTD_NO_MEMORY);
+	contd__cr_query_begin();
 	if (contd__load(&contd__cr_live))
 		contd__look_beside(&contd__mpi_source);
 	run();
@@ -85,6 +88,56 @@ static MPI_Status *at(MPI_Status statuses[], int i)
 	return statuses == MPI_STATUSES_IGNORE || statuses == MPI_STATUS_IGNORE ? NULL : &statuses[i];
 }
 
+/* After begin(). Returns rc. */
+static int end(int rc)
+{
+	contd__cr_query_end();
+	return rc;
+}
+
+/* A CR that a continuation has freed meanwhile counts as MPI_REQUEST_NULL. */
+static enum contd__seen peek(const struct contd__mpi_backend *backend, MPI_Request request, MPI_Status *status)
+{
+	return contd__cr_any_freed_here() && contd__cr_freed_here(request) ? SEEN_NOTHING
+									   : backend->peek(request, status);
+}
+
+/* As peek_next() of the backend. */
+static int peek_next(const struct contd__mpi_backend *backend, const MPI_Request *requests, int from, int count,
+		     bool *active, MPI_Status *status)
+{
+	if (__builtin_expect(!contd__cr_any_freed_here(), 1))
+		return backend->peek_next(requests, from, count, active, status);
+	for (int i = from; i < count; i++) {
+		int found = contd__cr_freed_here(requests[i]) ? count
+							      : backend->peek_next(requests, i, i + 1, active, status);
+
+		if (found <= i)
+			return found;
+	}
+	return count;
+}
+
+static int query_all(const struct query *q, const struct contd__mpi_backend *backend, int count,
+		     const MPI_Request requests[], int *flag, MPI_Status statuses[])
+{
+	*flag = 0;
+	for (int i = 0; i < count; i++) {
+		MPI_Status *status = at(statuses, i);
+		enum contd__seen seen;
+
+		if (!requests[i]) /* zero is no handle in either of the great implementations */
+			return contd__mpi_refuse(q->call, MPI_ERR_REQUEST, ZERO);
+		seen = peek(backend, requests[i], status);
+		if (seen == SEEN_PENDING)
+			return MPI_SUCCESS;
+		if (seen == SEEN_NOTHING && status)
+			*status = contd__status_empty;
+	}
+	*flag = 1;
+	return MPI_SUCCESS;
+}
+
 CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[])
 {
 	const struct contd__mpi_backend *backend;
@@ -95,23 +148,7 @@ CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests
 						    : NULL,
 		       &backend);
 
-	if (rc)
-		return rc;
-	*flag = 0;
-	for (int i = 0; i < count; i++) {
-		MPI_Status *status = at(statuses, i);
-		enum contd__seen seen;
-
-		if (!requests[i]) /* zero is no handle in either of the great implementations */
-			return contd__mpi_refuse(q->call, MPI_ERR_REQUEST, ZERO);
-		seen = backend->peek(requests[i], status);
-		if (seen == SEEN_PENDING)
-			return MPI_SUCCESS;
-		if (seen == SEEN_NOTHING && status)
-			*status = contd__status_empty;
-	}
-	*flag = 1;
-	return MPI_SUCCESS;
+	return rc ? rc : end(query_all(q, backend, count, requests, flag, statuses));
 }
 
 /*
@@ -128,6 +165,26 @@ static int turn(int count)
 	return (int)((uint64_t)now * (uint32_t)count >> 32);
 }
 
+static int query_any(const struct query *q, const struct contd__mpi_backend *backend, int count,
+		     const MPI_Request requests[], int *index, int *flag, MPI_Status *status)
+{
+	int start = turn(count), found;
+	bool active = false;
+
+	found = peek_next(backend, requests, start, count, &active, at(status, 0));
+	if (found == count)
+		found = peek_next(backend, requests, 0, start, &active, at(status, 0));
+	else
+		start = count;
+	if (found < 0)
+		return contd__mpi_refuse(q->call, MPI_ERR_REQUEST, ZERO);
+	*index = found < start ? found : MPI_UNDEFINED;
+	*flag = found < start || !active;
+	if (!active && at(status, 0))
+		*status = contd__status_empty;
+	return MPI_SUCCESS;
+}
+
 CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag,
 					   MPI_Status *status)
 {
@@ -138,24 +195,25 @@ CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests
 		       : !flag           ? "flag must not be NULL"
 		       : !usable(status) ? "status must not be NULL; MPI_STATUS_IGNORE says that none is wanted"
 					 : NULL,
-		       &backend),
-	    start, found;
-	bool active = false;
+		       &backend);
 
-	if (rc)
-		return rc;
-	start = turn(count);
-	found = backend->peek_next(requests, start, count, &active, at(status, 0));
-	if (found == count)
-		found = backend->peek_next(requests, 0, start, &active, at(status, 0));
-	else
-		start = count;
-	if (found < 0)
-		return contd__mpi_refuse(q->call, MPI_ERR_REQUEST, ZERO);
-	*index = found < start ? found : MPI_UNDEFINED;
-	*flag = found < start || !active;
-	if (!active && at(status, 0))
-		*status = contd__status_empty;
+	return rc ? rc : end(query_any(q, backend, count, requests, index, flag, status));
+}
+
+static int query_some(const struct query *q, const struct contd__mpi_backend *backend, int incount,
+		      const MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[])
+{
+	bool active = false;
+	int n = 0;
+
+	for (int i = 0; i < incount; i++) {
+		i = peek_next(backend, requests, i, incount, &active, at(statuses, n));
+		if (i < 0)
+			return contd__mpi_refuse(q->call, MPI_ERR_REQUEST, ZERO);
+		if (i < incount)
+			indices[n++] = i;
+	}
+	*outcount = active ? n : MPI_UNDEFINED;
 	return MPI_SUCCESS;
 }
 
@@ -170,21 +228,9 @@ CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request reque
 		       : !indices          ? "indices must not be NULL unless incount is 0"
 		       : !usable(statuses) ? NO_STATUSES
 					   : NULL,
-		       &backend),
-	    n = 0;
-	bool active = false;
+		       &backend);
 
-	if (rc)
-		return rc;
-	for (int i = 0; i < incount; i++) {
-		i = backend->peek_next(requests, i, incount, &active, at(statuses, n));
-		if (i < 0)
-			return contd__mpi_refuse(q->call, MPI_ERR_REQUEST, ZERO);
-		if (i < incount)
-			indices[n++] = i;
-	}
-	*outcount = active ? n : MPI_UNDEFINED;
-	return MPI_SUCCESS;
+	return rc ? rc : end(query_some(q, backend, incount, requests, outcount, indices, statuses));
 }
 
 #define ALL (int count, const MPI_Request requests[], int *flag, MPI_Status statuses[])
