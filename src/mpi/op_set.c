@@ -198,8 +198,7 @@ __attribute__((noinline)) static void report_crs(struct contd__set *set)
 	}
 }
 
-/* The callback that has just returned has ended MPI: there is nothing of MPI's left to be given back. */
-__attribute__((noinline)) static bool mpi_is_gone(void)
+__attribute__((noinline)) bool contd__mpi_is_gone(void)
 {
 	return contd__mpi_over() && !contd__model_is_open();
 }
@@ -207,7 +206,7 @@ __attribute__((noinline)) static bool mpi_is_gone(void)
 /* Give back to MPI, and to templates, what is theirs. Not inlined, for scripts/check-call-graph. */
 __attribute__((noinline)) static void give_back(struct contd__set *set)
 {
-	if (mpi_is_gone())
+	if (contd__mpi_is_gone())
 		return;
 	if (__builtin_expect(set->instances, 0))
 		instances_finish(set);
@@ -534,7 +533,7 @@ void contd__invoke_revised(struct contd__slot *s)
 	if (may) {
 		if (contd__load_seq(&set->rc) == MPI_SUCCESS)
 			give_back(set);
-		else if (!mpi_is_gone())
+		else if (!contd__mpi_is_gone())
 			instances_finish(set);
 	} else if (contd__load_seq(&set->rc) == MPI_SUCCESS && failed == MPI_SUCCESS) {
 		owe_sig(set, s->group);
@@ -576,7 +575,7 @@ static inline void invoke_carried(struct contd__slot *as)
 	if (set->revised)
 		deliver_short(set);
 	failed = call_back(set);
-	if (__builtin_expect(!mpi_is_gone(), 1))
+	if (__builtin_expect(!contd__mpi_is_gone(), 1))
 		contd__mpi->ops_release(set);
 	if (__builtin_expect(failed == MPI_SUCCESS, 1)) {
 		put_away(set);

@@ -180,6 +180,9 @@ void contd__invoke_revised(struct contd__slot *s);
 extern struct __cds_lfs_stack contd__sets_left;
 extern uint32_t contd__sets_left_over;
 
+/* A callback that has just returned has ended MPI: there is nothing of MPI's left to be given back, nor to be asked. */
+bool contd__mpi_is_gone(void);
+
 /* How many sets are put off whose complete_fn or free_fn must still be called: their CRs wait for that. */
 extern uint32_t contd__sets_owing;
 

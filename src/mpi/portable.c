@@ -314,7 +314,7 @@ uint32_t contd__portable_poll(uint32_t least)
 	uint32_t found = 0, left = least;
 
 	/* A function of the program's that MPI calls in a look may come here. */
-	if (contd__load_seq(&ops_pending) == 0 || looking || pthread_mutex_trylock(&P.lock))
+	if (contd__load_seq(&ops_pending) == 0 || looking || contd__mpi_is_gone() || pthread_mutex_trylock(&P.lock))
 		return 0;
 	looking = true;
 	contd__thread_ensure();
@@ -911,7 +911,7 @@ static void progress(enum contd__progress how)
 	if (contd__quirk_test_looks_first() && contd__portable_poll(least) != 0)
 		return;
 	/* Nothing of ours is pending, but others may wait for this one's progress. */
-	if (contd__load_seq(&ops_pending) == 0)
+	if (contd__load_seq(&ops_pending) == 0 && !contd__mpi_is_gone())
 		NEXT.Iprobe(MPI_ANY_SOURCE, 0, contd__model.self, &flag, MPI_STATUS_IGNORE);
 	if (how == PROGRESS_WAITING)
 		contd__rest(); /* MPI's own waiting yields, where it was told to */

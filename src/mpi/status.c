@@ -14,6 +14,7 @@
 #include "mpi/error.h"
 #include "mpi/intercept.h"
 #include "mpi/life.h"
+#include "mpi/op_set.h"
 #include "mpi/process_model.h"
 #include "mpi/source.h"
 #include "mpi/state.h"
@@ -95,22 +96,31 @@ static int end(int rc)
 	return rc;
 }
 
-/* A CR that a continuation has freed meanwhile counts as MPI_REQUEST_NULL. */
+/* After begin(). Have continuations freed CRs, or ended MPI? */
+static bool some_gone(void)
+{
+	return contd__cr_any_freed_here() || contd__mpi_is_gone();
+}
+
+/* Has one freed this request, or ended MPI? Then it counts as MPI_REQUEST_NULL. */
+static bool is_gone(MPI_Request request)
+{
+	return contd__cr_freed_here(request) || contd__mpi_is_gone();
+}
+
 static enum contd__seen peek(const struct contd__mpi_backend *backend, MPI_Request request, MPI_Status *status)
 {
-	return contd__cr_any_freed_here() && contd__cr_freed_here(request) ? SEEN_NOTHING
-									   : backend->peek(request, status);
+	return some_gone() && is_gone(request) ? SEEN_NOTHING : backend->peek(request, status);
 }
 
 /* As peek_next() of the backend. */
 static int peek_next(const struct contd__mpi_backend *backend, const MPI_Request *requests, int from, int count,
 		     bool *active, MPI_Status *status)
 {
-	if (__builtin_expect(!contd__cr_any_freed_here(), 1))
+	if (__builtin_expect(!some_gone(), 1))
 		return backend->peek_next(requests, from, count, active, status);
 	for (int i = from; i < count; i++) {
-		int found = contd__cr_freed_here(requests[i]) ? count
-							      : backend->peek_next(requests, i, i + 1, active, status);
+		int found = is_gone(requests[i]) ? count : backend->peek_next(requests, i, i + 1, active, status);
 
 		if (found <= i)
 			return found;
