@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Continuations that are ready without a bit: contd__unmarked_sig, contd__unmarked_take_sig, give_slots
+ * Continuations that are ready without a bit: contd__complete_or_take_sig, contd__unmarked_take_sig, give_slots
  * (src/dispatch/carried.c). Other threads look in contd__drive, by contd__carried_retry_sig, and in doze
  * (src/dispatch/wait.c).
  *
@@ -69,7 +69,7 @@ proctype Owner()
 
 	do
 	:: i <= 2 ->
-		/* contd__unmarked_sig */
+		/* contd__complete_or_take_sig */
 		if
 		:: threads != 1 || sleepers -> mark(i)
 		:: else ->

@@ -225,7 +225,7 @@ static inline bool others_look(void)
 	       contd__load(&contd__tls.flags) & CONTD__TLS_ATTACHED;
 }
 
-void contd__unmarked_sig(struct contd__unmarked *u)
+static void ready_unmarked(struct contd__unmarked *u)
 {
 	contd__store(&u->event.word, EVENT_UNMARKED);
 	if (others_look()) {
@@ -244,6 +244,38 @@ void contd__unmarked_sig(struct contd__unmarked *u)
 		contd__carried_retry_all_sig();
 	else
 		contd__checkpoint_now_sig(); /* the next checkpoint looks: contd__ready does not tell it */
+}
+
+/* Does the test or wait that this thread is in take a continuation of g, and has it taken none yet? */
+static inline bool takes_one(const struct contd__taking *t, const struct contd_group *g)
+{
+	return t && t == contd__takes() && t->tested == g && !t->slot && !t->unmarked && !(g->flags & GROUP_EXECUTOR) &&
+	       contd__on_thread_sig();
+}
+
+void contd__complete_or_take_sig(struct contd__slot *s, uint32_t generation, struct contd__unmarked *u,
+				 struct contd__taking *t)
+{
+	struct contd_group *g = s ? s->group : u->as.group;
+
+	if (takes_one(t, g)) {
+		if (!s)
+			t->unmarked = u;
+		else if (contd__slot_take_sig(s, generation, 1))
+			t->slot = s;
+	} else if (!s) {
+		contd__unmarked_since_now(u);
+		ready_unmarked(u);
+	} else if (!contd__may_be_unmarked_sig(g)) {
+		/* An async-signal-safe continuation may run right here, as it might in a handler that interrupted the
+		 * source here. */
+		contd__slot_event_done_sig(s, generation, 1);
+	} else if (contd__slot_ready_sig(s, generation, 1)) {
+		/* Without its bit it is this thread's until another one finds u. */
+		u->slot = s;
+		u->as.group = g;
+		ready_unmarked(u);
+	}
 }
 
 struct contd__unmarked *contd__unmarked_take_sig(const struct contd_group *g)

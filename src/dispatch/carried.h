@@ -12,6 +12,7 @@
  *     operation                  thread  region's handler  progress
  *     contd__carried_begin         yes         yes         wait-free, unless the table must grow (blocks)
  *     contd__carried_done_sig      yes         yes         as above
+ *     contd__complete_or_take_sig  yes         yes         as above
  *     contd__carried_retry_sig     yes         yes         as above
  *     contd__carried_release_sig   yes         no          as above
  */
@@ -44,6 +45,7 @@ struct contd__taking {
 	uint32_t chained;     /* how many were complete when callbacks began them */
 	uint32_t spare;       /* callbacks of `group` that have returned, and still count as outstanding */
 	struct contd_group *group;
+	const struct contd_group *tested; /* the source is driven in a test or wait of this group, or NULL */
 	struct contd__taking *outer;
 	struct contd_carried *carried[TAKEN_MOST];
 };
@@ -116,6 +118,7 @@ static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
 {
 	t->slot = NULL;
 	t->unmarked = NULL;
+	t->tested = NULL;
 	t->next = t->count = t->chained = t->spare = 0;
 	t->left = most - 1; /* one for the slot */
 	t->slot_may = true;
@@ -206,7 +209,7 @@ static inline bool contd__may_be_taken_sig(const struct contd_group *g)
 	return g->max_poll < 0 && !(contd__load_seq(&g->flags) & (CONTD_POLL_ONLY | GROUP_EXECUTOR));
 }
 
-/* May a continuation of g become ready without a bit, by contd__unmarked_sig()? Handlers run async-signal-safe ones
+/* May a continuation of g become ready without a bit (contd__complete_or_take_sig)? Handlers run async-signal-safe ones
  * anywhere; an executor takes slots; a test with a limit leaves some. */
 static inline bool contd__may_be_unmarked_sig(const struct contd_group *g)
 {
@@ -247,11 +250,21 @@ struct contd__unmarked {
 };
 
 /*
- * u is ready; it counts as outstanding. It stays without a bit as long as this thread alone uses contd, because there
- * is no other thread to tell. Otherwise it gets a slot, and a bit, at once. u may be gone afterwards. Its group must be
- * one that contd__may_be_unmarked_sig() allows.
+ * A source's operation is complete: one event more of the continuation in s, or (s: NULL) the only one of that in u. If
+ * it was the last one, the continuation goes one of three ways. All steps of the way are done here:
+ *
+ *     taken          the test or wait of its group in which this thread drives the source (t, or NULL: in none) runs it
+ *                    when the source has been driven: no bit need be set and found again. At most one, because no other
+ *                    thread can run a continuation that has been taken, and callbacks may wait for each other
+ *     without a bit  as long as this thread alone uses contd: there is no other thread to tell. The next look for
+ *                    continuations finds it in u, which must stay until then
+ *     marked         it gets its bit, and a slot if it has none, and is announced
+ *
+ * A u without a slot counts as outstanding, and is one that contd__may_be_unmarked_sig() allows. Afterwards s and u may
+ * be gone. Any context.
  */
-CONTD_INTERNAL_API void contd__unmarked_sig(struct contd__unmarked *u);
+CONTD_INTERNAL_API void contd__complete_or_take_sig(struct contd__slot *s, uint32_t generation,
+						    struct contd__unmarked *u, struct contd__taking *t);
 
 /*
  * If nothing is on the stack but one continuation of g, that is taken, and the caller runs it at once. If not, all get

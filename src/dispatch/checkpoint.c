@@ -117,7 +117,7 @@ void contd__checkpoint(void)
 	if (dead || tls->guard || contd__in_continuation_sig() || !contd__on_thread_sig()) {
 		if (dead || over)
 			checkpoint_count(tls, self, now, CHECKPOINT_CALLS_AWAY);
-		if (contd__load(&contd__put_off_carried)) /* as contd__unmarked_sig() has left it */
+		if (contd__load(&contd__put_off_carried)) /* as contd__complete_or_take_sig() has left it */
 			contd__checkpoint_now_sig();
 		return;
 	}

@@ -4,7 +4,7 @@
  * sleeping threads, and interrupts a busy one. Each function here that makes something ready does all of that, so that
  * no caller has to remember a step. Where a caller must do one itself, the compiler makes it take the result:
  *
- *     contd__slot_ready_sig   the slot gets no bit: contd__unmarked_sig() (carried.h) sees to it
+ *     contd__slot_ready_sig   the slot gets no bit: contd__complete_or_take_sig() (carried.h) sees to it
  *     contd__slot_take_sig    the slot is not READY but RUNNING: the caller runs it
  *     contd__word_holds_sig   a scan follows, and only what it leaves is worth an interruption
  */
@@ -32,8 +32,7 @@ CONTD_INTERNAL_API int contd__slot_event_done_sig(struct contd__slot *s, uint32_
 int contd__slot_event_done_rcu(struct contd__slot *s, uint32_t generation, uint32_t n); /* between enter and leave */
 
 /* The same, but no bit is set, and no thread is told: if it returns 1, the caller sees to that. */
-CONTD_INTERNAL_API int contd__slot_ready_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
-	__attribute__((warn_unused_result));
+int contd__slot_ready_sig(struct contd__slot *s, uint32_t generation, uint32_t n) __attribute__((warn_unused_result));
 
 /* The same for one event of each of n slots (contd__slot_word), announced together. Between enter and leave. */
 void contd__words_done_rcu(const uint64_t word[], uint32_t n);
@@ -87,8 +86,7 @@ void contd__announce_rcu(const struct contd_group *g);
 void contd__tell_executor_rcu(const struct contd_group *g, uint32_t n);
 
 /* Count n events. Returns 1 if they are the last ones: then the slot is RUNNING, and the caller runs it (run.h). */
-CONTD_INTERNAL_API int contd__slot_take_sig(struct contd__slot *s, uint32_t generation, uint32_t n)
-	__attribute__((warn_unused_result));
+int contd__slot_take_sig(struct contd__slot *s, uint32_t generation, uint32_t n) __attribute__((warn_unused_result));
 
 /* Free a slot that was READY when it was withdrawn, unless another thread frees it. Between enter and leave, since
  * before the withdrawal. */

@@ -139,16 +139,14 @@ static inline bool nothing_beside(void)
 	       contd__load(&contd__sources.count) == 1 && !contd__put_off_any();
 }
 
-static void take_from_mpi(struct contd__taking *t, struct contd__call *call, struct contd_group *takes,
-			  enum contd__progress how)
+static void take_from_mpi(struct contd__taking *t, struct contd__call *call, enum contd__progress how)
 {
 	struct contd__taking *outer = contd__takes_begin(t);
 
 	contd__call = call;
-	call->takes = takes;
 	call->taking = t;
 	contd__mpi->progress(how);
-	call->takes = NULL;
+	call->taking = NULL;
 	contd__takes_end(outer);
 	contd__wake_untold_sig();
 	contd__call = NULL;
@@ -158,7 +156,8 @@ static void take_more(struct contd__taking *t)
 {
 	struct contd__call call = {.runs_itself = true};
 
-	take_from_mpi(t, &call, NULL, PROGRESS);
+	t->tested = NULL;
+	take_from_mpi(t, &call, PROGRESS);
 }
 
 /* Run the CR's continuation that its progress has taken. Meanwhile a callback that waits gives slots to the others that
@@ -180,7 +179,9 @@ static void cr_progress(struct contd__cr *cr, bool waiting)
 	struct contd__call *call = contd__call;
 
 	contd__taking_init(&taking, UINT32_MAX);
-	take_from_mpi(&taking, call, cr->group->max_poll < 0 ? cr->group : NULL, waiting ? PROGRESS_WAITING : PROGRESS);
+	if (cr->group->max_poll < 0)
+		taking.tested = cr->group;
+	take_from_mpi(&taking, call, waiting ? PROGRESS_WAITING : PROGRESS);
 	if (taking.unmarked)
 		taken_run_unmarked(&taking, cr);
 	contd__taken_run_driving(&taking, take_more);

@@ -323,39 +323,13 @@ uint32_t contd__set_attached_sig(struct contd__set *set, uint32_t n)
 	return were_last(contd__sub(&set->life, (n + 1) * SET_WAIT), n + 1) || over;
 }
 
-/* Is this thread in MPI's progress in a test or wait of the group's CR, and has it taken nothing yet? */
-static inline bool takes_one(const struct contd_group *group)
+/* One event more, of the continuation in the slot or (NULL) in the set. It may run, on another thread too, as soon as
+ * this begins: the set may be gone afterwards. */
+static inline void event_done_sig(struct contd__set *set, struct contd__slot *slot, uint32_t generation)
 {
-	const struct contd__taking *taking = contd__takes();
 	const struct contd__call *call = contd__call;
 
-	return taking && !taking->slot && !taking->unmarked && call && call->takes == group && call->taking == taking &&
-	       !(group->flags & GROUP_EXECUTOR) && contd__on_thread_sig();
-}
-
-/*
- * One event more. If it was the last, the continuation becomes ready. Or the test or wait of its CR that this thread is
- * in takes it, and runs it when MPI's progress is through: no bit need be set and found again. At most one, because no
- * other thread can run a continuation that has been taken, and callbacks may wait for each other.
- */
-static void event_done_sig(struct contd__set *set, struct contd__slot *slot, uint32_t generation)
-{
-	struct contd_group *group = slot->group;
-
-	if (!takes_one(group)) {
-		/* An async-signal-safe continuation may run right here, as it might in a handler that interrupted MPI
-		 * here. */
-		if (!contd__may_be_unmarked_sig(group)) {
-			contd__slot_event_done_sig(slot, generation, 1);
-		} else if (contd__slot_ready_sig(slot, generation, 1)) {
-			/* The last one: the set is this thread's until another one finds it. */
-			set->own.slot = slot;
-			set->own.as.group = group;
-			contd__unmarked_sig(&set->own);
-		}
-	} else if (contd__slot_take_sig(slot, generation, 1)) {
-		contd__takes()->slot = slot;
-	}
+	contd__complete_or_take_sig(slot, generation, &set->own, call ? call->taking : NULL);
 }
 
 void contd__op_done_carried_sig(struct contd__op *op, const MPI_Status *status)
@@ -369,14 +343,7 @@ void contd__op_done_carried_sig(struct contd__op *op, const MPI_Status *status)
 		*op->status = *status;
 	if (__builtin_expect(op->error, 0))
 		contd__set_failed_sig(set, set->revised ? contd__mpi_error_class(op->error) : op->error);
-	/* As in event_done_sig. */
-	if (takes_one(set->group)) {
-		contd__takes()->unmarked = &set->own;
-		return;
-	}
-	contd__unmarked_since_now(&set->own);
-	/* From here on it may run, on another thread too. */
-	contd__unmarked_sig(&set->own);
+	event_done_sig(set, NULL, 0);
 }
 
 void contd__op_done_sig(struct contd__op *op, const MPI_Status *status)

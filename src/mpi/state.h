@@ -45,9 +45,9 @@ void contd__mpi_ask_main(void);
 
 /* A completion call that is under way on this thread. */
 struct contd__call {
-	bool runs_itself;             /* it runs continuations itself; progress inside it need not */
-	struct contd_group *takes;    /* it is a test or wait of this group's CR, and in MPI's progress: see op_set.c */
-	struct contd__taking *taking; /* which takes it */
+	bool runs_itself; /* it runs continuations itself; progress inside it need not */
+	struct contd__taking
+		*taking; /* it is a test or wait of a CR, in MPI's progress, and takes what completes there */
 	struct contd__call *outer;
 };
 extern __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec")));

@@ -93,9 +93,7 @@ static void complete(unsigned i)
 {
 	struct contd__unmarked *u = &unmarked[i];
 
-	if (u->slot)
-		cr_assert_eq(contd__slot_ready_sig(u->slot, handle.generation, 1), 1);
-	contd__unmarked_sig(u);
+	contd__complete_or_take_sig(u->slot, handle.generation, u, NULL);
 }
 
 /* `n` ran, in order, and all is quiet. */
