@@ -349,17 +349,21 @@ void contd__carried_done_sig(struct contd_carried *const c[], uint32_t n)
 		make_all_ready(c, n);
 }
 
+static inline void run_one(void *c)
+{
+	struct contd__taking mine;
+
+	contd__taking_init(&mine, UINT32_MAX);
+	mine.carried[mine.count++] = c;
+	contd__taken_run(&mine, UINT32_MAX);
+}
+
 void contd__carried_at_once(struct contd_carried *c)
 {
-	struct contd__taking *t = contd__self.carried.running, mine;
+	struct contd__taking *t = contd__self.carried.running;
 
 	if (contd__may_run_inline(c->group)) {
-		contd__wake_untold_sig();
-		contd__taking_init(&mine, UINT32_MAX);
-		mine.carried[mine.count++] = c;
-		CONTD_COUNT(run_inline, 1);
-		contd__taken_run(&mine, UINT32_MAX);
-		contd__pickup();
+		contd__run_at_once(run_one, c);
 		return;
 	}
 	/* At most TAKEN_MOST in a row: then other continuations, and sources, get their turn. */

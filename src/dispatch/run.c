@@ -42,15 +42,18 @@ void contd__slot_run_taken(struct contd__slot *s)
 	contd__slot_run(s->group, s, false);
 }
 
+static inline void run_taken(void *slot)
+{
+	contd__slot_run_taken(slot);
+}
+
 int contd__slot_run_inline(struct contd__slot *s, uint32_t generation, uint32_t n)
 {
 	int last = contd__slot_take_sig(s, generation, n);
 
-	if (last) {
-		CONTD_COUNT(run_inline, 1);
-		contd__wake_untold_sig();
-		contd__slot_run_taken(s);
-	}
-	contd__pickup();
+	if (last)
+		contd__run_at_once(run_taken, s);
+	else
+		contd__pickup();
 	return last;
 }

@@ -101,9 +101,9 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
  * off, and returns how many. Around it: frame, guard, count. `slot`: the slot that becomes free afterwards, or NULL.
  * site: the callback, for the watchdog. Three functions call this:
  *
- *     contd__slot_call (below)    it has a slot, or what a slot would hold
- *     run_some (carried.c)        operations carry them: several of one group in one frame
- *     run_now (mpi/continue.c)    all is complete when it is attached: there is nothing but the call's arguments
+ *     contd__slot_call (below)        it has a slot, or what a slot would hold
+ *     run_some (carried.c)            operations carry them: several of one group in one frame
+ *     contd__call_at_once (below)     it runs in the call that registers it: there is nothing but the call's arguments
  *
  * Always inline: call is a constant then, and costs no indirect call.
  */
@@ -152,8 +152,7 @@ static inline void contd__slot_call(const struct contd_group *g, struct contd__s
  *
  *     contd__drive (wait.c): for test, wait, poll and drain
  *     run_work, contd_work_run (executor.c)
- *     contd__slot_run_inline (run.c), contd__carried_at_once (carried.c), run_now (mpi/continue.c): in the call that
- *     registers it
+ *     contd__run_at_once (below): in the call that registers it
  *     test_waking (modes/modes.c)
  *     contd__run_ready, cr_progress, testing_end (mpi/calls.c): before the end of the test that they belong to: its
  *     max_poll holds for what is picked up, too
@@ -168,6 +167,50 @@ static inline void contd__pickup(void)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(contd__load(&contd__tls.flags) & CONTD__TLS_MISSED, 0))
 		contd__guard_pickup();
+}
+
+/*
+ * All that a continuation waits for is complete in the call that registers it, and it may run there. run(what) has it
+ * called in a frame, and counts it off. This is what goes around that, whatever holds the continuation:
+ *
+ *     contd__slot_run_inline (run.c)      a slot
+ *     contd__carried_at_once (carried.c)  its operation
+ *     contd__call_at_once (below)         only the arguments of the call
+ *
+ * Always inline, as contd__call_in_frame().
+ */
+static inline __attribute__((always_inline)) void contd__run_at_once(void (*run)(void *what), void *what)
+{
+	CONTD_COUNT(run_inline, 1);
+	contd__wake_untold_sig(); /* the callback may wait for what they do */
+	run(what);
+	contd__pickup();
+}
+
+struct contd__bare {
+	const struct contd_group *group;
+	const void *site;
+	uint32_t (*call)(void *what);
+	void (*over)(void *what);
+	void *what;
+};
+
+static inline __attribute__((always_inline)) void contd__bare_run(void *what)
+{
+	const struct contd__bare *b = what;
+
+	contd__call_in_frame(b->group, NULL, b->site, b->call, b->what);
+	b->over(b->what);
+}
+
+/* call(what) calls the callback, and returns 1; over(what), after it, counts it off. Both should be constants. */
+static inline __attribute__((always_inline)) void contd__call_at_once(const struct contd_group *g, const void *site,
+								      uint32_t (*call)(void *what),
+								      void (*over)(void *what), void *what)
+{
+	struct contd__bare b = {g, site, call, over, what};
+
+	contd__run_at_once(contd__bare_run, &b);
 }
 
 /* Is one of g's continuations on this thread's stack, or a task that one of them has become? */

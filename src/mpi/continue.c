@@ -75,6 +75,8 @@ static bool count_now(struct contd__cr *cr, struct contd_group *group)
 
 struct now {
 	const struct contd__mpi_attach *a;
+	struct contd__cr *cr; /* or NULL */
+	struct contd_group *group;
 	int rc; /* of a callback of the revised interface */
 };
 
@@ -90,11 +92,26 @@ static inline uint32_t call_now(void *what)
 	return 1;
 }
 
+static inline void over_now(void *what)
+{
+	const struct now *now = what;
+	struct contd__cr *cr = now->cr;
+
+	if (!cr)
+		return;
+	if (__builtin_expect(now->rc != MPI_SUCCESS, 0))
+		contd__set_spare_fail(cr, now->rc, now->a->failed_data);
+	if (contd__cr_uncounted)
+		contd__cr_uncounted = NULL;
+	else
+		contd__cr_count_off(cr, now->group);
+}
+
 /* After count_now(). */
 static inline void run_now(const struct contd__mpi_attach *a, struct contd__cr *cr, struct contd_group *group)
 {
 	struct contd__at_work telling;
-	struct now now = {a, MPI_SUCCESS};
+	struct now now = {a, cr, group, MPI_SUCCESS};
 
 	/* Before finish(), which may call an error handler or a query_fn: these may ask about the CR. */
 	if (cr)
@@ -109,18 +126,7 @@ static inline void run_now(const struct contd__mpi_attach *a, struct contd__cr *
 	if (a->taken)
 		a->taken(a->data);
 	CONTD_COUNT(registered, 1);
-	CONTD_COUNT(run_inline, 1);
-	contd__wake_untold_sig();
-	contd__call_in_frame(group, NULL, (const void *)(uintptr_t)a->cb, call_now, &now);
-	if (cr) {
-		if (__builtin_expect(now.rc != MPI_SUCCESS, 0))
-			contd__set_spare_fail(cr, now.rc, a->failed_data);
-		if (contd__cr_uncounted)
-			contd__cr_uncounted = NULL;
-		else
-			contd__cr_count_off(cr, group);
-	}
-	contd__pickup();
+	contd__call_at_once(group, (const void *)(uintptr_t)a->cb, call_now, over_now, &now);
 }
 
 /*
