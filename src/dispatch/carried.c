@@ -106,11 +106,8 @@ static void make_ready_rcu(struct contd_carried *c, struct contd__marks *m)
 		put_off_rcu(&c->event, c->group);
 		return;
 	}
-	s->invoke = contd__invoke_user_sig;
-	s->cb.user = c->cb;
-	s->data = c->data;
+	contd__slot_holds_user(s, c->cb, c->data, c->status);
 	s->source = KIND_EVENT;
-	contd__store(&s->out.status, c->status);
 	carried_over(c);
 	CONTD_TESTPOINT("carried_over");
 	slot_ready_rcu(s, contd__ticks_short(), m);

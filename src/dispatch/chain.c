@@ -8,7 +8,6 @@
 #include "dispatch/chain.h"
 #include "dispatch/complete.h"
 #include "dispatch/group.h"
-#include "dispatch/interrupt.h"
 #include "dispatch/live.h"
 #include "dispatch/run.h"
 #include "dispatch/slot.h"
@@ -65,7 +64,6 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 {
 	struct contd__slot *s;
 	uint32_t generation;
-	bool deferring;
 	int rc = contd__check_live();
 
 	if (rc)
@@ -79,10 +77,7 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 	s = contd__slot_get(group, &rc);
 	if (!s)
 		return contd__fail_in(__func__, rc);
-	s->invoke = contd__invoke_user_sig;
-	s->cb.user = cb;
-	s->data = data;
-	contd__store(&s->out.status, 0);
+	contd__slot_holds_user(s, cb, data, 0);
 	s->source = (uintptr_t)awaited | KIND_GROUP;
 	generation = contd__slot_publish_sig(s, 2); /* one for the group, one for this call */
 	rc = contd__group_await(awaited, s);
@@ -95,11 +90,6 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 	}
 	if (handlep)
 		*handlep = (struct contd_handle){s, generation};
-	deferring = contd__defer_begin_sig(group->flags);
-	if (contd__may_run_inline(group))
-		contd__slot_run_inline(s, generation, 1 + (uint32_t)rc);
-	else
-		contd__slot_event_done_sig(s, generation, 1 + (uint32_t)rc);
-	contd__defer_end_sig(deferring);
+	contd__slot_registered_with(group, s, generation, 1 + (uint32_t)rc);
 	return 0;
 }

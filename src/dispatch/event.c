@@ -22,7 +22,6 @@
 #include "dispatch/event.h"
 #include "dispatch/event_word.h"
 #include "dispatch/group.h"
-#include "dispatch/interrupt.h"
 #include "dispatch/live.h"
 #include "dispatch/run.h"
 #include "dispatch/slot.h"
@@ -147,7 +146,6 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 {
 	struct contd__slot *s;
 	uint32_t generation;
-	bool deferring;
 	int rc = contd__check_live();
 
 	if (rc)
@@ -164,10 +162,7 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 	s = contd__slot_get(group, &rc);
 	if (!s)
 		return contd__fail_in(__func__, rc);
-	s->invoke = contd__invoke_user_sig;
-	s->cb.user = cb;
-	s->data = data;
-	contd__store(&s->out.status, 0);
+	contd__slot_holds_user(s, cb, data, 0);
 	rc = n == 1 && !handlep ? attach_alone(events[0], s, &generation) : attach_all(n, events, s, &generation);
 	if (rc <= 0)
 		return rc;
@@ -176,12 +171,7 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 		handlep->generation = generation;
 	}
 	CONTD_TESTPOINT("event_before_release");
-	deferring = contd__defer_begin_sig(group->flags);
-	if (contd__may_run_inline(group))
-		contd__slot_run_inline(s, generation, (uint32_t)rc);
-	else
-		contd__slot_event_done_sig(s, generation, (uint32_t)rc);
-	contd__defer_end_sig(deferring);
+	contd__slot_registered_with(group, s, generation, (uint32_t)rc);
 	return 0;
 }
 

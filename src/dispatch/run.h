@@ -11,7 +11,9 @@
 #include "base/api.h"
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "dispatch/complete.h"
 #include "dispatch/group.h"
+#include "dispatch/interrupt.h"
 #include "dispatch/late.h"
 #include "dispatch/thread.h"
 #include "rcu/table.h"
@@ -33,7 +35,29 @@ CONTD_INTERNAL_API int contd__slot_run_inline(struct contd__slot *s, uint32_t ge
  * The second half of that, for callers that find an event in the middle of other work. They first take the slot
  * (contd__slot_take_sig), and run it with this, soon and on the same thread.
  */
-CONTD_INTERNAL_API void contd__slot_run_taken(struct contd__slot *s);
+void contd__slot_run_taken(struct contd__slot *s);
+
+/*
+ * The end of a call that registers s, with n of its events complete, the call's own hold among them. If these are the
+ * last ones the continuation runs here (here: it may), or is ready. Afterwards s is not the call's any more.
+ */
+static inline void contd__slot_registered(struct contd__slot *s, uint32_t generation, uint32_t n, bool here)
+{
+	if (here)
+		contd__slot_run_inline(s, generation, n);
+	else
+		contd__slot_event_done_sig(s, generation, n);
+}
+
+/* The same where nothing but the group says whether it may run here. */
+static inline void contd__slot_registered_with(struct contd_group *g, struct contd__slot *s, uint32_t generation,
+					       uint32_t n)
+{
+	bool deferring = contd__defer_begin_sig(g->flags);
+
+	contd__slot_registered(s, generation, n, contd__may_run_inline(g));
+	contd__defer_end_sig(deferring);
+}
 
 /* Run a slot that is READY and gets no bit; if it has been cancelled meanwhile, it is freed. */
 void contd__slot_run_unmarked(struct contd__slot *s);
@@ -240,5 +264,14 @@ static inline void contd__count_latency(uint32_t since)
 
 /* Calls the slot's callback as contd_callback. */
 void contd__invoke_user_sig(struct contd__slot *s);
+
+/* The slot holds a continuation of the program's. */
+static inline void contd__slot_holds_user(struct contd__slot *s, contd_callback *cb, void *data, int32_t status)
+{
+	s->invoke = contd__invoke_user_sig;
+	s->cb.user = cb;
+	s->data = data;
+	contd__store(&s->out.status, status);
+}
 
 #endif

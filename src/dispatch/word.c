@@ -76,10 +76,7 @@ int contd_word_continue(const struct contd_word *word, contd_callback *cb, void 
 		contd__slot_free_sig(&group->table, s);
 		return contd__fail(-ENOMEM, "contd_word_continue: out of memory");
 	}
-	s->invoke = contd__invoke_user_sig;
-	s->cb.user = cb;
-	s->data = data;
-	contd__store(&s->out.status, 0);
+	contd__slot_holds_user(s, cb, data, 0);
 	s->source = (uintptr_t)b | KIND_WORD;
 	generation = contd__slot_publish_sig(s, 1);
 	b->entry[bit].word = *word;

@@ -332,10 +332,7 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 		done++;
 	if (cr)
 		cr_registered(cr);
-	if (may_run_here(a, cr, group))
-		contd__slot_run_inline(s, generation, done);
-	else
-		contd__slot_event_done_sig(s, generation, done);
+	contd__slot_registered(s, generation, done, may_run_here(a, cr, group));
 	return MPI_SUCCESS;
 }
 
