@@ -57,6 +57,12 @@ struct contd_group {
 	uint32_t given_back;       /* the program has no handle any more */
 };
 
+/* Has it a max_poll, so that a test, or an interruption, runs no more than that? */
+static inline bool contd__limited(const struct contd_group *g)
+{
+	return g->max_poll >= 0;
+}
+
 /*
  * Groups with an executor. PUSH: the thread that finds a continuation hands it over. The daemon does, too, so the group
  * has CONTD_THREAD_ANY. ONLY_PROGRAM: the program has not given CONTD_THREAD_ANY itself. PULL: the group is in the

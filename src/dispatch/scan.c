@@ -128,7 +128,7 @@ static uint32_t allowance(const struct contd_group *g, const struct contd__budge
 	struct contd__testing *t = contd__self.testing;
 
 	*testingp = NULL;
-	if (__builtin_expect(g->max_poll < 0, 1) || b->by == SCAN_DAEMON)
+	if (__builtin_expect(!contd__limited(g), 1) || b->by == SCAN_DAEMON)
 		return UINT32_MAX;
 	while (t && t->group != g)
 		t = t->outer;

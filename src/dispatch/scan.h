@@ -27,12 +27,29 @@ static inline bool contd__may_scan_sig(const struct contd_group *g)
 /* Scans are made by a call of the program, by an interruption, or by the daemon. */
 enum contd__scanner { SCAN_CALL, SCAN_INTERRUPTION, SCAN_DAEMON };
 
-/* These go around a test of g on this thread, or (left: CONTD__WAITED) a wait for it. */
+/* A test of g on this thread, or a wait for it, is under way from here to contd__testing_end(). A test has the whole
+ * max_poll. */
 static inline void contd__testing_begin(struct contd__testing *t, const struct contd_group *g, uint32_t left)
 {
 	*t = (struct contd__testing){g, left, contd__self.testing};
 	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler walks along them */
 	contd__self.testing = t;
+}
+
+static inline void contd__testing_of(struct contd__testing *t, const struct contd_group *g)
+{
+	contd__testing_begin(t, g, contd__limited(g) ? (uint32_t)g->max_poll : CONTD__UNLIMITED);
+}
+
+static inline void contd__waiting_of(struct contd__testing *t, const struct contd_group *g)
+{
+	contd__testing_begin(t, g, CONTD__WAITED);
+}
+
+/* The test is a wait. */
+static inline void contd__testing_waits(struct contd__testing *t)
+{
+	t->left = CONTD__WAITED;
 }
 
 static inline void contd__testing_end(struct contd__testing *outer)

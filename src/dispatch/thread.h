@@ -53,15 +53,16 @@ struct contd__frame {
 };
 
 /*
- * A test of a group with a finite max_poll that is under way on this thread: what is left of it. Or a wait for the
- * group, which has no limit: a test of it around the wait does not count meanwhile.
+ * A test of a group that is under way on this thread, and what is left of its max_poll. Or a wait for the group, which
+ * has no limit: a test of it around the wait does not count meanwhile.
  */
 struct contd__testing {
 	const struct contd_group *group;
-	uint32_t left; /* CONTD__WAITED: a wait */
+	uint32_t left; /* or one of these */
 	struct contd__testing *outer;
 };
-#define CONTD__WAITED UINT32_MAX
+#define CONTD__WAITED UINT32_MAX          /* a wait */
+#define CONTD__UNLIMITED (UINT32_MAX - 1) /* a test of a group without a max_poll, which MPI notes, too */
 
 struct contd__taking;
 struct contd__slot;

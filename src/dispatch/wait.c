@@ -108,9 +108,11 @@ uint32_t contd__drive(struct contd_group *g, uint32_t most, bool limit, bool sou
 	bool finite;
 
 	contd__thread_ensure();
-	finite = g && g->max_poll >= 0;
-	if (finite)
-		contd__testing_begin(&testing, g, limit ? (uint32_t)g->max_poll : CONTD__WAITED);
+	finite = g && contd__limited(g);
+	if (finite && limit)
+		contd__testing_of(&testing, g);
+	else if (finite)
+		contd__waiting_of(&testing, g);
 	contd__carried_release_sig();
 	kicks = contd__words_look_sig(UINT32_MAX);
 	if (sources) {

@@ -549,7 +549,7 @@ static void group_show(struct contd__dump_walk *w, const struct contd_group *at,
 		text(w, "flags", flags);
 	if (g->priority)
 		text(w, "priority", g->priority > 0 ? "high" : "low");
-	if (g->max_poll >= 0)
+	if (contd__limited(g))
 		number(w, "max_poll", (uint64_t)g->max_poll);
 	if (g->flags & GROUP_EXECUTOR) {
 		text(w, "executor", g->flags & GROUP_PUSH ? "push" : "pull");

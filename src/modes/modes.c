@@ -542,7 +542,7 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 	if (!contd__mpi->quick_look || op->count != 1 || (cr && contd__cr_inactive(cr)))
 		return false;
 	/* A continuation that only tests of its CR run becomes a task there. */
-	if (cr && inside && (cr->group->flags & CONTD_POLL_ONLY || cr->group->max_poll >= 0))
+	if (cr && inside && (cr->group->flags & CONTD_POLL_ONLY || contd__limited(cr->group)))
 		return false;
 	/* A callback in a handler could not give the request back, nor ask MPI of what class an error is. */
 	group = cr ? cr->group : contd__mpi_loose(where(how));

@@ -179,7 +179,7 @@ static void cr_progress(struct contd__cr *cr, bool waiting)
 	struct contd__call *call = contd__call;
 
 	contd__taking_init(&taking, UINT32_MAX);
-	if (cr->group->max_poll < 0)
+	if (!contd__limited(cr->group))
 		taking.tested = cr->group;
 	take_from_mpi(&taking, call, waiting ? PROGRESS_WAITING : PROGRESS);
 	if (taking.unmarked)
@@ -189,14 +189,6 @@ static void cr_progress(struct contd__cr *cr, bool waiting)
 	contd__pickup();
 }
 
-/* max_poll holds for it from here on, with a fresh budget. */
-static void testing_begin(struct contd__testing *t, const struct contd__cr *cr)
-{
-	const struct contd_group *g = cr->group;
-
-	contd__testing_begin(t, g, g->max_poll < 0 ? UINT32_MAX : (uint32_t)g->max_poll);
-}
-
 /* A completion or signal that came meanwhile counts for this test: it is picked up before the test ends. */
 static void testing_end(struct contd__testing *outer)
 {
@@ -204,17 +196,11 @@ static void testing_end(struct contd__testing *outer)
 	contd__testing_end(outer);
 }
 
-/* A wait for the CR; it may be in a callback that a test of the CR runs. */
-static void waiting_begin(struct contd__testing *t, const struct contd__cr *cr)
-{
-	contd__testing_begin(t, cr->group, CONTD__WAITED);
-}
-
 static bool limited(MPI_Request request)
 {
 	struct contd__cr *cr = request && request != MPI_REQUEST_NULL ? contd__mpi->cr_of(request) : NULL;
 
-	return cr && cr->group->max_poll >= 0;
+	return cr && contd__limited(cr->group);
 }
 
 int contd__asking_begin(struct contd__asking *asking, size_t count, const MPI_Request *requests)
@@ -235,7 +221,7 @@ int contd__asking_begin(struct contd__asking *asking, size_t count, const MPI_Re
 	}
 	for (size_t i = 0; i < count && n; i++)
 		if (limited(requests[i])) {
-			testing_begin(testing++, contd__mpi->cr_of(requests[i]));
+			contd__testing_of(testing++, contd__mpi->cr_of(requests[i])->group);
 			n--;
 		}
 	return MPI_SUCCESS;
@@ -318,7 +304,7 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 	contd__thread_ensure();
 	contd__cr_ask(cr);
 	enter(&call, true);
-	testing_begin(&testing, cr);
+	contd__testing_of(&testing, cr->group);
 	cr_run_unmarked(cr);
 	look_beside();
 	cr_run(cr);
@@ -365,7 +351,7 @@ __attribute__((noinline)) static void cr_run_until_complete(struct contd__cr *cr
 
 	contd__thread_ensure();
 	enter(&call, true);
-	waiting_begin(&waiting, cr);
+	contd__waiting_of(&waiting, cr->group); /* it may be in a callback that a test of the CR runs */
 	for (unsigned round = 0;;) {
 		unsigned ran = cr_run_unmarked(cr);
 
@@ -631,7 +617,7 @@ static int mixed_begin(struct mixed *m, const struct array_call *a, size_t speci
 		*s = (struct special){.at = i, .cr = cr};
 		if (!cr)
 			continue;
-		testing_begin(&s->testing, cr);
+		contd__testing_of(&s->testing, cr->group);
 		contd__cr_ask(cr);
 	}
 	return MPI_SUCCESS;
@@ -1111,7 +1097,7 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 	while (mixed_begin(&m, a, specials) != MPI_SUCCESS)
 		contd__mpi->progress(PROGRESS_WAITING); /* until there is memory */
 	for (size_t i = 0; i < m.specials; i++)         /* max_poll is for tests */
-		m.special[i].testing.left = CONTD__WAITED;
+		contd__testing_waits(&m.special[i].testing);
 	own = own_cr(&m);
 	if (own && (mixed == mixed_all || !looks_here() || !others_may(&m, a))) {
 		rc = own_refuse(a, mixed, own->at);

@@ -298,7 +298,7 @@ int contd__cr_make(struct contd__settings *s, bool revised, MPI_Request *handle)
 	rc = contd_group_create(&s->attr, &group);
 	if (rc)
 		return contd__mpi_class(rc);
-	if (group->max_poll >= 0)
+	if (contd__limited(group))
 		contd__store(&contd__cr_limited, 1);
 	rc = configure(s);
 	if (!rc && s->attr.flags & CONTD_ASYNC_SIGNAL_SAFE)

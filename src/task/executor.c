@@ -334,7 +334,7 @@ int contd_group_set_executor(struct contd_group *group, struct contd_executor *e
 		return contd__fail(-EINVAL, "contd_group_set_executor: group must not be NULL");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_group_set_executor: not in a signal handler");
-	if (contd__load(&group->flags) & (CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE) || group->max_poll >= 0)
+	if (contd__load(&group->flags) & (CONTD_POLL_ONLY | CONTD_ASYNC_SIGNAL_SAFE) || contd__limited(group))
 		return contd__fail(-EINVAL,
 				   "contd_group_set_executor: a group that is poll-only, async-signal-safe or has a "
 				   "max_poll says itself who runs its continuations");

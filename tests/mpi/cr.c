@@ -679,6 +679,49 @@ static void check_more(void)
 	}
 }
 
+/* What contd_dump() says that this thread is at. */
+static void dump_at(MPI_Status *statuses, void *data)
+{
+	bool *says = data;
+	static char text[1 << 16];
+	FILE *file = tmpfile();
+	size_t n;
+
+	(void)statuses;
+	CHECK(file != NULL);
+	CHECK_EQ(contd_dump(fileno(file)), 0);
+	rewind(file);
+	n = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[n] = '\0';
+	says[0] = strstr(text, "tests group ") != NULL;
+	says[1] = strstr(text, "waits for group ") != NULL;
+}
+
+/* In a test of a CR, whatever its max_poll, a dump says so, and not that it is a wait. */
+static void check_dump(void)
+{
+	static const char *const keys[2] = {NULL, "mpi_continue_max_poll"};
+
+	check_begin("what a dump says of a test and of a wait");
+	for (int i = 0; i < 2; i++)
+		for (int waits = 0; waits < 2; waits++) {
+			MPI_Request cr = check_cr("mpi_continue_enqueue_complete", "true", keys[i], "1"),
+				    r = MPI_REQUEST_NULL;
+			bool says[2] = {false, false};
+			int flag = 0;
+
+			CHECK_OK(MPI_Continue(&r, dump_at, says, MPI_STATUS_IGNORE, cr));
+			if (waits)
+				CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+			while (!waits && !flag)
+				CHECK_OK(MPI_Test(&cr, &flag, MPI_STATUS_IGNORE));
+			CHECK_EQ(says[0], !waits);
+			CHECK_EQ(says[1], waits);
+			CHECK_OK(MPI_Request_free(&cr));
+		}
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Request cr[3];
@@ -701,6 +744,7 @@ int main(int argc, char **argv)
 	check_chained();
 	check_inside();
 	check_more();
+	check_dump();
 	for (int i = 0; i < 3; i++)
 		CHECK_OK(MPI_Request_free(&cr[i]));
 	return check_fini();
