@@ -17,6 +17,7 @@
 #include "dispatch/slot.h"
 #include "dispatch/thread.h"
 #include "dispatch/wake.h"
+#include "dispatch/ways.h"
 #include "rcu/table.h"
 
 struct contd_event *contd__put_off_carried;
@@ -246,8 +247,8 @@ static void ready_unmarked(struct contd__unmarked *u)
 /* Does the test or wait that this thread is in take a continuation of g, and has it taken none yet? */
 static inline bool takes_one(const struct contd__taking *t, const struct contd_group *g)
 {
-	return t && t == contd__takes() && t->tested == g && !t->slot && !t->unmarked && !(g->flags & GROUP_EXECUTOR) &&
-	       contd__on_thread_sig();
+	return t && t == contd__takes() && t->tested == g && !t->slot && !t->unmarked &&
+	       contd__may_be_taken_by_test_sig(g) && contd__on_thread_sig();
 }
 
 void contd__complete_or_take_sig(struct contd__slot *s, uint32_t generation, struct contd__unmarked *u,

@@ -27,6 +27,7 @@
 #include "dispatch/group.h"
 #include "dispatch/run.h"
 #include "dispatch/thread.h"
+#include "dispatch/ways.h"
 #include "rcu/table.h"
 
 /*
@@ -202,18 +203,6 @@ static inline bool contd__may_take_sig(const struct contd__taking *t, uint32_t n
 {
 	return t && n <= TAKEN_MOST - t->count && n <= t->left - (t->count - t->next) && contd__on_thread_sig() &&
 	       !contd__marked_sig(CLASSES_ALL);
-}
-
-static inline bool contd__may_be_taken_sig(const struct contd_group *g)
-{
-	return !contd__limited(g) && !(contd__load_seq(&g->flags) & (CONTD_POLL_ONLY | GROUP_EXECUTOR));
-}
-
-/* May a continuation of g become ready without a bit (contd__complete_or_take_sig)? Handlers run async-signal-safe ones
- * anywhere; an executor takes slots; a test with a limit leaves some. */
-static inline bool contd__may_be_unmarked_sig(const struct contd_group *g)
-{
-	return !contd__limited(g) && !(contd__load(&g->flags) & (CONTD_ASYNC_SIGNAL_SAFE | GROUP_EXECUTOR));
 }
 
 static inline void contd__carried_done_one_sig(struct contd_carried *c)

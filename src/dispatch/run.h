@@ -16,14 +16,8 @@
 #include "dispatch/interrupt.h"
 #include "dispatch/late.h"
 #include "dispatch/thread.h"
+#include "dispatch/ways.h"
 #include "rcu/table.h"
-
-/* May a continuation of g run right now inside the call that registers it? */
-static inline bool contd__may_run_inline(const struct contd_group *g)
-{
-	return !(g->flags & (CONTD_POLL_ONLY | CONTD_ENQUEUE_COMPLETE | GROUP_EXECUTOR)) && g->max_poll != 0 &&
-	       !contd__in_continuation_sig() && contd__on_thread_sig();
-}
 
 /*
  * The same as contd__slot_event_done_sig with the last n events, but the continuation runs here instead of becoming

@@ -14,6 +14,7 @@
 #include "dispatch/scan.h"
 #include "dispatch/thread.h"
 #include "dispatch/wake.h"
+#include "dispatch/ways.h"
 #include "rcu/reader.h"
 #include "rcu/table.h"
 

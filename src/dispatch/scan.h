@@ -9,20 +9,9 @@
 #include "base/api.h"
 #include "base/atomic.h"
 #include "dispatch/group.h"
-#include "dispatch/outlet.h"
 #include "dispatch/thread.h"
+#include "dispatch/ways.h"
 #include "rcu/table.h"
-
-/* May this thread run what is ready of a group, given its handle? Only the executor's own threads may, if it is a pull
- * executor. */
-static inline bool contd__may_scan_sig(const struct contd_group *g)
-{
-	uint32_t flags = contd__load(&g->flags);
-
-	if (__builtin_expect((flags & GROUP_PULL) != 0, 0))
-		return contd__lent_to_sig(contd__load(&g->outlet));
-	return !contd__on_daemon_sig() || flags & CONTD_THREAD_ANY;
-}
 
 /* Scans are made by a call of the program, by an interruption, or by the daemon. */
 enum contd__scanner { SCAN_CALL, SCAN_INTERRUPTION, SCAN_DAEMON };

@@ -27,6 +27,7 @@
 #include "dispatch/thread.h"
 #include "dispatch/wait.h"
 #include "dispatch/wake.h"
+#include "dispatch/ways.h"
 #include "dispatch/word.h"
 
 #define NAP_MIN_NS 10000 /* sleeping while a memory word is watched: first and longest nap */

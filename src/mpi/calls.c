@@ -179,8 +179,7 @@ static void cr_progress(struct contd__cr *cr, bool waiting)
 	struct contd__call *call = contd__call;
 
 	contd__taking_init(&taking, UINT32_MAX);
-	if (!contd__limited(cr->group))
-		taking.tested = cr->group;
+	taking.tested = cr->group;
 	take_from_mpi(&taking, call, waiting ? PROGRESS_WAITING : PROGRESS);
 	if (taking.unmarked)
 		taken_run_unmarked(&taking, cr);
