@@ -138,6 +138,15 @@ CONTD_INTERNAL_API uint32_t contd__taken_run(struct contd__taking *t, uint32_t m
  */
 CONTD_INTERNAL_API int contd__carried_room(struct contd_group *g, uint32_t outstanding);
 
+static inline void contd__carry(struct contd_carried *c, contd_callback *cb, void *data, struct contd_group *g)
+{
+	contd__store(&c->event.word, EVENT_CARRIED);
+	c->group = g;
+	c->cb = cb;
+	c->data = data;
+	CONTD_COUNT(registered, 1);
+}
+
 /*
  * The same as contd__carried_begin() below, in a carried callback of g: c takes over the count of a callback that has
  * returned, which then need not be counted down. false: there is none.
@@ -150,15 +159,24 @@ static inline bool contd__carried_begin_in_turn(struct contd_carried *c, contd_c
 	if (!t || t->spare == 0 || t->group != g || !contd__on_thread_sig())
 		return false;
 	t->spare--;
-	contd__store(&c->event.word, EVENT_CARRIED);
-	c->group = g;
-	c->cb = cb;
-	c->data = data;
-	CONTD_COUNT(registered, 1);
+	contd__carry(c, cb, data, g);
 	return true;
 }
 
-/* c carries this continuation from now on, and counts as outstanding. Errors: as contd__carried_room(). */
+/*
+ * c carries this continuation from now on, and counts as outstanding; it is complete, and contd__carried_at_once() or
+ * contd__carried_done_one_sig() comes next. So there need not be room for a slot: mostly it takes none, and without
+ * memory for one it waits for the next look. Ordinary threads, regions' handlers.
+ */
+static inline void contd__carried_begin_complete(struct contd_carried *c, contd_callback *cb, void *data,
+						 struct contd_group *g)
+{
+	contd__thread_ensure();
+	contd__add(&g->life, 1);
+	contd__carry(c, cb, data, g);
+}
+
+/* The same for one that is pending. Errors: as contd__carried_room(). */
 static inline int contd__carried_begin(struct contd_carried *c, contd_callback *cb, void *data, struct contd_group *g)
 {
 	uint32_t outstanding = LIFE_OUTSTANDING(contd__load(&g->life)) + 1;
@@ -168,12 +186,8 @@ static inline int contd__carried_begin(struct contd_carried *c, contd_callback *
 			     0) &&
 	    (rc = contd__carried_room(g, outstanding)) != 0)
 		return rc;
-	contd__store(&c->event.word, EVENT_CARRIED);
-	c->group = g;
-	c->cb = cb;
-	c->data = data;
 	contd__add(&g->life, 1);
-	CONTD_COUNT(registered, 1);
+	contd__carry(c, cb, data, g);
 	return 0;
 }
 

@@ -123,6 +123,9 @@ static inline void contd__frame_leave_sig(struct contd__frame *f, uint32_t ran)
  *     run_some (carried.c)            operations carry them: several of one group in one frame
  *     contd__call_at_once (below)     it runs in the call that registers it: there is nothing but the call's arguments
  *
+ * contd_mpi_op_run() calls done() itself, as no continuation, if it has waited for the operation: in the modes that do
+ * so, and if there is no memory for a continuation.
+ *
  * Always inline: call is a constant then, and costs no indirect call.
  */
 static inline __attribute__((always_inline)) uint32_t contd__call_in_frame(const struct contd_group *g,

@@ -487,7 +487,7 @@ static void quick_done(const MPI_Status *status, void *data)
 	}
 }
 
-/* It is complete already; `group` is outstanding for it, or NULL: without memory for that. */
+/* It is complete already; unless the calling thread waits for it, it counts as outstanding. */
 static void quick_complete(struct contd_mpi_op *op, struct contd_group *group)
 {
 	const struct contd_mode_attr *how = op->contd.how;
@@ -497,30 +497,26 @@ static void quick_complete(struct contd_mpi_op *op, struct contd_group *group)
 		return;
 	}
 	/* A pool may run it in submit(): not one inside the other. */
-	if (how->completions && !(group && how->completions->ops.submit) && !not_invoked(how, op->contd.status)) {
+	if (how->completions && !how->completions->ops.submit && !not_invoked(how, op->contd.status)) {
 		quick_task(op);
 		if (contd__task_hand_over(&op->contd.work, op->contd.status, group) == 0)
 			return;
 	}
 	op->contd.carried.status = op->contd.status;
-	if (!group && not_invoked(how, op->contd.status)) {
-		fail(op, op->contd.status, named_cr(how));
-	} else if (!group) {
-		contd__wake_untold_sig();
-		quick_run(op->contd.status, op);
-	} else if (how->mode == CONTD_MODE_MPIX && how->flags & MPIX_CONT_DEFER_COMPLETE) {
+	if (how->mode == CONTD_MODE_MPIX && how->flags & MPIX_CONT_DEFER_COMPLETE)
 		contd__carried_done_one_sig(&op->contd.carried);
-	} else {
+	else
 		contd__carried_at_once(&op->contd.carried);
-	}
 }
 
-/* Counted as outstanding, with the CR, if there is one. */
-static bool quick_begin(struct contd_mpi_op *op, struct contd__cr *cr, struct contd_group *group)
+/* Counted as outstanding, with the CR, if there is one. false: it is pending, and there is no memory for that. */
+static bool quick_begin(struct contd_mpi_op *op, struct contd__cr *cr, struct contd_group *group, enum contd__seen seen)
 {
 	if (contd__carried_begin_in_turn(&op->contd.carried, quick_carried, op, group))
 		return true; /* and the CR is as it was */
-	if (contd__carried_begin(&op->contd.carried, quick_carried, op, group))
+	if (seen == SEEN_COMPLETE)
+		contd__carried_begin_complete(&op->contd.carried, quick_carried, op, group);
+	else if (contd__carried_begin(&op->contd.carried, quick_carried, op, group))
 		return false;
 	if (cr) {
 		contd__cr_registered(cr);
@@ -553,11 +549,8 @@ static bool attach_quick(struct contd_mpi_op *op, struct contd__cr *cr)
 	if (seen == SEEN_NOTHING)
 		return false;
 	/* An operation that its thread waits for does not count as outstanding. */
-	if (!(waits && (inside || seen == SEEN_COMPLETE)) && !quick_begin(op, cr, group)) {
-		if (seen == SEEN_PENDING)
-			return false;
-		group = NULL;
-	}
+	if (!(waits && (inside || seen == SEEN_COMPLETE)) && !quick_begin(op, cr, group, seen))
+		return false;
 	if (seen == SEEN_PENDING) {
 		op->contd.hooked = op->requests[0];
 		contd__mpi->quick_hook(op->requests, quick_done, op);

@@ -12,7 +12,10 @@
 
 #include <contd/modes.h>
 
+#include "base/memory.h"
 #include "check.h"
+#include "dispatch/thread.h"
+#include "rcu/table.h"
 
 #define MODES 5
 #define MANY 3
@@ -1182,6 +1185,48 @@ static void endless_done(struct contd_mpi_op *op, int status)
 		CHECK_OK(contd_mpi_op_run(op, x->op.contd.how));
 }
 
+static void alone_done(struct contd_mpi_op *op, int status)
+{
+	struct one *x = op->data;
+
+	CHECK_OK(status);
+	x->done++;
+	if (!check_native()) /* no short way: the call that has no memory calls done() itself */
+		return;
+	CHECK(contd__in_continuation_sig());
+	CHECK_EQ(contd_group_outstanding(x->group), CHUNK_FIRST - TABLE_RESERVE + 1);
+}
+
+/* There is no memory for one more slot of the CR. An operation that is complete at once needs none: its done() is a
+ * continuation as any other. */
+static void without_memory(void)
+{
+	enum { PENDING = CHUNK_FIRST - TABLE_RESERVE };
+	MPI_Request cr = check_plain_cr(), pending[PENDING];
+	struct contd_mode_attr how = {.size = sizeof(how), .mode = CONTD_MODE_CONTINUATION, .cont_req = cr};
+	static int in[PENDING], out;
+	struct seen seen[PENDING] = {0};
+	struct one x;
+
+	check_begin("no memory for another slot");
+	for (int i = 0; i < PENDING; i++) {
+		MPI_Irecv(&in[i], 1, MPI_INT, 0, i, MPI_COMM_SELF, &pending[i]);
+		CHECK_OK(MPI_Continue(&pending[i], see, &seen[i], MPI_STATUS_IGNORE, cr));
+	}
+	one_prepare(&x, 1, true);
+	x.op.issue = endless_issue;
+	x.op.done = alone_done;
+	x.group = contd_mpi_group(cr);
+	contd__alloc_budget = 0;
+	CHECK_OK(contd_mpi_op_run(&x.op, &how));
+	contd__alloc_budget = -1;
+	CHECK_EQ(x.done, 1);
+	for (int i = 0; i < PENDING; i++)
+		MPI_Send(&out, 1, MPI_INT, 0, i, MPI_COMM_SELF);
+	CHECK_OK(MPI_Wait(&cr, MPI_STATUS_IGNORE));
+	CHECK_OK(MPI_Request_free(&cr));
+}
+
 static void others_have_their_turn(MPI_Request cr)
 {
 	struct contd_mode_attr how = {.size = sizeof(how), .mode = CONTD_MODE_CONTINUATION, .cont_req = cr};
@@ -1917,6 +1962,7 @@ int main(int argc, char **argv)
 	frees_all();
 	nesting();
 	turn_by_turn();
+	without_memory();
 	crs();
 	inactive();
 	CHECK_EQ(contd_executor_create(NULL, &pull), 0);
