@@ -49,3 +49,8 @@ void contd__clock_start(void)
 	contd__clock.ticks_per_ns = (double)(now - ticks) / (double)(end - begin);
 	contd__clock.second = (uint64_t)(1e9 * contd__clock.ticks_per_ns);
 }
+
+void contd__clock_ages(bool wanted)
+{
+	contd__clock.ages = wanted;
+}

@@ -54,7 +54,7 @@ static inline uint32_t contd__ticks_short(void)
 #define CONTD_RELAX() ((void)0)
 #endif
 
-/* How fast the clock of contd__ticks() is. Written by contd__clock_start() alone. */
+/* How fast the clock of contd__ticks() is. The functions of this unit write it. */
 struct contd__clock {
 	double ticks_per_ns;
 	uint64_t second; /* in clock ticks */
@@ -81,6 +81,9 @@ static inline uint32_t contd__registered_now(void)
 
 /* Measures it. contd_init(). */
 void contd__clock_start(void);
+
+/* Registrations are timed from now on, or are not. contd_init(). */
+void contd__clock_ages(bool wanted);
 
 /* CLOCK_MONOTONIC. */
 CONTD_INTERNAL_API int64_t contd__now_ns(void);

@@ -438,6 +438,11 @@ static void drop(struct contd__taking *t)
 	t->count = t->next;
 }
 
+void contd__carried_fini(void)
+{
+	contd__store(&contd__put_off_carried, NULL);
+}
+
 void contd__carried_forked(void)
 {
 	struct contd__carrying *c = &contd__self.carried;

@@ -125,6 +125,9 @@ static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
 	t->slot_may = true;
 }
 
+/* contd_fini(): the groups of what was put off are gone. */
+void contd__carried_fini(void);
+
 /* In the child of a fork: drop what this thread has taken, so that it does not run there. */
 void contd__carried_forked(void);
 

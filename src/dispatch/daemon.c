@@ -748,6 +748,4 @@ void contd__daemon_forked(void)
 {
 	S.runs = S.by_settings = false;
 	S.users = 0;
-	contd__store(&contd__wake.daemon_mode, 0);
-	contd__store(&contd__wake.daemon_asleep, 0);
 }

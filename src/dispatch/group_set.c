@@ -2,6 +2,7 @@
 /* Groups and registered continuations, on ordinary threads. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
@@ -272,6 +273,21 @@ bool contd__reap(bool all)
 	return true;
 }
 
+void contd__groups_start(void)
+{
+	CDS_INIT_LIST_HEAD(&contd__groups.all);
+	__cds_lfs_init(&contd__groups.dead);
+}
+
+/* No class has anything ready. Roots that no group has used, most of them, are not touched. */
+static void roots_clear_locked(void)
+{
+	for (unsigned c = 0; c < CLASSES; c++)
+		if (contd__groups.root[c].bit)
+			memset(&contd__groups.root[c], 0, sizeof(contd__groups.root[c]));
+	contd__ready_fini();
+}
+
 uint32_t contd__groups_fini(struct contd__never_report *never)
 {
 	struct contd_group *g, *next;
@@ -294,6 +310,7 @@ uint32_t contd__groups_fini(struct contd__never_report *never)
 			group_free(g);
 		}
 	}
+	roots_clear_locked();
 	pthread_mutex_unlock(&contd__groups.lock);
 	return outstanding;
 }

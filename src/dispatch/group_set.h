@@ -17,10 +17,14 @@ struct contd__never_report;
  */
 bool contd__reap(bool all);
 
+/* contd_init(): there are no groups. */
+void contd__groups_start(void);
+
 /*
- * Free all groups that are left; returns how many continuations were outstanding, and adds them to the report. For
- * contd_fini(). The pool of an executor may still have such a continuation in its queue, and look at it later. So as
- * long as an executor exists, groups with something outstanding are kept instead, marked so that nothing of them runs.
+ * Free all groups that are left, and clear all hints; returns how many continuations were outstanding, and adds them to
+ * the report. For contd_fini(). The pool of an executor may still have such a continuation in its queue, and look at it
+ * later. So as long as an executor exists, groups with something outstanding are kept instead, marked so that nothing
+ * of them runs.
  */
 uint32_t contd__groups_fini(struct contd__never_report *never);
 

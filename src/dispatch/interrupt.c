@@ -77,6 +77,11 @@ static void kick_signal(void)
 		ops->notify();
 }
 
+void contd__interrupt_fini(void)
+{
+	contd__store(&contd__interrupt.regions, 0);
+}
+
 void contd__kick_sig(uint32_t kicks)
 {
 	if (kicks & KICK_SIGNAL)

@@ -58,6 +58,9 @@ uint32_t contd__whom_sig(uint32_t flags);
  * context. */
 void contd__kick_sig(uint32_t kicks);
 
+/* contd_fini(): no thread computes in a region. */
+void contd__interrupt_fini(void);
+
 /*
  * These go around the part of a call that registers with a group of these flags. An async-signal-safe continuation that
  * is ready already must not run inside the call if the group has CONTD_ENQUEUE_COMPLETE. So this thread does not pick

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The settings in force, and the values that handlers need and that follow from them. contd_configure() stores these
- * one by one (life/life.c). */
+ * one by one (limits_settle.c). */
 #ifndef CONTD_DISPATCH_LIMITS_H
 #define CONTD_DISPATCH_LIMITS_H
 
@@ -10,6 +10,8 @@
 
 #include "base/api.h"
 #include "base/atomic.h"
+
+#define CONTD_SETTING_TEXT 256 /* bytes of a setting's text, its end included */
 
 struct contd__limits {
 	uint64_t scan_ticks __attribute__((aligned(64))); /* of one interruption, in clock ticks */
@@ -22,5 +24,8 @@ struct contd__limits {
 };
 CONTD_INTERNAL_API extern struct contd__limits contd__limits;
 CONTD_INTERNAL_API extern struct contd_config contd__config;
+
+/* Puts these settings in force. Their texts are copied. Under the lock of live_lock.h. */
+void contd__limits_settle_locked(const struct contd_config *c);
 
 #endif

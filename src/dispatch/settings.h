@@ -10,12 +10,11 @@
 #include <contd/contd.h>
 
 #include "base/api.h"
+#include "dispatch/limits.h"
 
 /* The names of enum contd_agent from CONTD_AGENT_CALLER on, and all of them in words. */
 #define CONTD_AGENT_NAMES "caller", "region", "tick", "block", "spin"
 #define CONTD_AGENT_MUST "caller, region, tick, block or spin"
-
-#define CONTD_SETTING_TEXT 256 /* bytes of a text, its end included */
 
 /*
  * *config: the fields of `given` (may be NULL) that are not zero; for the others those of `base` (NULL: the defaults).

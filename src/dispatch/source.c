@@ -26,3 +26,8 @@ int contd__source_register(struct contd__source *source)
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
+
+void contd__sources_fini(void)
+{
+	contd__store_release(&contd__sources.count, 0);
+}

@@ -56,6 +56,9 @@ CONTD_INTERNAL_API extern struct contd__sources contd__sources;
 /* -EAGAIN when all are taken. */
 CONTD_INTERNAL_API int contd__source_register(struct contd__source *source);
 
+/* contd_fini(): they are forgotten. */
+void contd__sources_fini(void);
+
 CONTD_INTERNAL_API bool contd__source_is_registered(const struct contd__source *source);
 
 /* Something that must be looked at became pending: start the ticks, wake the daemon and threads that wait. Any

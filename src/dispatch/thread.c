@@ -6,6 +6,7 @@
 #include "dispatch/live.h"
 #include "dispatch/thread.h"
 #include "rcu/reader.h"
+#include "rcu/table.h"
 
 void (*contd__thread_end)(void);
 
@@ -29,6 +30,7 @@ static void thread_exit(void *self)
 
 int contd__threads_start(void)
 {
+	static const struct contd__ordinary ordinary = {contd__thread_register, contd__table_grow};
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	int err = 0;
 
@@ -37,6 +39,7 @@ int contd__threads_start(void)
 		return 0;
 	pthread_mutex_lock(&lock);
 	if (!exit_key_made) {
+		contd__ordinary = &ordinary;
 		err = pthread_key_create(&exit_key, thread_exit);
 		if (!err)
 			contd__store_release(&exit_key_made, 1);

@@ -254,6 +254,12 @@ static inline void contd__context_leave_sig(enum contd__context before)
 /* contd_init(): make what threads need once per process. 0, -EAGAIN. */
 int contd__threads_start(void);
 
+/* In the child of a fork, whose only thread this is: it has another number than in the parent. */
+static inline void contd__threads_forked(void)
+{
+	contd__self.tid = 0;
+}
+
 /* Registers the calling thread, which is not registered yet; ordinary threads only. */
 CONTD_INTERNAL_API void contd__thread_register(void);
 

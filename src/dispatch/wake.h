@@ -48,4 +48,10 @@ void contd__wake_for_ready_sig(uint32_t flags);
 /* Make an eventfd(2) readable. */
 void contd__poke_sig(int fd);
 
+/* contd_fini(): close the descriptors, which no thread uses any more. */
+void contd__wake_fini(void);
+
+/* In the child of a fork: there is no daemon, and the descriptors are the parent's too. */
+void contd__wake_forked(void);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "dispatch/limits.h"
 #include "dump/root.h"
 
@@ -23,6 +24,11 @@ struct contd__dump_root contd__dump_root = {
 	.put_off = &contd__put_off_carried,
 	.place = {DUMP_READS(DUMP_PLACE)},
 };
+
+void contd__dump_root_start(void)
+{
+	contd__store(&contd__dump_root.begun, contd__ticks());
+}
 
 void contd__dump_part_add(const struct contd__dump_part *part)
 {

@@ -13,6 +13,7 @@
  *
  *     operation             thread  handler  progress
  *     contd__dump_part_add    yes     no     wait-free
+ *     contd__dump_root_start  yes     no     wait-free
  */
 #ifndef CONTD_DUMP_ROOT_H
 #define CONTD_DUMP_ROOT_H
@@ -250,5 +251,8 @@ struct contd__dump_root {
 	uint64_t place[DUMP_PLACES];
 };
 CONTD_INTERNAL_API extern struct contd__dump_root contd__dump_root;
+
+/* contd_init(): contd has started now. */
+void contd__dump_root_start(void);
 
 #endif

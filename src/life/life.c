@@ -2,9 +2,8 @@
 /* Life of the dispatcher, and its settings. */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -13,9 +12,7 @@
 #include "base/testpoint.h"
 #include "base/verbose.h"
 #include "dispatch/carried.h"
-#include "dispatch/classes.h"
 #include "dispatch/daemon.h"
-#include "dispatch/group.h"
 #include "dispatch/group_set.h"
 #include "dispatch/interrupt.h"
 #include "dispatch/limits.h"
@@ -33,7 +30,6 @@
 #include "dump/root.h"
 #include "life/beginning.h"
 #include "life/ending.h"
-#include "rcu/table.h"
 #include "signal/attach.h"
 #include "signal/attached.h"
 
@@ -59,7 +55,7 @@ static void in_child(void)
 {
 	const struct contd__signal_ops *ops = contd__interrupt.ops;
 
-	contd__self.tid = 0; /* of the parent's thread */
+	contd__threads_forked();
 	/*
 	 * In the child, the entries of the parent's other threads in lists, also in RCU's, belong to no thread. And if
 	 * another thread was in contd_init(), or at the end of contd_fini(), this has half of that.
@@ -67,9 +63,9 @@ static void in_child(void)
 	if (!contd__live.users && contd__load(&contd__threads_count) == contd__self.registered &&
 	    contd__live_lock_free())
 		return;
-	contd__live.forked = 1;
+	contd__live_forked();
 	contd__carried_forked();
-	contd__wake.fd_armed = 0; /* the descriptor is the parent's too */
+	contd__wake_forked();
 	contd__daemon_forked();
 	if (ops)
 		ops->forked();
@@ -85,49 +81,15 @@ static int watch_forks_locked(void)
 	return err ? contd__fail(-err, "contd_init: out of memory (pthread_atfork)") : 0;
 }
 
-/* Put the settings in force: what is derived from them, and copies of the texts. */
-static void settle(const struct contd_config *c)
+static void settle_locked(const struct contd_config *c)
 {
-	static char kept[2][6][CONTD_SETTING_TEXT]; /* two: what is put in force may be what was in force before */
-	static unsigned turn;
-	const char **texts[] = {&contd__config.daemon_name, &contd__config.daemon_cpus, &contd__config.daemon_sched,
-				&contd__config.dump_signal, &contd__config.dump_file,   &contd__config.stats};
-
-	contd__config = *c;
-	turn ^= 1;
-	for (unsigned i = 0; i < 6; i++) {
-		if (!*texts[i])
-			continue;
-		memmove(kept[turn][i], *texts[i], strlen(*texts[i]) + 1); /* its length was checked: settings.c */
-		*texts[i] = kept[turn][i];
-	}
-	contd__store(&contd__limits.scan_ticks, (uint64_t)((double)c->scan_ns * contd__clock.ticks_per_ns));
-	contd__store(&contd__limits.tick_rate, (uint64_t)(c->overhead_percent / 100 * 0.8 * (1 << 20)));
-	contd__store(&contd__limits.tick_min, c->tick_min_ns);
-	contd__store(&contd__limits.tick_max, c->tick_max_ns);
-	contd__store(&contd__limits.scan_count, c->scan_count);
-	contd__store(&contd__limits.purse_rate, (uint64_t)(c->overhead_percent / 100 * 0.9 * (1 << 20)));
-	contd__store(&contd__limits.purse_most,
-		     (uint64_t)(c->overhead_percent / 100 * 0.1 * (double)contd__clock.second));
 	contd__verbose_set(c->verbose);
 	contd__watchdog_settle(c);
-	contd__store(&contd__limits.late_ticks, (uint64_t)((double)c->watchdog_ns * contd__clock.ticks_per_ns));
-}
-
-/* No thread uses them any more. */
-static void close_descriptors(void)
-{
-	if (contd__wake.fd >= 0)
-		close(contd__wake.fd);
-	if (contd__wake.daemon_fd >= 0)
-		close(contd__wake.daemon_fd);
-	contd__wake.fd = contd__wake.daemon_fd = -1;
-	contd__wake.fd_armed = 0;
+	contd__limits_settle_locked(c);
 }
 
 static int start_locked(const struct contd_config *cfg)
 {
-	static const struct contd__ordinary ordinary = {contd__thread_register, contd__table_grow};
 	struct contd_config c;
 	int rc = contd__settings_make(cfg, NULL, &c);
 
@@ -138,30 +100,28 @@ static int start_locked(const struct contd_config *cfg)
 		rc = contd__threads_start();
 	if (rc)
 		return rc;
-	contd__ordinary = &ordinary;
 	contd__clock_start();
-	contd__store(&contd__dump_root.begun, contd__ticks());
-	settle(&c);
-	contd__clock.ages = contd__says(CONTD_VERBOSE_START);
+	contd__dump_root_start();
+	settle_locked(&c);
+	contd__clock_ages(contd__says(CONTD_VERBOSE_START));
 	CONTD_TESTPOINT("init_begun");
-	CDS_INIT_LIST_HEAD(&contd__groups.all);
-	__cds_lfs_init(&contd__groups.dead);
+	contd__groups_start();
 	contd__stats_reset();
-	contd__store(&contd__live.lives, contd__live.lives + 1);
+	contd__live_start_locked();
 	rc = contd__signal_start(&c);
 	if (rc)
 		return rc;
 	contd__settings_origins(cfg, true);
-	contd__store_seq(&contd__live.users, 1);
+	contd__live_run_locked();
 	if ((rc = contd__watchdog_start()) != 0 || (rc = contd__daemon_configure(NULL)) != 0 ||
 	    (rc = contd__asked_start(&contd__config)) != 0) {
 		contd__daemon_end();
 		contd__watchdog_stop();
-		contd__store_seq(&contd__live.users, 0);
+		contd__live_fini_locked();
 		contd__interrupt.ops->stop();
 		contd__watchdog_forget();
 		contd__interrupt.ops->give_back();
-		close_descriptors();
+		contd__wake_fini();
 	} else {
 		contd__ending_prepare_locked();
 		contd__beginning_locked(true);
@@ -205,14 +165,14 @@ int contd_configure(const struct contd_config *cfg)
 	if (!rc) {
 		bool watched = contd__watchdog_runs();
 
-		settle(&c);
+		settle_locked(&c);
 		rc = contd__watchdog_start();
 		if (!rc)
 			rc = contd__daemon_configure(&before);
 		if (rc && !watched)
 			contd__watchdog_stop(); /* before its function is taken from it */
 		if (rc) {
-			settle(&before);
+			settle_locked(&before);
 		} else {
 			contd__settings_origins(cfg, false);
 			contd__ending_prepare_locked();
@@ -243,7 +203,7 @@ int contd_init(const struct contd_config *cfg)
 			-EALREADY,
 			"contd_init: cfg must be NULL, because contd runs already; contd_configure() changes settings");
 	else if (contd__live.users)
-		contd__add(&contd__live.users, 1);
+		contd__live_join_locked();
 	else
 		rc = start_locked(cfg);
 	contd__live_unlock();
@@ -268,7 +228,7 @@ int contd_fini(void)
 	rc = contd__check_live(); /* another thread's contd_fini() may have had the lock */
 	if (rc || contd__live.users > 1) {
 		if (!rc)
-			contd__sub(&contd__live.users, 1);
+			contd__live_leave_locked();
 		contd__live_unlock();
 		return rc;
 	}
@@ -280,19 +240,14 @@ int contd_fini(void)
 	contd__ending_begins_locked();
 	contd__interrupt.ops->stop();
 	contd__watchdog_forget();
-	contd__store_release(&contd__sources.count, 0);
+	contd__sources_fini();
 	left = contd__groups_fini(&never);
 	contd__ending_locked(left);
 	contd__words_fini();
-	contd__store(&contd__put_off_carried, NULL);
-	contd__store(&contd__words.pending, 0);
-	for (unsigned c = 0; c < CLASSES; c++)
-		if (contd__groups.root[c].bit)
-			memset(&contd__groups.root[c], 0, sizeof(contd__groups.root[c]));
-	contd__store(&contd__ready, 0);
-	close_descriptors();
-	contd__store(&contd__interrupt.regions, 0);
-	contd__store_seq(&contd__live.users, 0);
+	contd__carried_fini();
+	contd__wake_fini();
+	contd__interrupt_fini();
+	contd__live_fini_locked();
 	contd__live_unlock();
 	if (contd__says(CONTD_VERBOSE_WARNINGS))
 		contd__never_say(&never, "contd_fini");

@@ -82,6 +82,11 @@ bool contd__class_settle_sig(struct contd__root *root)
 	return true;
 }
 
+void contd__ready_fini(void)
+{
+	contd__store(&contd__ready, 0);
+}
+
 static inline void mark_root(struct contd__table *t)
 {
 	struct contd__root *root = contd__load_seq(&t->root);

@@ -210,6 +210,9 @@ void contd__root_mark_sig(struct contd__root *root, uint32_t index);
 /* Clear a class's bit if its root has nothing marked. true: it was set again. */
 bool contd__class_settle_sig(struct contd__root *root);
 
+/* contd_fini(): no class has anything ready. */
+void contd__ready_fini(void);
+
 /* Clear a group's bit in its root if its table has nothing marked. true: it was set again. */
 bool contd__root_settle_sig(struct contd__root *root, uint32_t index, struct contd__table *t);
 
