@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -22,7 +21,6 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/own_fd.h"
 #include "base/own_thread.h"
 #include "base/rest.h"
 #include "base/sized.h"
@@ -166,26 +164,19 @@ static void arm(uint32_t how)
 
 	if (ops)
 		ops->drain();
-	contd__store(&contd__wake.daemon_called, 0);
-	contd__store_seq(&contd__page->armed.by.daemon, how);
+	contd__daemon_arm(how);
 }
 
-/* The daemon does not sleep any more. Returns whether a thread has woken it: if none of this process has, a peer
- * has. */
+/* The daemon does not sleep any more. Returns whether a thread has woken it. */
 static bool disarm(void)
 {
-	if (contd__xchg(&contd__page->armed.by.daemon, DAEMON_AWAKE) != DAEMON_AWAKE)
-		return false;
-	if (!contd__load_seq(&contd__wake.daemon_called)) {
+	enum contd__woken woken = contd__daemon_disarm();
+
+	if (woken == WOKEN_BY_PEER) {
 		S.rung = 1;
 		CONTD_COUNT(rings, 1);
 	}
-	return true;
-}
-
-static void futex_wait(uint32_t value, const struct timespec *ts)
-{
-	syscall(SYS_futex, &contd__page->armed.by.daemon, FUTEX_WAIT, value, ts, NULL, 0);
+	return woken != WOKEN_NOT;
 }
 
 /* May peers and completions end the next nap, or have they cost enough for now? */
@@ -244,7 +235,7 @@ static void nap(void)
 	arm(DAEMON_NAPS);
 	CONTD_TESTPOINT("daemon_naps");
 	if (!look(true) && !changed())
-		futex_wait(DAEMON_NAPS, &ts);
+		contd__daemon_nap(&ts);
 	disarm();
 }
 
@@ -252,11 +243,11 @@ static void nap(void)
 static void sleep_on(void)
 {
 	/* Arm, look again, sleep. */
-	contd__store_seq(&contd__wake.daemon_asleep, 1);
+	contd__daemon_sleep_begin();
 	CONTD_TESTPOINT("daemon_sleeps");
 	if (!something_to_do() && !watches_for_regions() && !changed())
-		syscall(SYS_futex, &contd__wake.daemon_asleep, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
-	contd__store_seq(&contd__wake.daemon_asleep, 0);
+		contd__daemon_sleep();
+	contd__daemon_sleep_end();
 }
 
 /* ------------------------------------------------------------------------------------------------ agent "block" --- */
@@ -569,7 +560,7 @@ static void end_locked(void)
 	pthread_join(S.thread, NULL);
 	contd__cancel_as(cancel);
 	S.runs = false;
-	contd__store_seq(&contd__wake.daemon_mode, 0);
+	contd__daemon_says(0);
 	contd__store(&S.tid, 0);
 }
 
@@ -604,14 +595,11 @@ static uint32_t mode(void)
 /* Sets the mode. Agent "block" needs a descriptor, too. */
 static int set_mode_locked(void)
 {
-	if (mode() == CONTD_AGENT_BLOCK && contd__wake.daemon_fd < 0) {
-		int fd = contd__own_fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+	int rc = mode() == CONTD_AGENT_BLOCK ? contd__daemon_fd_make() : 0;
 
-		if (fd < 0)
-			return contd__fail(-errno, "cannot make a file descriptor for the daemon; raise RLIMIT_NOFILE");
-		contd__store(&contd__wake.daemon_fd, fd);
-	}
-	contd__store_seq(&contd__wake.daemon_mode, mode());
+	if (rc)
+		return contd__fail(rc, "cannot make a file descriptor for the daemon; raise RLIMIT_NOFILE");
+	contd__daemon_says(mode());
 	return 0;
 }
 
@@ -624,7 +612,7 @@ static int start_locked(void)
 	contd__store(&S.stop, 0);
 	rc = contd__own_thread_create(&S.thread, daemon_main, NULL);
 	if (rc) {
-		contd__store_seq(&contd__wake.daemon_mode, 0);
+		contd__daemon_says(0);
 		return contd__fail(-rc, "cannot create the daemon's thread; raise RLIMIT_NPROC");
 	}
 	S.runs = true;
@@ -653,8 +641,7 @@ int contd__daemon_configure(const struct contd_config *before)
 			rc = apply_locked();
 		/* Put back what was in force: the caller restores the settings themselves. */
 		if (rc && before)
-			contd__store_seq(
-				&contd__wake.daemon_mode,
+			contd__daemon_says(
 				(uint32_t)(before->agent >= CONTD_AGENT_TICK ? before->agent : CONTD_AGENT_TICK));
 		rouse();
 	}

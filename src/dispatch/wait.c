@@ -2,18 +2,13 @@
 /* Test, wait, poll and the file descriptor: how ordinary threads run what is ready. */
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
+#include <pthread.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/atomic.h"
-#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/own_fd.h"
 #include "base/rest.h"
 #include "base/testpoint.h"
 #include "dispatch/carried.h"
@@ -190,14 +185,12 @@ static void doze(bool (*still)(const void *), const void *what, int64_t ns, bool
 	for (struct contd__at_work *w = contd__self.at_work; waits && w; w = w->outer)
 		if (w->outlet)
 			contd__add(&w->outlet->waiters, 1);
-	contd__add(&contd__wake.sleepers, 1);
-	/* After the addition: a wake-up that comes later changes it. */
-	seen = contd__load_seq(&contd__wake.word);
+	seen = contd__sleeper_begin();
 	if (still(what) && (barred || !contd__marked_sig(classes_here())) &&
 	    (naps ||
 	     (!contd__load_seq(&contd__words.pending) && !contd__load_seq(&contd__put_off_carried) && !must_look())))
-		syscall(SYS_futex, &contd__wake.word, FUTEX_WAIT_PRIVATE, seen, ns < 0 ? NULL : &ts, NULL, 0);
-	contd__sub(&contd__wake.sleepers, 1);
+		contd__sleeper_sleep(seen, ns < 0 ? NULL : &ts);
+	contd__sleeper_end();
 	for (struct contd__at_work *w = contd__self.at_work; waits && w; w = w->outer)
 		if (w->outlet)
 			contd__sub(&w->outlet->waiters, 1);
@@ -300,34 +293,10 @@ int contd_group_wait(struct contd_group *group, int64_t timeout_ns)
 
 /* ---------------------------------------------------------------------------------------------- poll and its fd --- */
 
-/*
- * The descriptor is armed, or readable, or about to be: the thread that clears fd_armed writes. So it is read, a system
- * call, only if it is not armed, and armed only by a thread that has read it: a later write leaves it readable for the
- * next poll. The caller looks after that: what becomes ready then clears fd_armed again.
- */
-static void fd_clear(int fd)
-{
-	uint64_t count;
-	int cancel;
-
-	if (contd__load_seq(&contd__wake.fd_armed))
-		return;
-	cancel = contd__cancel_off(); /* a thread that is cancelled after the read would not arm it */
-	if (read(fd, &count, sizeof(count)) == sizeof(count))
-		contd__store_seq(&contd__wake.fd_armed, 1);
-	contd__cancel_as(cancel);
-}
-
 /* Something waits for a poll, which finds it without looking at a source. */
 static bool waits_for_poll(void)
 {
 	return contd__marked_sig(CLASSES_ALL) || contd__load_seq(&contd__put_off_carried);
-}
-
-static void fd_raise(int fd)
-{
-	if (contd__xchg(&contd__wake.fd_armed, 0))
-		contd__poke_sig(fd);
 }
 
 int contd_poll(uint32_t max)
@@ -341,10 +310,10 @@ int contd_poll(uint32_t max)
 		return contd__fail(-EPERM, "contd_poll: not in a signal handler");
 	fd = contd__load_acquire(&contd__wake.fd);
 	if (fd >= 0)
-		fd_clear(fd);
+		contd__fd_clear(fd);
 	ran = contd__drive(NULL, max ? max : UINT32_MAX, false, true);
 	if (contd__load(&contd__wake.fd) >= 0 && waits_for_poll())
-		fd_raise(contd__load(&contd__wake.fd));
+		contd__fd_raise(contd__load(&contd__wake.fd));
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
 
@@ -361,14 +330,10 @@ int contd_fd(void)
 	pthread_mutex_lock(&fd_lock);
 	fd = contd__wake.fd;
 	if (fd < 0) {
-		fd = contd__own_fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-		rc = fd < 0 ? -errno : 0;
-		if (fd >= 0) {
-			contd__store_release(&contd__wake.fd, fd);
-			contd__store_seq(&contd__wake.fd_armed, 1);
-			if (waits_for_poll())
-				fd_raise(fd);
-		}
+		fd = contd__fd_make();
+		rc = fd < 0 ? fd : 0;
+		if (fd >= 0 && waits_for_poll())
+			contd__fd_raise(fd);
 	}
 	pthread_mutex_unlock(&fd_lock);
 	return rc ? contd__fail(rc, "contd_fd: cannot make a file descriptor; raise RLIMIT_NOFILE") : fd;

@@ -28,7 +28,83 @@ void contd__poke_sig(int fd)
 	syscall(SYS_write, fd, &one, sizeof(one));
 }
 
-/* The daemon says that it sleeps before it looks for the last time; the caller has set what it looks for. */
+/* ------------------------------------------------------------------------------------------- a thread in a wait --- */
+
+uint32_t contd__sleeper_begin(void)
+{
+	contd__add(&W.sleepers, 1);
+	/* After the addition: a wake-up that comes later changes it. */
+	return contd__load_seq(&W.word);
+}
+
+void contd__sleeper_sleep(uint32_t seen, const struct timespec *most)
+{
+	syscall(SYS_futex, &W.word, FUTEX_WAIT_PRIVATE, seen, most, NULL, 0);
+}
+
+void contd__sleeper_end(void)
+{
+	contd__sub(&W.sleepers, 1);
+}
+
+void contd__wake_sleepers_sig(void)
+{
+	int saved;
+
+	/* The caller has set something. Partner: the addition in contd__sleeper_begin(), whose caller then looks. */
+	if (!contd__load_seq(&W.sleepers))
+		return;
+	saved = errno;
+	contd__add(&W.word, 1);
+	syscall(SYS_futex, &W.word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+	errno = saved;
+}
+
+/* --------------------------------------------------------------------------------------------------- the daemon --- */
+
+void contd__daemon_says(uint32_t mode)
+{
+	/* Then the caller looks. Partner: the load in contd__whom_sig() (interrupt.c), after the mark. */
+	contd__store_seq(&W.daemon_mode, mode);
+}
+
+void contd__daemon_sleep_begin(void)
+{
+	/* Then the caller looks. Partner: the first load in contd__wake_daemon_sig(). */
+	contd__store_seq(&W.daemon_asleep, 1);
+}
+
+void contd__daemon_sleep(void)
+{
+	syscall(SYS_futex, &W.daemon_asleep, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void contd__daemon_sleep_end(void)
+{
+	contd__store_seq(&W.daemon_asleep, 0);
+}
+
+void contd__daemon_arm(uint32_t how)
+{
+	contd__store(&W.daemon_called, 0);
+	/* Then the caller looks. Partners: the load in contd__wake_daemon_sig(), and contd_bell_ring() of a peer. */
+	contd__store_seq(&contd__page->armed.by.daemon, how);
+}
+
+void contd__daemon_nap(const struct timespec *most)
+{
+	syscall(SYS_futex, &contd__page->armed.by.daemon, FUTEX_WAIT, DAEMON_NAPS, most, NULL, 0);
+}
+
+enum contd__woken contd__daemon_disarm(void)
+{
+	if (contd__xchg(&contd__page->armed.by.daemon, DAEMON_AWAKE) != DAEMON_AWAKE)
+		return WOKEN_NOT;
+	/* If none of this process has, a peer has. */
+	return contd__load_seq(&W.daemon_called) ? WOKEN_HERE : WOKEN_BY_PEER;
+}
+
+/* The caller has set what the daemon looks for. */
 void contd__wake_daemon_sig(bool ready)
 {
 	/* A handler on a thread that is not attached may run beside contd_fini(): Dekker, see stray (handler.c). */
@@ -55,17 +131,7 @@ void contd__wake_daemon_sig(bool ready)
 	errno = saved;
 }
 
-void contd__wake_sleepers_sig(void)
-{
-	int saved;
-
-	if (!contd__load_seq(&W.sleepers))
-		return;
-	saved = errno;
-	contd__add(&W.word, 1);
-	syscall(SYS_futex, &W.word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-	errno = saved;
-}
+/* ---------------------------------------------------------------------------------------------------------- all --- */
 
 /* Something of a group with these flags is ready. */
 void contd__wake_for_ready_sig(uint32_t flags)
