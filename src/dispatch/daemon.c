@@ -567,8 +567,8 @@ static void end_locked(void)
 void (*contd__daemon_changed)(void);
 
 /*
- * Dekker: the mode was stored, then these are loaded. Partners: contd__whom_sig(), and the code that sets
- * contd__daemon_changed and then loads the mode.
+ * Dekker: the mode was stored, then these are loaded. Partners: contd__whom_sig(), and callers of
+ * contd__daemon_on_change(), who load the mode next.
  */
 void contd__daemon_hand_over(void)
 {

@@ -6,6 +6,7 @@
 #include <contd/contd.h>
 
 #include "base/api.h"
+#include "base/atomic.h"
 
 /* Stops the daemon, even if the program has started it. */
 void contd__daemon_end(void);
@@ -25,6 +26,12 @@ void contd__daemon_hand_over(void);
  * looked for them. Ordinary threads and regions' handlers; no lock is held.
  */
 CONTD_INTERNAL_API extern void (*contd__daemon_changed)(void);
+
+/* The caller loads the daemon's mode next. Partner: contd__daemon_hand_over(). */
+static inline void contd__daemon_on_change(void (*changed)(void))
+{
+	contd__store_seq(&contd__daemon_changed, changed);
+}
 
 /* Are the daemon's texts well-formed? 0 or -EINVAL. */
 int contd__daemon_check(const struct contd_config *config);

@@ -82,31 +82,18 @@ static int hand_over(struct contd_mpi_op *op, int status)
 {
 	int rc;
 
-	contd__add(&contd__tasks_queued, 1);
+	contd__task_queued();
 	rc = contd__task_hand_over(&op->contd.work, status, NULL);
 	if (rc)
-		contd__sub(&contd__tasks_queued, 1);
+		contd__task_refused();
 	return rc;
-}
-
-static void there_begin(void)
-{
-	contd__tasks_here++;
-	contd__add(&contd__tasks_running, 1);
-	contd__sub(&contd__tasks_queued, 1); /* at each moment it counts as one of the two */
-}
-
-static void there_end(void)
-{
-	contd__sub(&contd__tasks_running, 1);
-	contd__tasks_here--;
 }
 
 static void done_there(int status, void *data)
 {
-	there_begin();
+	contd__task_begins();
 	call_done(status, data);
-	there_end();
+	contd__task_ends();
 }
 
 /* It is complete, and the caller may run what is to be done. */
@@ -622,8 +609,8 @@ static void look_yourselves(void)
 static void sleeper_begin(struct sleeper *s)
 {
 	pthread_mutex_lock(&sleepers.lock);
-	contd__store_seq(&contd__daemon_changed, look_yourselves);
-	contd__store_seq(&contd__executors.left, look_yourselves);
+	contd__daemon_on_change(look_yourselves);
+	contd__executors_on_left(look_yourselves);
 	s->next = sleepers.first;
 	s->link = &sleepers.first;
 	if (s->next)
@@ -735,9 +722,9 @@ static void issue_now(struct contd_mpi_op *op)
 static void issue_there(int status, void *data)
 {
 	(void)status;
-	there_begin();
+	contd__task_begins();
 	issue_now(data);
-	there_end();
+	contd__task_ends();
 }
 
 static int transfer(struct contd_mpi_op *op)
@@ -745,8 +732,7 @@ static int transfer(struct contd_mpi_op *op)
 	bool waits = returns_at_completion(op->contd.how); /* others may be gone when submit() returns */
 	int rc;
 
-	if (!contd__load(&contd__executors.issues))
-		contd__store(&contd__executors.issues, issue_there);
+	contd__executors_issue_by(issue_there);
 	contd_task_init(&op->contd.work, op->contd.how->requests, op->contd.how->priority, issue_there, op);
 	if ((rc = hand_over(op, 0)) != 0) {
 		return contd__mpi_refuse(CALL, MPI_ERR_OTHER, "the submit() of how->requests refuses it");

@@ -52,6 +52,20 @@ struct contd__call {
 };
 extern __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec")));
 
+/* Around a function of the program's: what it calls is not the completion call that it is in. */
+static inline struct contd__call *contd__call_outside(void)
+{
+	struct contd__call *call = contd__call;
+
+	contd__call = NULL;
+	return call;
+}
+
+static inline void contd__call_back(struct contd__call *call)
+{
+	contd__call = call;
+}
+
 /* This thread runs continuations inside progress of MPI's that no completion call of contd's surrounds. */
 extern __thread bool contd__inside_progress __attribute__((tls_model("initial-exec")));
 

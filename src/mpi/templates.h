@@ -47,6 +47,52 @@ extern uint32_t contd__instances_waiting, contd__instances_pushed, contd__instan
 /* In push_fn: nothing else runs there. */
 extern __thread uint32_t contd__pushing __attribute__((tls_model("initial-exec")));
 
+/* The part "templates" is there: it calls this, and the functions after it, which count. */
+static inline void contd__instances_start(const struct contd__instance_ops *ops)
+{
+	contd__store(&contd__instance_ops, ops);
+}
+
+/* One more, which waits; one less. */
+static inline void contd__instance_made(void)
+{
+	contd__add(&contd__instances, 1);
+	contd__add(&contd__instances_waiting, 1);
+}
+
+static inline void contd__instance_gone(void)
+{
+	contd__sub(&contd__instances, 1);
+}
+
+/* It is marked or forgotten. */
+static inline void contd__instance_waits_no_more(void)
+{
+	contd__sub(&contd__instances_waiting, 1);
+}
+
+/* It is to be pushed; it is not to be pushed any more. */
+static inline void contd__instance_to_push(void)
+{
+	contd__add(&contd__instances_pushed, 1);
+}
+
+static inline void contd__instance_not_to_push(void)
+{
+	contd__sub(&contd__instances_pushed, 1);
+}
+
+/* These go around calls of push_fn on this thread. */
+static inline void contd__pushing_begin(void)
+{
+	contd__pushing = 1;
+}
+
+static inline void contd__pushing_end(void)
+{
+	contd__pushing = 0;
+}
+
 /* The operations, if the count is not 0. The count may be seen before the operations are: then what is looked at is no
  * instance that this thread can know of. */
 static inline const struct contd__instance_ops *contd__instances_by(const uint32_t *count)

@@ -93,6 +93,19 @@ struct contd__executors {
 };
 CONTD_INTERNAL_API extern struct contd__executors contd__executors;
 
+/* Sets `left`. The caller looks at the threads of an executor next. Partner: the end of contd_executor_run(). */
+static inline void contd__executors_on_left(void (*left)(void))
+{
+	contd__store_seq(&contd__executors.left, left);
+}
+
+/* Sets `issues`, which is the same function each time. */
+static inline void contd__executors_issue_by(contd_callback *issues)
+{
+	if (!contd__load(&contd__executors.issues))
+		contd__store(&contd__executors.issues, issues);
+}
+
 /*
  * What a thread does for executors, besides what groups must know of it (contd__self.at_work and .untold). A handler
  * that interrupts the thread finds it as it is.

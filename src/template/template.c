@@ -181,8 +181,7 @@ static void enter_locked(struct contd__instance *i)
 
 	i->next = bucket[at];
 	bucket[at] = i;
-	contd__add(&contd__instances, 1);
-	contd__add(&contd__instances_waiting, 1);
+	contd__instance_made();
 }
 
 /* False: it was not in the table. */
@@ -197,7 +196,7 @@ static bool leave_locked(struct contd__instance *i)
 	if (!*at)
 		return false;
 	*at = i->next;
-	contd__sub(&contd__instances, 1);
+	contd__instance_gone();
 	return true;
 }
 
@@ -252,14 +251,14 @@ static struct contd__instance *instances_hook(MPI_Request request)
 /* complete_fn, once. Its error, or MPI_SUCCESS. */
 static int finish(struct contd__instance *i, MPI_Status *status)
 {
-	struct contd__call *call = contd__call;
+	struct contd__call *call;
 	int rc;
 
 	if (contd__xchg(&i->finished, 1))
 		return MPI_SUCCESS;
-	contd__call = NULL; /* what it calls is not the completion call that it is in */
+	call = contd__call_outside();
 	rc = i->template->calls->complete(&i->template->functions, i->extra_state, status);
-	contd__call = call;
+	contd__call_back(call);
 	return rc;
 }
 
@@ -326,7 +325,7 @@ static int on_free(void *extra)
 static int on_cancel(void *extra, int complete)
 {
 	struct contd__instance *i = extra;
-	struct contd__call *call = contd__call;
+	struct contd__call *call;
 	int rc;
 
 	(void)complete;
@@ -335,9 +334,9 @@ static int on_cancel(void *extra, int complete)
 	pthread_mutex_lock(&lock);
 	complete = i->state != ACTIVE;
 	pthread_mutex_unlock(&lock);
-	contd__call = NULL;
+	call = contd__call_outside();
 	rc = i->template->calls->cancel(&i->template->functions, i->extra_state, complete);
-	contd__call = call;
+	contd__call_back(call);
 	return rc;
 }
 
@@ -379,11 +378,11 @@ static bool instance_free(MPI_Request *request, int *rcp)
 static bool mark_locked(struct contd__instance *i)
 {
 	if (i->state == ACTIVE)
-		contd__sub(&contd__instances_waiting, 1);
+		contd__instance_waits_no_more();
 	if (i->listed) {
 		cds_list_del(&i->node);
 		i->listed = false;
-		contd__sub(&contd__instances_pushed, 1);
+		contd__instance_not_to_push();
 	}
 	i->state = i->busy ? LATE : MARKING;
 	return !i->busy;
@@ -437,14 +436,14 @@ static void worked(uint64_t ticks)
 
 static void instances_push(bool all)
 {
-	struct contd__call *call = contd__call;
 	struct contd__instance *i;
+	struct contd__call *call;
 	uint32_t left;
 
 	if (contd__pushing || !contd__load_seq(&contd__mpi_open))
 		return;
-	contd__pushing = 1;
-	contd__call = NULL;
+	contd__pushing_begin();
+	call = contd__call_outside();
 	pthread_mutex_lock(&lock);
 	left = contd__load(&contd__instances_pushed);
 	left = all || left < PUSH_FEW ? left : PUSH_FEW;
@@ -469,8 +468,8 @@ static void instances_push(bool all)
 		pthread_mutex_lock(&lock);
 	}
 	pthread_mutex_unlock(&lock);
-	contd__call = call;
-	contd__pushing = 0;
+	contd__call_back(call);
+	contd__pushing_end();
 }
 
 static void drive(bool last)
@@ -514,7 +513,7 @@ static int source_register(void)
 		return MPI_SUCCESS;
 	pthread_mutex_lock(&once);
 	if (!registered) {
-		contd__store(&contd__instance_ops, &ops);
+		contd__instances_start(&ops);
 		source.where = contd__mpi_source.where;
 		rc = contd__source_register(&source) ? MPI_ERR_OTHER : MPI_SUCCESS;
 		contd__store_release(&registered, !rc);
@@ -661,7 +660,7 @@ static int begin(struct template *t, void *extra_state, MPI_Request *req, void (
 	pthread_mutex_lock(&lock);
 	if (rc) {
 		if (leave_locked(i) && i->state == ACTIVE)
-			contd__sub(&contd__instances_waiting, 1);
+			contd__instance_waits_no_more();
 		pthread_mutex_unlock(&lock);
 		unmake(i, rc);
 		*req = before;
@@ -672,7 +671,7 @@ static int begin(struct template *t, void *extra_state, MPI_Request *req, void (
 	if (i->state == ACTIVE && t->functions.push) {
 		cds_list_add_tail(&i->node, &pushed);
 		i->listed = true;
-		contd__add(&contd__instances_pushed, 1);
+		contd__instance_to_push();
 	}
 	pthread_mutex_unlock(&lock);
 	if (tell)
