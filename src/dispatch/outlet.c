@@ -2,5 +2,5 @@
 /* Reached from the signal handler: async-signal-safe code only. */
 #include "dispatch/outlet.h"
 
-uint32_t contd__outlets_own_mpi;
-__thread uint32_t contd__owns_mpi __attribute__((tls_model("initial-exec")));
+uint32_t contd__exclusive_outlets;
+__thread uint32_t contd__exclusive_here __attribute__((tls_model("initial-exec")));

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/api.h"
+#include "base/atomic.h"
 #include "dispatch/classes.h"
 #include "rcu/table.h"
 
@@ -43,11 +44,44 @@ struct contd__outlet {
 };
 
 /*
- * Executors that have MPI (CONTD_EXECUTOR_MPI): how many there are. If there is one, only a thread that is lent to one
- * of them, or runs its work, may call MPI: contd__owns_mpi says how often this thread is. Executors write both. MPI
- * asks, also in a build without executors.
+ * Exclusive executors: one thread at a time runs work of any of them, or is lent to one. If there is one, that thread
+ * alone may call a library that threads must call by turns. How many there are, and how often this thread runs such
+ * work, or is lent. Written by the functions below. Higher floors ask, also in a build without executors.
  */
-CONTD_INTERNAL_API extern uint32_t contd__outlets_own_mpi;
-CONTD_INTERNAL_API extern __thread uint32_t contd__owns_mpi __attribute__((tls_model("initial-exec")));
+CONTD_INTERNAL_API extern uint32_t contd__exclusive_outlets;
+CONTD_INTERNAL_API extern __thread uint32_t contd__exclusive_here __attribute__((tls_model("initial-exec")));
+
+/* An exclusive executor has been made; it is gone. */
+static inline void contd__exclusive_made(void)
+{
+	contd__add(&contd__exclusive_outlets, 1);
+}
+
+static inline void contd__exclusive_gone(void)
+{
+	contd__sub(&contd__exclusive_outlets, 1);
+}
+
+/* This thread is the one, from now on or once more; once less. They nest. */
+static inline void contd__exclusive_begin(void)
+{
+	contd__exclusive_here++;
+}
+
+static inline void contd__exclusive_end(void)
+{
+	contd__exclusive_here--;
+}
+
+/* Is there an exclusive executor? Is this thread the one? */
+static inline bool contd__exclusive_any(void)
+{
+	return contd__load(&contd__exclusive_outlets) != 0;
+}
+
+static inline bool contd__exclusive_mine(void)
+{
+	return contd__exclusive_here != 0;
+}
 
 #endif

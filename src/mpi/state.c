@@ -35,8 +35,8 @@ bool contd__mpi_thread_may(void)
 
 	if (contd__model.level == MPI_THREAD_MULTIPLE)
 		return true;
-	if (contd__load(&contd__outlets_own_mpi))
-		return contd__owns_mpi != 0;
+	if (contd__exclusive_any()) /* executors with CONTD_EXECUTOR_MPI */
+		return contd__exclusive_mine();
 	/* Not after MPI_Finalize, where MPI must not be asked. */
 	epoch = contd__load(&contd__model_epoch);
 	if (__builtin_expect(is_main == NOT_ASKED || asked_in != epoch, 0) && contd__on_thread_sig() &&

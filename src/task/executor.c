@@ -253,7 +253,7 @@ int contd_executor_create(const struct contd_executor_attr *given, struct contd_
 	if (!barrier_everywhere())
 		ex->shared = SHARED; /* the kernel has none */
 	if (ex->flags & CONTD_EXECUTOR_MPI)
-		contd__add(&contd__outlets_own_mpi, 1);
+		contd__exclusive_made();
 	contd__groups_outlet_made();
 	*executorp = ex;
 	return 0;
@@ -308,7 +308,7 @@ int contd_executor_destroy(struct contd_executor *ex)
 					: "contd_executor_destroy: tasks are queued, and contd has ended: "
 					  "contd_init(), and contd_executor_drain()");
 	if (ex->flags & CONTD_EXECUTOR_MPI)
-		contd__sub(&contd__outlets_own_mpi, 1);
+		contd__exclusive_gone();
 	CONTD_TESTPOINT("executor_leaves");
 	if (contd__is_live())
 		contd__grace_over(); /* a thread may still tell of the last task, or be in contd_executor_stop() */
@@ -591,9 +591,9 @@ static bool mpi_take(const struct contd_executor *ex, uint32_t as)
 
 	if (!(ex->flags & CONTD_EXECUTOR_MPI))
 		return true;
-	if (!contd__owns_mpi && !contd__cas(&contd__executors.mpi_owned, &nobody, as))
+	if (!contd__exclusive_mine() && !contd__cas(&contd__executors.mpi_owned, &nobody, as))
 		return false;
-	contd__owns_mpi++;
+	contd__exclusive_begin();
 	return true;
 }
 
@@ -614,8 +614,11 @@ static bool mpi_take_for_loan(const struct contd_executor *ex)
 /* After mpi_take(). */
 static void mpi_give_back(const struct contd_executor *ex)
 {
+	if (!(ex->flags & CONTD_EXECUTOR_MPI))
+		return;
+	contd__exclusive_end();
 	/* Release, with what it did in MPI; partner: the exchange in mpi_take(). */
-	if (ex->flags & CONTD_EXECUTOR_MPI && --contd__owns_mpi == 0)
+	if (!contd__exclusive_mine())
 		contd__store_release(&contd__executors.mpi_owned, MPI_NOBODY);
 }
 
