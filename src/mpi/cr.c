@@ -7,6 +7,7 @@
 #include "dispatch/group.h"
 #include "mpi/backend.h"
 #include "mpi/cr.h"
+#include "mpi/process_model.h"
 #include "mpi/state.h"
 #include "rcu/table.h"
 
@@ -26,6 +27,13 @@ uint32_t contd__crs_outstanding(void)
 		n += contd__group_outstanding_sig(cr->group);
 	pthread_mutex_unlock(&contd__crs_lock);
 	return n;
+}
+
+void contd__crs_start(void)
+{
+	contd__cr_by_turns = !contd__model.sessions && contd__model.level < MPI_THREAD_MULTIPLE;
+	contd__cr_one_thread = contd__cr_by_turns && contd__model.level < MPI_THREAD_SERIALIZED;
+	contd__cr_alone = contd__cr_by_turns && contd__model.level == MPI_THREAD_SINGLE;
 }
 
 int contd__cr_init(struct contd__cr *cr, struct contd_group *group, bool revised)

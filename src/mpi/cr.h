@@ -118,6 +118,9 @@ extern bool contd__cr_one_thread;
 /* The same, and the program has no other thread: MPI_THREAD_SINGLE. */
 extern bool contd__cr_alone;
 
+/* contd begins in MPI: sets these three. There are no CRs yet. */
+void contd__crs_start(void);
+
 /* The class of its error, for a call that reports it. Of one that has been freed no call reports errors: MPI has no
  * handle of it. */
 static inline int contd__cr_error(const struct contd__cr *cr)
@@ -301,6 +304,30 @@ enum contd__seen contd__peek_cr(struct contd__cr *cr, MPI_Status *status);
 extern uint32_t contd__cr_live;    /* CRs that the program has not freed */
 extern uint32_t contd__cr_limited; /* one with a finite max_poll has been made */
 extern uint32_t contd__cr_shared;  /* the program has asked for the group of one */
+
+/* A CR has been made, and the program gets its handle; the program has freed it. */
+static inline void contd__cr_begins(void)
+{
+	contd__add(&contd__cr_live, 1);
+}
+
+static inline void contd__cr_ends(void)
+{
+	contd__sub(&contd__cr_live, 1);
+}
+
+/* A CR with a finite max_poll is about to be made. */
+static inline void contd__cr_limits(void)
+{
+	contd__store(&contd__cr_limited, 1);
+}
+
+/* The program gets the group of a CR. */
+static inline void contd__cr_shares(void)
+{
+	if (!contd__load(&contd__cr_shared))
+		contd__store(&contd__cr_shared, 1);
+}
 
 #define CONTD_CANCELS_CR "*request is a continuation request, and no operation; cancel the operations"
 

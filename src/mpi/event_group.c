@@ -64,8 +64,7 @@ struct contd_group *contd_mpi_group(MPI_Request cont_req)
 				    : "contd_mpi_group: cont_req is no continuation request: there is none yet");
 	if (!cr)
 		return NULL;
-	if (!contd__load(&contd__cr_shared))
-		contd__store(&contd__cr_shared, 1);
+	contd__cr_shares();
 	/* Calls of contd's may ask from now on, on any thread. */
 	contd__cr_uncounted_ends();
 	cr->asked_about = true;

@@ -78,8 +78,7 @@ void contd__mpi_end(void)
 	contd__cr_uncounted_ends();
 	contd__put_off_drain();
 	loose_free();
-	contd__store_seq(&contd__mpi_ended, 1);
-	contd__store_seq(&contd__mpi_open, 0);
+	contd__mpi_ends();
 	while (contd__mpi_driven())
 		contd__rest();
 	left = contd__instances_stop();
@@ -170,12 +169,12 @@ void contd__mpi_rest(void)
 	pthread_mutex_lock(&rest_lock);
 	if (contd__load_seq(&contd__mpi_open) && contd__model_is_left() && nothing_outstanding()) {
 		contd__store_seq(&resting, 1);
-		contd__store_seq(&contd__mpi_open, 0);
+		contd__mpi_closes();
 		if (can_rest()) {
 			contd__ring_stop();
 			contd__model_rest();
 		} else {
-			contd__store_release(&contd__mpi_open, 1);
+			contd__mpi_opens();
 			contd__store_seq(&resting, 0);
 		}
 	}
@@ -194,8 +193,7 @@ void contd__mpi_wake(void)
 			contd__mpi_say("it cannot go on in this session: MPI's requests are not as before");
 			contd__model_rest();
 		} else {
-			/* Release: pairs with the acquire in started. */
-			contd__store_release(&contd__mpi_open, 1);
+			contd__mpi_opens();
 			contd__store_seq(&resting, 0);
 		}
 	}
@@ -258,11 +256,9 @@ static const struct contd__mpi_backend *choose(bool asking)
 	return NULL;
 }
 
-/* In the child of a fork every call finds contd closed, and says so. */
 static void in_child(void)
 {
-	contd__store(&contd__mpi_ended, 1);
-	contd__store(&contd__mpi_open, 0);
+	contd__mpi_state_forked();
 }
 
 static const char *level_name(int level)
@@ -305,10 +301,9 @@ static void at_exit(void)
 static int start_in_model(bool asking)
 {
 	const struct contd__mpi_backend *backend;
-	int rc, flag;
+	int rc;
 
-	PMPI_Request_get_status(MPI_REQUEST_NULL, &flag, &contd__status_empty);
-	contd__status_empty.MPI_ERROR = MPI_SUCCESS;
+	contd__mpi_state_start();
 	contd__backend_choosing(true);
 	backend = choose(asking && !contd__model.sessions);
 	contd__backend_choosing(false);
@@ -324,9 +319,7 @@ static int start_in_model(bool asking)
 	contd__store(&contd__mpi, backend); /* its callers have seen contd__mpi_open, or the source, first */
 	/* Of other sessions there may be several threads in MPI. */
 	rc = backend->start(contd__model.sessions ? MPI_THREAD_MULTIPLE : contd__model.level);
-	contd__cr_by_turns = !contd__model.sessions && contd__model.level < MPI_THREAD_MULTIPLE;
-	contd__cr_one_thread = contd__cr_by_turns && contd__model.level < MPI_THREAD_SERIALIZED;
-	contd__cr_alone = contd__cr_by_turns && contd__model.level == MPI_THREAD_SINGLE;
+	contd__crs_start();
 	contd__mpi_source.where =
 		WHERE_THREAD | WHERE_REGION | (contd__model.level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
 	if (rc)
@@ -347,8 +340,7 @@ static int start_in_model(bool asking)
 	contd__ending_backend(contd__mpi->name);
 	say_start();
 	contd__store(&asks_only, 0);
-	/* Release: pairs with the acquire in started. */
-	contd__store_release(&contd__mpi_open, 1);
+	contd__mpi_opens();
 	return MPI_SUCCESS;
 }
 

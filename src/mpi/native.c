@@ -635,7 +635,6 @@ static int cr_free(MPI_Request *request)
 		O.pointer_array_set(O.f_to_c_table, cr->super.f_to_c_index, NULL);
 		cr->super.f_to_c_index = MPI_UNDEFINED;
 	}
-	contd__sub(&contd__cr_live, 1);
 	contd__cr_keep_freed(&cr->cr);
 	contd__cr_close(&cr->cr);
 	/* Its group is held by the list: an executor of it could not be destroyed. Partner: cr_idle(). */
@@ -714,7 +713,6 @@ static int cr_create(struct contd_group *group, bool revised, struct contd__cr *
 	cr->cr.handle = (MPI_Request)(void *)&cr->super;
 	group->freed = cr_freed;
 	group->idle = cr_idle;
-	contd__add(&contd__cr_live, 1);
 	*crp = &cr->cr;
 	return MPI_SUCCESS;
 }
@@ -1339,10 +1337,8 @@ static int in_progress(void)
 	unsigned ran;
 	bool outer;
 
-	if (__builtin_expect(contd__load(&contd__sets_left_over) != 0, 0)) {
-		contd__store_seq(&contd__sets_left_over, 0);
+	if (contd__sets_left_over_taken())
 		recheck_left(contd__ticks(), UINT64_MAX);
-	}
 	/* Now and then is enough for what hardly ever happens; it touches memory that is cold. */
 	if (__builtin_expect(contd__load(&silent_hooked) != 0, 0)) {
 		recheck();
@@ -1361,10 +1357,9 @@ static int in_progress(void)
 		contd__general_drain();
 	if ((call && call->runs_itself) || !contd__may_run())
 		return 0;
-	outer = contd__inside_progress;
-	contd__inside_progress = true;
+	outer = contd__inside_progress_begin();
 	ran = contd__run_ready();
-	contd__inside_progress = outer;
+	contd__inside_progress_end(outer);
 	return (int)ran;
 }
 

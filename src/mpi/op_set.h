@@ -180,6 +180,15 @@ void contd__invoke_revised(struct contd__slot *s);
 extern struct __cds_lfs_stack contd__sets_left;
 extern uint32_t contd__sets_left_over;
 
+/* true: contd__sets_left_over was set, and is not any more. The caller looks at the sets next. */
+static inline bool contd__sets_left_over_taken(void)
+{
+	if (__builtin_expect(contd__load(&contd__sets_left_over) == 0, 1))
+		return false;
+	contd__store_seq(&contd__sets_left_over, 0);
+	return true;
+}
+
 /* A callback that has just returned has ended MPI: there is nothing of MPI's left to be given back, nor to be asked. */
 bool contd__mpi_is_gone(void);
 

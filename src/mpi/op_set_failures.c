@@ -109,6 +109,7 @@ void contd__cr_close(struct contd__cr *cr)
 {
 	struct contd__failure *f;
 
+	contd__cr_ends();
 	contd__cr_uncounted_ends();
 	if (cr->asked) {
 		cr->asked |= CR_KEPT;

@@ -398,7 +398,6 @@ static int cr_create(struct contd_group *group, bool revised, struct contd__cr *
 				   "MPI refuses a generalized request, or there is no memory");
 	}
 	group->freed = cr_freed;
-	contd__add(&contd__cr_live, 1);
 	*crp = &p->cr;
 	return MPI_SUCCESS;
 }
@@ -418,7 +417,6 @@ void contd__portable_cr_free(struct contd__cr *cr)
 	NEXT.Grequest_complete(cr->handle);
 	if (!contd__cr_keep_freed(cr))
 		cr_give_back(cr);
-	contd__sub(&contd__cr_live, 1);
 	contd__cr_close(cr);
 	contd_group_destroy(cr->group);
 }

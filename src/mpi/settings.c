@@ -299,7 +299,7 @@ int contd__cr_make(struct contd__settings *s, bool revised, MPI_Request *handle)
 	if (rc)
 		return contd__mpi_class(rc);
 	if (contd__limited(group))
-		contd__store(&contd__cr_limited, 1);
+		contd__cr_limits();
 	rc = configure(s);
 	if (!rc && s->attr.flags & CONTD_ASYNC_SIGNAL_SAFE)
 		rc = low_latency(s->config.agent);
@@ -314,6 +314,7 @@ int contd__cr_make(struct contd__settings *s, bool revised, MPI_Request *handle)
 		contd_group_destroy(group);
 		return rc;
 	}
+	contd__cr_begins();
 	*handle = cr->handle;
 	return MPI_SUCCESS;
 }

@@ -29,6 +29,14 @@ void contd__mpi_ask_main(void)
 	is_main = contd__model_main_thread() ? MAIN : NOT_MAIN;
 }
 
+void contd__mpi_state_start(void)
+{
+	int flag;
+
+	PMPI_Request_get_status(MPI_REQUEST_NULL, &flag, &contd__status_empty);
+	contd__status_empty.MPI_ERROR = MPI_SUCCESS;
+}
+
 bool contd__mpi_thread_may(void)
 {
 	uint32_t epoch;

@@ -29,6 +29,35 @@ static inline bool contd__mpi_over(void)
 
 extern MPI_Status contd__status_empty; /* MPI 4.1, 3.7.3; MPI_ERROR is MPI_SUCCESS */
 
+/* contd begins in MPI, which works: what it reads from MPI once. */
+void contd__mpi_state_start(void);
+
+/* contd is started, or goes on after it has rested. All that this needs is there. */
+static inline void contd__mpi_opens(void)
+{
+	/* Release: pairs with the acquire in started (life.c). */
+	contd__store_release(&contd__mpi_open, 1);
+}
+
+/* It is to rest, or to end. The caller looks for threads that drive MPI next. Partner: contd__mpi_enter(). */
+static inline void contd__mpi_closes(void)
+{
+	contd__store_seq(&contd__mpi_open, 0);
+}
+
+static inline void contd__mpi_ends(void)
+{
+	contd__store_seq(&contd__mpi_ended, 1);
+	contd__mpi_closes();
+}
+
+/* In the child of a fork every call finds contd closed, and says so. */
+static inline void contd__mpi_state_forked(void)
+{
+	contd__store(&contd__mpi_ended, 1);
+	contd__store(&contd__mpi_open, 0);
+}
+
 /* A source of MPI's is driven: false, and nothing to be left, where MPI_Finalize has begun. */
 bool contd__mpi_enter(void);
 void contd__mpi_leave(void);
@@ -68,5 +97,19 @@ static inline void contd__call_back(struct contd__call *call)
 
 /* This thread runs continuations inside progress of MPI's that no completion call of contd's surrounds. */
 extern __thread bool contd__inside_progress __attribute__((tls_model("initial-exec")));
+
+/* These go around it. They nest. */
+static inline bool contd__inside_progress_begin(void)
+{
+	bool outer = contd__inside_progress;
+
+	contd__inside_progress = true;
+	return outer;
+}
+
+static inline void contd__inside_progress_end(bool outer)
+{
+	contd__inside_progress = outer;
+}
 
 #endif
