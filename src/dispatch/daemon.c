@@ -101,7 +101,7 @@ static bool look(bool last)
 		uint64_t begin = contd__ticks();
 
 		found |= contd__scan_sig(CLASSES_DAEMON, &budget) != 0;
-		contd__self.work += contd__ticks() - begin;
+		contd__worked_sig(contd__ticks() - begin);
 	}
 	/* The classes that only threads of the application may run: interrupt one of them. */
 	if (ops && contd__marked_sig(CLASSES_THREAD))

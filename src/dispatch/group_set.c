@@ -187,13 +187,7 @@ int contd_group_destroy(struct contd_group *group)
 				rc, "contd_group_destroy: 4096 groups exist that are not poll-only; wait for this one "
 				    "first");
 	}
-	/* Frames of its continuations on this thread's stack no longer name it: its memory may become another
-	 * group's. */
-	for (struct contd__frame *f = contd__self.frame; f; f = f->outer)
-		if (f->group == group) {
-			f->given_back = f->group;
-			f->group = NULL;
-		}
+	contd__frames_give_back(group);
 	contd__store(&group->given_back, 1); /* the pin orders it */
 	contd__group_unpin_sig(group);
 	contd__reap(false);

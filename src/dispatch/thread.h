@@ -101,13 +101,6 @@ struct contd__watched {
 	uint64_t since;   /* when it began, in clock ticks */
 };
 
-/* A signal that is passed on to the program's handler, and how often; of handlers that are under way, innermost. */
-struct contd__passing {
-	const void *info;
-	uintptr_t frame; /* where on the stack */
-	uint32_t times;
-};
-
 /*
  * The fields that say what a thread is doing. Only the thread writes them. Handlers that interrupt it read them; the
  * watchdog reads `context`, and contd__threads_other_in_callback() reads `frame`. All but `looking` nest: each has the
@@ -116,7 +109,7 @@ struct contd__passing {
  *     field            says                                   its functions
  *     context          where the thread is                    contd__context_enter_sig(), _leave_sig()
  *     looking          it looks, but not in a handler         react.h
- *     frame            it runs a continuation                 run.h, contd__in_continuation_sig()
+ *     frame            it runs a continuation                 run.h, contd__in_continuation_sig(), contd__frames_*
  *     testing          it tests, or waits for, a group        scan.h
  *     carried.take     it drives sources, and takes           carried.h
  *     carried.running  it runs what it has taken              carried.h
@@ -140,7 +133,6 @@ struct contd__self {
 	struct contd__outlet *untold; /* an executor whose threads are to be woken later, or NULL (executor_sig.c) */
 	const struct contd__outlet_ops *untold_ops; /* the functions of such an executor, which outlive it; or NULL */
 	struct contd__watched watched;
-	struct contd__passing passing;
 	struct contd__checkpoint checkpoint;
 	uint64_t work; /* what looks on this thread have spent on work, and not on looking; in clock ticks */
 	struct contd__counters counters;
@@ -187,6 +179,42 @@ static inline void contd__at_work_end(const struct contd__at_work *w)
 static inline bool contd__in_continuation_sig(void)
 {
 	return contd__self.frame != NULL;
+}
+
+/* Continuations of g that are on this thread's stack, those that have given g back too. */
+static inline uint32_t contd__frames_of_sig(const struct contd_group *g)
+{
+	uint32_t n = 0;
+
+	for (const struct contd__frame *f = contd__self.frame; f; f = f->outer)
+		n += f->group == g || f->given_back == g;
+	return n;
+}
+
+/* Is the continuation of this slot on this thread's stack? */
+static inline bool contd__frames_have_sig(const struct contd__slot *s)
+{
+	const struct contd__frame *f = contd__self.frame;
+
+	while (f && f->slot != s)
+		f = f->outer;
+	return f != NULL;
+}
+
+/* g is given back: its memory may become another group's. So frames on this thread's stack no longer name it. */
+static inline void contd__frames_give_back(const struct contd_group *g)
+{
+	for (struct contd__frame *f = contd__self.frame; f; f = f->outer)
+		if (f->group == g) {
+			f->given_back = g;
+			f->group = NULL;
+		}
+}
+
+/* A look on this thread has spent so much on work; in clock ticks. */
+static inline void contd__worked_sig(uint64_t ticks)
+{
+	contd__self.work += ticks;
 }
 
 /* Does this thread run a continuation, or an executor's work? */

@@ -389,24 +389,6 @@ static void wait_for_running(struct contd__slot *s, uint32_t generation, uint64_
 	}
 }
 
-/* Continuations of g that are on this thread's stack: one of them has called MPI_Finalize. */
-static uint32_t running_here(const struct contd_group *g)
-{
-	uint32_t n = 0;
-
-	for (const struct contd__frame *f = contd__self.frame; f; f = f->outer)
-		n += f->group == g || f->given_back == g;
-	return n;
-}
-
-static bool runs_here(const struct contd__slot *s)
-{
-	for (const struct contd__frame *f = contd__self.frame; f; f = f->outer)
-		if (f->slot == s)
-			return true;
-	return false;
-}
-
 /* Returns how many have run meanwhile. */
 static uint32_t slot_end(struct contd__cr *cr, struct contd__slot *s, struct contd__never_report *r, uint64_t until)
 {
@@ -423,7 +405,7 @@ static uint32_t slot_end(struct contd__cr *cr, struct contd__slot *s, struct con
 			return 0;
 		}
 	}
-	if (runs_here(s))
+	if (contd__frames_have_sig(s))
 		return 0;
 	wait_for_running(s, generation, until);
 	w = contd__load_seq(&s->state);
@@ -462,7 +444,7 @@ void contd__mpi_cancel_rest(void)
 	pthread_mutex_lock(&contd__crs_lock);
 	cds_list_for_each_entry (cr, &contd__crs, node) {
 		struct contd_group *g = cr->group;
-		uint32_t used, n, here = running_here(g), ran = here;
+		uint32_t used, n, here = contd__frames_of_sig(g), ran = here;
 
 		if (!contd__group_try_pin_sig(g))
 			continue;

@@ -104,7 +104,7 @@ static void look(void)
 	if (yields)
 		set_yield(true);
 	/* Moving data is work, which costs the budget nothing, and a reason to come again soon. */
-	contd__self.work += worked;
+	contd__worked_sig(worked);
 	P.moved += worked != 0;
 	if (has_loaded(contd__inside.loads - loads))
 		contd__closure_read(true);

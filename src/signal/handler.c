@@ -64,6 +64,14 @@ static __attribute__((noinline)) void call_foreign(const struct sigaction *actio
 		action->sa_handler(signo);
 }
 
+/* A signal that is passed on to the program's handler, and how often; of handlers that are under way, innermost. */
+struct passing {
+	const void *info;
+	uintptr_t frame; /* where on the stack */
+	uint32_t times;
+};
+static __thread struct passing passing __attribute__((tls_model("initial-exec")));
+
 /*
  * The program may replace contd's handler with one that calls contd's. After the next contd_init() contd's handler
  * calls that one, and it comes back here with the same signal, deeper on the stack. Then the signal goes to the handler
@@ -72,18 +80,18 @@ static __attribute__((noinline)) void call_foreign(const struct sigaction *actio
  */
 static void pass_on(int signo, siginfo_t *info, void *context)
 {
-	struct contd__passing *passing = &contd__self.passing, outer = *passing;
+	struct passing outer = passing;
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 	uint32_t times = outer.info == info && here < outer.frame ? outer.times + 1 : 1;
 
-	*passing = (struct contd__passing){info, here, times};
+	passing = (struct passing){info, here, times};
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (times == 1)
 		call_foreign(&contd__signals.before[signo], signo, info, context);
 	else if (times == 2)
 		call_foreign(&contd__signals.beneath[signo], signo, info, context);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	*passing = outer;
+	passing = outer;
 }
 
 /* Is the thread attached? Then contd_fini() on another thread waits for the end of this handler. */

@@ -431,7 +431,7 @@ static void worked(uint64_t ticks)
 {
 	uint64_t look = (uint64_t)(PUSH_LOOK_NS * contd__clock.ticks_per_ns);
 
-	contd__self.work += ticks > look ? ticks - look : 0;
+	contd__worked_sig(ticks > look ? ticks - look : 0);
 }
 
 static void instances_push(bool all)
