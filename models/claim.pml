@@ -174,7 +174,7 @@ inline complete(e, c)
 	}
 }
 
-/* contd__slot_get, contd__slot_publish_sig, contd_event_continue with one event; attach (src/dispatch/event.c) */
+/* contd__slot_get_sig, contd__slot_publish_sig, contd_event_continue with one event; attach (src/dispatch/event.c) */
 inline attach(c, e)
 {
 	d_step {

@@ -2,7 +2,7 @@
 /*
  * A pull executor: what is submitted is found by a thread that is lent to it and may be asleep, or by an event
  * loop that is
- * told; and who drains it all may destroy the executor: contd__task_hand_over, tell_threads,
+ * told; and who drains it all may destroy the executor: contd__task_hand_over_sig, tell_threads,
  * contd__executor_done_sig, wake_later, wake_all_untold (src/task/executor_sig.c), run_some, is_idle, lend, sleep_on,
  * contd_executor_drain, contd_executor_stop, contd_executor_destroy (src/task/executor.c).
  *

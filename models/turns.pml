@@ -2,7 +2,7 @@
 /*
  * Whose turn it is in MPI: the program's calls, or progress by a tick or by contd's thread; and contd's thread, which
  * sleeps while nothing is outstanding: go_in, go_out, wait_for_tick, contd__turn_wait, contd__turn_over
- * (src/progress/turns.c), contd__turn_take (src/progress/inside.c), take_turn (src/progress/begin.c), contd__more,
+ * (src/progress/turns.c), contd__turn_take_sig (src/progress/inside.c), take_turn (src/progress/begin.c), contd__more,
  * add_to (src/progress/outstanding.c), sleep_on (src/dispatch/daemon.c).
  *
  * check: safety
@@ -20,7 +20,7 @@
  * of waiting does at MPI_THREAD_MULTIPLE is not in the model. Without membarrier(2) a call adds to `turn` instead,
  * which is not in the model either.
  *
- * Processors of threads in calls have store buffers: Memory takes the stores later, in order. contd__turn_take empties
+ * Processors of threads in calls have store buffers: Memory takes the stores later, in order. contd__turn_take_sig empties
  * them. A load of a thread's own store is not in the protocol.
  */
 #define CALLERS 2
@@ -139,7 +139,7 @@ inline callers_inside(any)
 	any = any || inside[1]
 }
 
-/* contd__turn_take, take_turn */
+/* contd__turn_take_sig, take_turn */
 inline look()
 {
 	callers_inside(any);

@@ -74,7 +74,7 @@ int contd_group_continue(struct contd_group *awaited, contd_callback *cb, void *
 						     : CONTD_NULL("contd_group_continue", "group"));
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_group_continue: not in a signal handler");
-	s = contd__slot_get(group, &rc);
+	s = contd__slot_get_sig(group, &rc);
 	if (!s)
 		return contd__fail_in(__func__, rc);
 	contd__slot_holds_user(s, cb, data, 0);

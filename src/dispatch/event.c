@@ -159,7 +159,7 @@ int contd_event_continue(size_t n, struct contd_event *const events[], contd_cal
 	for (size_t i = 0; i < n; i++)
 		if (!events[i])
 			return contd__fail(-EINVAL, "contd_event_continue: events has an entry that is NULL");
-	s = contd__slot_get(group, &rc);
+	s = contd__slot_get_sig(group, &rc);
 	if (!s)
 		return contd__fail_in(__func__, rc);
 	contd__slot_holds_user(s, cb, data, 0);

@@ -2,14 +2,14 @@
 /*
  * Groups, and the life of a continuation:
  *
- *     register   contd__slot_get, fill it, contd__slot_publish_sig (PENDING)
+ *     register   contd__slot_get_sig, fill it, contd__slot_publish_sig (PENDING)
  *     complete   contd__slot_event_done_sig, once an event; the last makes it READY and sets its bit
  *     claim      contd__table_claim_sig clears the bit, then READY becomes RUNNING
  *     run        invoke; then contd__slot_finish_sig frees the slot and counts down
  *     cancel     PENDING or READY becomes CANCELLED
  *
  *     operation                     thread  handler  in a callback  progress
- *     contd__slot_get                 yes     yes*       yes        lock-free; a thread may grow the table (blocks)
+ *     contd__slot_get_sig                 yes     yes*       yes        lock-free; a thread may grow the table (blocks)
  *     contd__slot_publish_sig         yes     yes        yes        wait-free
  *     contd__slot_event_done_sig      yes     yes        yes        lock-free
  *     contd__slot_finish_sig          yes     yes        yes        lock-free

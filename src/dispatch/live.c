@@ -8,7 +8,7 @@
 
 struct contd__live contd__live;
 
-int contd__check_live_in(const char *call)
+int contd__check_live_sig(const char *call)
 {
 	int err = 0;
 

@@ -54,8 +54,8 @@ static inline void contd__live_forked(void)
  * 0, or the error (with its text) that each call returns which needs contd to run. The text names the call; without it,
  * the function that asks: a public one.
  */
-CONTD_INTERNAL_API int contd__check_live_in(const char *call);
-#define contd__check_live() contd__check_live_in(__func__)
+CONTD_INTERNAL_API int contd__check_live_sig(const char *call);
+#define contd__check_live() contd__check_live_sig(__func__)
 
 static inline bool contd__is_live(void)
 {

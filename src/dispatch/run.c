@@ -12,7 +12,7 @@ void contd__invoke_user_sig(struct contd__slot *s)
 	s->cb.user(contd__load(&s->out.status), s->data);
 }
 
-void contd__slot_run(struct contd_group *g, struct contd__slot *s, bool pinned)
+void contd__slot_run_sig(struct contd_group *g, struct contd__slot *s, bool pinned)
 {
 	contd__slot_call(g, s, s, s->invoke);
 	if (pinned)
@@ -30,7 +30,7 @@ void contd__slot_run_unmarked(struct contd__slot *s)
 		if (!contd__cas(&s->state, &w, SLOT_WORD(SLOT_GENERATION(w), 0, SLOT_RUNNING)))
 			continue;
 		contd__count_latency(contd__load(&s->link));
-		contd__slot_run(s->group, s, false);
+		contd__slot_run_sig(s->group, s, false);
 		return;
 	}
 	contd__slot_finish_sig(s->group, s);
@@ -39,7 +39,7 @@ void contd__slot_run_unmarked(struct contd__slot *s)
 void contd__slot_run_taken(struct contd__slot *s)
 {
 	CONTD_COUNT(latency[0], 1);
-	contd__slot_run(s->group, s, false);
+	contd__slot_run_sig(s->group, s, false);
 }
 
 static inline void run_taken(void *slot)

@@ -58,7 +58,7 @@ void contd__slot_run_unmarked(struct contd__slot *s);
 
 /* Run a slot that the caller has made RUNNING. `pinned`: the caller holds a pin, as scans do; else the slot keeps the
  * group. */
-void contd__slot_run(struct contd_group *g, struct contd__slot *s, bool pinned);
+void contd__slot_run_sig(struct contd_group *g, struct contd__slot *s, bool pinned);
 
 /* These go around what contd__call_in_frame() calls. No other function uses them. */
 static inline void contd__frame_enter_sig(struct contd__frame *f, const struct contd_group *g,

@@ -88,7 +88,7 @@ static int run_claimed(struct contd_group *g, const struct contd__root *root, st
 		    (rc = contd__load(&g->outlet)->ops->takes(g, s)) != 0)
 			return rc;
 		contd__count_latency(contd__load(&s->link));
-		contd__slot_run(g, s, true);
+		contd__slot_run_sig(g, s, true);
 		return 1;
 	}
 	contd__slot_finish_sig(g, s); /* cancelled between ready and claim */

@@ -11,7 +11,7 @@
 #include "dispatch/thread.h"
 #include "rcu/table.h"
 
-struct contd__slot *contd__slot_get(struct contd_group *g, int *errp)
+struct contd__slot *contd__slot_get_sig(struct contd_group *g, int *errp)
 {
 	struct contd__table *t = &g->table;
 	struct contd__slot *s;

@@ -10,7 +10,7 @@
 #include "rcu/table.h"
 
 /* A free slot of the group, or -EAGAIN (in a handler), -ENOMEM, -ENOSPC through *errp. */
-CONTD_INTERNAL_API struct contd__slot *contd__slot_get(struct contd_group *g, int *errp);
+CONTD_INTERNAL_API struct contd__slot *contd__slot_get_sig(struct contd_group *g, int *errp);
 
 /* Count it as outstanding and make it PENDING on n events; returns its generation. */
 CONTD_INTERNAL_API uint32_t contd__slot_publish_sig(struct contd__slot *s, uint32_t n);

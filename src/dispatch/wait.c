@@ -255,7 +255,7 @@ static int wait_for(struct contd_group *group, int64_t timeout_ns)
 		uint32_t ran = contd__drive(group, UINT32_MAX, false, true);
 
 		if (contd__load(&contd__live.forked))
-			return contd__check_live_in(
+			return contd__check_live_sig(
 				"contd_group_wait"); /* a callback has forked, and this is the child */
 		if (contd__group_outstanding_sig(group) == 0)
 			break;

@@ -66,7 +66,7 @@ int contd_word_continue(const struct contd_word *word, contd_callback *cb, void 
 		return contd__fail(-EINVAL, "contd_word_continue: word->op must be one of enum contd_word_op");
 	if (contd__in_handler())
 		return contd__fail(-EPERM, "contd_word_continue: not in a signal handler");
-	s = contd__slot_get(group, &rc);
+	s = contd__slot_get_sig(group, &rc);
 	if (!s)
 		return contd__fail_in(__func__, rc);
 	pthread_mutex_lock(&watch_lock);

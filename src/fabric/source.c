@@ -170,7 +170,7 @@ static int register_locked(int which)
 
 int contd__fabric_here(const char *call)
 {
-	int rc = contd__check_live_in(call);
+	int rc = contd__check_live_sig(call);
 
 	if (!rc && contd__in_handler())
 		rc = contd__fail(-EPERM, "not in a signal handler");
@@ -243,7 +243,7 @@ int contd__fabric_object_close(struct contd__fabric_object *o, const char *call)
 
 	/* Threads that look in the parent are not here to end their looks. */
 	if (contd__load(&contd__live.forked))
-		return contd__check_live_in(call);
+		return contd__check_live_sig(call);
 	if (contd__in_handler())
 		return contd__fail_in(call, contd__fail(-EPERM, "not in a signal handler"));
 	if (contd__load(&o->looker) == &contd__self)

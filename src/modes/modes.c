@@ -83,7 +83,7 @@ static int hand_over(struct contd_mpi_op *op, int status)
 	int rc;
 
 	contd__task_queued();
-	rc = contd__task_hand_over(&op->contd.work, status, NULL);
+	rc = contd__task_hand_over_sig(&op->contd.work, status, NULL);
 	if (rc)
 		contd__task_refused();
 	return rc;
@@ -470,7 +470,7 @@ static void quick_done(const MPI_Status *status, void *data)
 		completed(op, op->contd.status);
 	} else {
 		quick_task(op);
-		contd__task_hand_over(&op->contd.work, op->contd.status, op->contd.carried.group);
+		contd__task_hand_over_sig(&op->contd.work, op->contd.status, op->contd.carried.group);
 	}
 }
 
@@ -486,7 +486,7 @@ static void quick_complete(struct contd_mpi_op *op, struct contd_group *group)
 	/* A pool may run it in submit(): not one inside the other. */
 	if (how->completions && !how->completions->ops.submit && !not_invoked(how, op->contd.status)) {
 		quick_task(op);
-		if (contd__task_hand_over(&op->contd.work, op->contd.status, group) == 0)
+		if (contd__task_hand_over_sig(&op->contd.work, op->contd.status, group) == 0)
 			return;
 	}
 	op->contd.carried.status = op->contd.status;
@@ -572,8 +572,8 @@ static bool others_look(const struct contd_mode_attr *how)
 	const struct contd_executor *ex = how->requests;
 
 	/* A pool that issues it need not look at MPI afterwards. */
-	if (ex &&
-	    (!contd__mpi_thread_may() || (ex->flags & CONTD_EXECUTOR_PROGRESS && contd__load_seq(&ex->threads) != 0)))
+	if (ex && (!contd__mpi_thread_may_sig() ||
+		   (ex->flags & CONTD_EXECUTOR_PROGRESS && contd__load_seq(&ex->threads) != 0)))
 		return true;
 	return contd__load_seq(&contd__wake.daemon_mode) && contd__mpi_source.where & WHERE_DAEMON;
 }
@@ -768,7 +768,7 @@ __attribute__((noinline)) static bool test_waking(struct contd_mpi_op *op, int *
 /* Below MPI_THREAD_MULTIPLE contd itself drives MPI on one thread: another one that waits tests. */
 static bool tests_here(const struct contd_mode_attr *how)
 {
-	return !resumes(how) && !contd__mpi_thread_may();
+	return !resumes(how) && !contd__mpi_thread_may_sig();
 }
 
 static int here(struct contd_mpi_op *op, struct contd__cr *cr)

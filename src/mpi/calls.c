@@ -71,7 +71,7 @@ unsigned contd__run_ready(void)
 static void look_beside(void)
 {
 	contd__look_beside(&contd__mpi_source);
-	if (__builtin_expect(contd__load(&contd__instances_pushed) != 0, 0) && !contd__mpi_thread_may())
+	if (__builtin_expect(contd__load(&contd__instances_pushed) != 0, 0) && !contd__mpi_thread_may_sig())
 		contd__instances_look();
 }
 

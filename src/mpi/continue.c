@@ -283,7 +283,7 @@ static int attach(const struct contd__mpi_attach *a, struct contd__cr *cr, struc
 	if (rc)
 		return rc;
 	contd__put_off_drain();
-	s = contd__slot_get(group, &rc);
+	s = contd__slot_get_sig(group, &rc);
 	if (!s)
 		return failed(&look, contd__mpi_class(rc));
 	by_set = a->revised && (a->count > 1 || look.crs); /* the slot waits for an event of the set */

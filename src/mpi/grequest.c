@@ -300,7 +300,7 @@ int contd_mpi_grequest_complete(MPI_Request request)
 				   "that called MPI_Init");
 	g = contd__general_find(request);
 	/* Before contd's first start nothing but the program itself can have called it. */
-	if (!contd__in_handler() && (!open || contd__mpi_thread_may()))
+	if (!contd__in_handler() && (!open || contd__mpi_thread_may_sig()))
 		return complete_here(g, request);
 	if (!open)
 		return contd__fail(

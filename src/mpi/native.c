@@ -1302,7 +1302,7 @@ static void quick_release(MPI_Request request, int code)
 {
 	struct contd__ompi_request *r = inside(request);
 
-	if (contd__mpi_thread_may()) {
+	if (contd__mpi_thread_may_sig()) {
 		if (code != MPI_SUCCESS)
 			tell(r->type, r->object, r->status.MPI_ERROR);
 		r->free(&request);

@@ -265,7 +265,7 @@ void contd__put_off_drain(void)
 /* May MPI be called here? Not in a handler, nor where a thread that only polls contd, or the daemon, must keep out. */
 static bool may_call_mpi(void)
 {
-	return !contd__in_handler() && contd__mpi_thread_may();
+	return !contd__in_handler() && contd__mpi_thread_may_sig();
 }
 
 /*

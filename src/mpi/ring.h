@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ringing for the processes of this MPI job on this host (contd_bell_ring), for contd_mpi_ring() and for the ring
- * library; each has a copy of this code. On MPI's public functions alone, and without contd being initialized.
+ * Ringing for the processes of this MPI job on this host (contd_bell_ring), for contd_mpi_ring() and for the
+ * doorbell library; each has a copy of this code. On MPI's public functions alone, and without contd being initialized.
  *
  *     operation             thread  handler  progress
  *     contd__ring_find        yes     no     wait-free for a peer that was found, or not found a short time ago;

@@ -9,7 +9,7 @@
 
 static void drive(bool last)
 {
-	if (!contd__mpi_thread_may())
+	if (!contd__mpi_thread_may_sig())
 		return;
 	if (contd__mpi_enter()) {
 		contd__general_drain();
@@ -30,5 +30,5 @@ static uint32_t pending(void)
 struct contd__source contd__mpi_source = {.name = "MPI",
 					  .progress = drive,
 					  .pending = pending,
-					  .here = contd__mpi_thread_may,
+					  .here = contd__mpi_thread_may_sig,
 					  .sleep_on = contd__mpi_sockets};

@@ -37,7 +37,7 @@ void contd__mpi_state_start(void)
 	contd__status_empty.MPI_ERROR = MPI_SUCCESS;
 }
 
-bool contd__mpi_thread_may(void)
+bool contd__mpi_thread_may_sig(void)
 {
 	uint32_t epoch;
 

@@ -63,7 +63,7 @@ bool contd__mpi_enter(void);
 void contd__mpi_leave(void);
 
 /* May the calling thread enter MPI although the program has not called MPI? */
-bool contd__mpi_thread_may(void);
+bool contd__mpi_thread_may_sig(void);
 
 /* Is this thread between the two? Is any? */
 bool contd__mpi_inside(void);

@@ -168,7 +168,7 @@ static enum contd__passed take_turn(void)
 {
 	enum contd__passed passed = PASSED_NOT;
 
-	if (!contd__turn_take(TURN_LOOKS))
+	if (!contd__turn_take_sig(TURN_LOOKS))
 		return PASSED_MPI; /* that thread makes progress */
 	if (contd__load_seq(&P.ending))
 		passed = PASSED_ENDING;

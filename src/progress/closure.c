@@ -569,7 +569,7 @@ void contd__closure_read(bool by_mpi)
 	}
 	by_mpi |= contd__xchg(&unread_of_mpi, 0) != 0;
 	/* Another thread is in MPI, and MPI may have loaded it there. */
-	by_mpi |= P.multiple && contd__callers_inside() > 1;
+	by_mpi |= P.multiple && contd__callers_inside_sig() > 1;
 	error = contd__error_take();
 	read_all(by_mpi);
 	contd__error_give(error);

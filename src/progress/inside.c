@@ -116,7 +116,7 @@ static bool off_turn(void)
 	return last && last != contd__this_thread();
 }
 
-uint32_t contd__callers_inside(void)
+uint32_t contd__callers_inside_sig(void)
 {
 	uint32_t n = contd__load_seq(&P.turn) & ~(TURN_TICK | TURN_LOOKS);
 
@@ -127,15 +127,15 @@ uint32_t contd__callers_inside(void)
 	return n;
 }
 
-bool contd__turn_take(uint32_t more)
+bool contd__turn_take_sig(uint32_t more)
 {
 	uint32_t nobody = 0;
 
-	if (contd__load(&P.turn) || contd__callers_inside() || !contd__cas(&P.turn, &nobody, TURN_TICK | more))
+	if (contd__load(&P.turn) || contd__callers_inside_sig() || !contd__cas(&P.turn, &nobody, TURN_TICK | more))
 		return false;
 	/* The partner is in contd__turn_begin(). */
 	if (!contd__load_seq(&P.callers) ||
-	    (!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) && !contd__callers_inside()))
+	    (!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) && !contd__callers_inside_sig()))
 		return true;
 	contd__and(&P.turn, ~(TURN_TICK | more));
 	return false;
@@ -155,7 +155,7 @@ static enum contd__passed judge_shared(const ucontext_t *context)
 		return PASSED_MPI;
 	/* A handler of the program's that leaves by siglongjmp(3) would leave the turn taken. */
 	pthread_sigmask(SIG_BLOCK, &P.but_faults, &contd__inside.signals);
-	if (!contd__turn_take(0)) {
+	if (!contd__turn_take_sig(0)) {
 		pthread_sigmask(SIG_SETMASK, &contd__inside.signals, NULL);
 		return PASSED_MPI;
 	}

@@ -16,8 +16,8 @@
  *     operation               thread  handler  progress
  *     contd__enter, _leave      yes     yes    wait-free
  *     contd__mark_is_live       yes     yes    wait-free
- *     contd__turn_take          yes     yes    wait-free in the number of callers; a system call
- *     contd__callers_inside     yes     yes    wait-free in the number of callers
+ *     contd__turn_take_sig          yes     yes    wait-free in the number of callers; a system call
+ *     contd__callers_inside_sig     yes     yes    wait-free in the number of callers
  *     contd__allows             no      yes    wait-free in the logarithm of the number of objects
  *     contd__wants_looks        yes     yes    wait-free
  */
@@ -254,10 +254,10 @@ static inline uintptr_t contd__this_thread(void)
 }
 
 /* Take the turn (TURN_TICK and `more`), if no thread is in MPI. */
-bool contd__turn_take(uint32_t more);
+bool contd__turn_take_sig(uint32_t more);
 
 /* How many threads are in MPI; the calling one counts. */
-uint32_t contd__callers_inside(void);
+uint32_t contd__callers_inside_sig(void);
 
 bool contd__allows(const void *context);
 

@@ -98,7 +98,7 @@ static void go_in(void)
 	}
 	contd__inside.in_call = true;
 	contd__store(&c->inside, 1);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* the processor's part is membarrier(2) in contd__turn_take() */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* the processor's part is membarrier(2) in contd__turn_take_sig() */
 	/* Acquire: with the end of a tick, which has done something in MPI. */
 	if (contd__load_acquire(&P.turn) & TURN_TICK)
 		wait_for_tick(false);
@@ -108,7 +108,7 @@ static void go_out(void)
 {
 	contd__inside.in_call = false;
 	if (contd__inside.caller)
-		contd__store_release(&contd__inside.caller->inside, 0); /* with contd__callers_inside() */
+		contd__store_release(&contd__inside.caller->inside, 0); /* with contd__callers_inside_sig() */
 	else
 		contd__sub(&P.turn, 1);
 }

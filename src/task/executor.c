@@ -390,7 +390,7 @@ void contd_work_run(struct contd_work *work)
 
 		if (!counted) {
 			contd__at_work_begin(&at, &ex->outlet, NULL, false); /* its frame knows the group */
-			contd__slot_run(s->group, s, false);                 /* here, whatever its group says */
+			contd__slot_run_sig(s->group, s, false);             /* here, whatever its group says */
 			contd__at_work_end(&at);
 		}
 		contd__executor_done_sig(ex);
@@ -416,7 +416,7 @@ int contd_work_priority(const struct contd_work *work)
 
 static int check_pull(struct contd_executor *ex, const char *call)
 {
-	int rc = contd__check_live_in(call);
+	int rc = contd__check_live_sig(call);
 
 	/* The pool has looked, though in vain: in contd's next life it is told again. */
 	if (rc && ex)

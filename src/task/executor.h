@@ -153,7 +153,7 @@ void contd__executor_notify_sig(struct contd_executor *ex);
  * Submit a task for which the group is outstanding (or NULL) until it has run. 0 or what submit() returns. Handlers:
  * pull executors only.
  */
-CONTD_INTERNAL_API int contd__task_hand_over(struct contd_task *task, int status, struct contd_group *group);
+CONTD_INTERNAL_API int contd__task_hand_over_sig(struct contd_task *task, int status, struct contd_group *group);
 
 /* n more pieces of work (in_hand). */
 static inline void contd__executor_hold_sig(struct contd_executor *ex, uint32_t n)

@@ -228,7 +228,7 @@ static void push(struct contd_executor *ex, struct contd_task *task, unsigned p)
 	CONTD_TESTPOINT("task_pushed");
 }
 
-int contd__task_hand_over(struct contd_task *task, int status, struct contd_group *group)
+int contd__task_hand_over_sig(struct contd_task *task, int status, struct contd_group *group)
 {
 	struct contd_executor *ex = task->executor;
 	unsigned p = (unsigned)(task->priority - CONTD_PRIORITY_LOW);
@@ -260,7 +260,7 @@ int contd_task_submit(struct contd_task *task, int status)
 		return contd__fail(-EINVAL, "contd_task_submit: task->priority must be one of enum contd_priority");
 	if (contd__in_handler() && task->executor->ops.submit)
 		return contd__fail(-EPERM, "contd_task_submit: not in a signal handler, with a push executor");
-	rc = contd__task_hand_over(task, status, NULL);
+	rc = contd__task_hand_over_sig(task, status, NULL);
 	return rc ? contd__fail(rc, "contd_task_submit: the submit() of task->executor refuses it") : 0;
 }
 
@@ -278,7 +278,7 @@ void contd_task_callback(int status, void *data)
 	}
 	if (g)
 		contd__add(&g->life, 1);
-	if (contd__task_hand_over(task, status, g) == 0)
+	if (contd__task_hand_over_sig(task, status, g) == 0)
 		return;
 	if (g)
 		contd__group_count_down_sig(g, 1);

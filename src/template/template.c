@@ -474,7 +474,7 @@ static void instances_push(bool all)
 
 static void drive(bool last)
 {
-	if (!contd__mpi_thread_may() || !contd__mpi_enter())
+	if (!contd__mpi_thread_may_sig() || !contd__mpi_enter())
 		return;
 	instances_push(last);
 	contd__mpi_leave();
@@ -488,7 +488,7 @@ static uint32_t pending(void)
 static struct contd__source source = {.name = "MPI generalized requests",
 				      .progress = drive,
 				      .pending = pending,
-				      .here = contd__mpi_thread_may,
+				      .here = contd__mpi_thread_may_sig,
 				      .steady = true};
 
 static const struct contd__instance_ops ops = {

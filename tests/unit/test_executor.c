@@ -149,7 +149,7 @@ static void sweep_progress(bool last)
 	(void)last;
 	contd__store(&sweep_under_way, 0);
 	for (unsigned i = 0; i < SWEEP; i++)
-		cr_assert_eq(contd__task_hand_over(&sweep[i], 0, NULL), 0);
+		cr_assert_eq(contd__task_hand_over_sig(&sweep[i], 0, NULL), 0);
 }
 
 static uint32_t sweep_pending(void)

@@ -29,7 +29,7 @@ static void invoke(struct contd__slot *s)
 static struct contd__slot *slot_new(uint32_t *generationp)
 {
 	int rc = 0;
-	struct contd__slot *s = contd__slot_get(g, &rc);
+	struct contd__slot *s = contd__slot_get_sig(g, &rc);
 
 	cr_assert_not_null(s);
 	s->invoke = invoke;

@@ -22,7 +22,7 @@ static void invoke(struct contd__slot *s)
 static struct contd__slot *slot_new(uint32_t n, uint32_t *generation)
 {
 	int rc = 0;
-	struct contd__slot *s = contd__slot_get(g, &rc);
+	struct contd__slot *s = contd__slot_get_sig(g, &rc);
 
 	s->invoke = invoke;
 	s->data = &t;

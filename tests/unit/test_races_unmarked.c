@@ -82,7 +82,7 @@ static void registered(unsigned i, bool with_slot)
 		CONTD_COUNT(registered, 1);
 		return;
 	}
-	u->slot = contd__slot_get(g, &rc);
+	u->slot = contd__slot_get_sig(g, &rc);
 	u->slot->invoke = invoke;
 	u->slot->data = &tally[i];
 	u->slot->source = KIND_SOURCE;
