@@ -40,11 +40,11 @@ struct contd__unmarked;
 struct contd__taking {
 	struct contd__slot *slot;         /* at most one with a slot, RUNNING, */
 	struct contd__unmarked *unmarked; /* or one that is ready without; the thread that drives runs it */
-	bool slot_may;        /* `slot` may be filled: `left` does not include the run that is set aside for it */
-	uint32_t next, count; /* taken and not run yet: carried[next] to carried[count - 1] */
-	uint32_t left;        /* how many may still run, those that are taken included */
-	uint32_t chained;     /* how many were complete when callbacks began them */
-	uint32_t spare;       /* callbacks of `group` that have returned, and still count as outstanding */
+	uint32_t next, count;             /* taken and not run yet: carried[next] to carried[count - 1] */
+	uint32_t left;                    /* how many may still run, those that are taken included */
+	uint32_t chained;                 /* how many were complete when callbacks began them */
+	uint32_t spare;                   /* callbacks of `group` that have returned, and still count as outstanding */
+	bool slot_may; /* `slot` may be filled: `left` does not include the run that is set aside for it */
 	struct contd_group *group;
 	const struct contd_group *tested; /* the source is driven in a test or wait of this group, or NULL */
 	struct contd__taking *outer;
@@ -175,8 +175,8 @@ static inline void contd__carried_begin_complete(struct contd_carried *c, contd_
 						 struct contd_group *g)
 {
 	contd__thread_ensure();
-	contd__add(&g->life, 1);
 	contd__carry(c, cb, data, g);
+	contd__add(&g->life, 1);
 }
 
 /* The same for one that is pending. Errors: as contd__carried_room(). */
