@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define STANDARD_LAST 2
@@ -22,7 +23,7 @@ static inline int contd__own_fd(int fd)
 		return fd;
 	own = fcntl(fd, F_DUPFD_CLOEXEC, STANDARD_LAST + 1);
 	saved = errno;
-	close(fd);
+	syscall(SYS_close, fd); /* close(2) would be a cancellation point, and the caller may have a lock */
 	errno = saved;
 	return own;
 }

@@ -338,7 +338,7 @@ static int open_bell(const char *job, uint32_t number, struct contd_bell **bellp
 	peer = contd__zalloc(sizeof(*peer));
 	if (!peer)
 		return contd__fail(-ENOMEM, "contd_bell_open: out of memory");
-	peer->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	peer->pidfd = contd__own_fd((int)syscall(SYS_pidfd_open, pid, 0));
 	if (peer->pidfd < 0) {
 		int err = errno == ESRCH ? -ENOENT : -errno;
 

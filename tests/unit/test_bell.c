@@ -457,3 +457,21 @@ Test(bell, a_thread_that_computes_is_rung_after_ticks_have_ended)
 	helper_join(&h);
 	end_rings();
 }
+
+/* A program that has closed its standard input finds a peer, and then opens /dev/null in that place. */
+Test(bell, a_peer_is_rung_after_standard_input_was_replaced)
+{
+	int kept = fcntl(0, F_DUPFD_CLOEXEC, 100), null = open("/dev/null", O_RDONLY | O_CLOEXEC), rc;
+
+	listens();
+	close(0);
+	must(contd_bell_open(job, 0, &own_bell));
+	dup2(null, 0);
+	contd__store_seq(&contd__page->armed.by.thread, (uint32_t)gettid());
+	rc = contd_bell_ring(own_bell);
+	dup2(kept, 0);
+	close(kept);
+	cr_assert_eq(rc, 1);
+	contd_bell_close(own_bell);
+	cr_assert_eq(contd_fini(), 0);
+}

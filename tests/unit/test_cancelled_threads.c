@@ -61,12 +61,11 @@ static void *is_cancelled(void *unused)
 	return NULL;
 }
 
-Test(cancelled_threads, come_through_all_calls)
+static void come_through(void)
 {
 	pthread_t thread;
 	void *ended;
 
-	nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	for (unsigned round = 1; round <= 2; round++) {
 		contd_event_init(&e);
 		cr_assert_eq(pthread_create(&thread, NULL, is_cancelled, NULL), 0);
@@ -78,6 +77,24 @@ Test(cancelled_threads, come_through_all_calls)
 	contd_event_init(&e);
 	through_all();
 	cr_assert_eq(runs(&t), 3);
+}
+
+Test(cancelled_threads, come_through_all_calls)
+{
+	nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	come_through();
+}
+
+/* contd's descriptors do not get the number of a closed standard descriptor. */
+Test(cancelled_threads, come_through_without_standard_input)
+{
+	int kept = fcntl(0, F_DUPFD_CLOEXEC, 100);
+
+	nowhere = fcntl(open("/dev/null", O_WRONLY | O_CLOEXEC), F_DUPFD_CLOEXEC, 100);
+	close(0);
+	come_through();
+	dup2(kept, 0);
+	close(kept);
 }
 
 /* The descriptor tells others of what comes later, although the thread that has read it was cancelled. */
