@@ -213,7 +213,7 @@ static void rest(void)
 	struct timespec ts;
 
 	if (S.purse.spent)
-		most = (uint64_t)((double)contd__purse_half_full_in(&S.purse, contd__ticks()) /
+		most = (uint64_t)((double)contd__purse_half_full_in(&S.purse, contd__ticks(), 0) /
 				  contd__clock.ticks_per_ns) +
 		       1000;
 	ts = timespec_of(ns < most ? ns : most);

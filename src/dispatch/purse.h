@@ -86,13 +86,13 @@ static inline bool contd__purse_half_full_sig(struct contd__purse *p, uint64_t n
 	return p->balance >= contd__purse_most() / 2;
 }
 
-/* Clock ticks until then, if nothing is paid. */
-static inline uint64_t contd__purse_half_full_in(struct contd__purse *p, uint64_t now)
+/* Clock ticks until then, if no more than `cost` is paid. */
+static inline uint64_t contd__purse_half_full_in(struct contd__purse *p, uint64_t now, uint64_t cost)
 {
 	int64_t missing;
 
 	contd__purse_fill_sig(p, now);
-	missing = contd__purse_most() / 2 - p->balance;
+	missing = contd__purse_most() / 2 - p->balance + (int64_t)cost;
 	return missing <= 0 ? 0 : ((uint64_t)missing << 20) / contd__load(&contd__limits.purse_rate);
 }
 

@@ -43,6 +43,13 @@ uint64_t contd__plausible_sig(const struct contd__attached *me)
 	return 2 * me->empty_ticks + contd__load(&contd__signals.kernel_ticks) / 4;
 }
 
+uint64_t contd__dearest_sig(const struct contd__attached *me)
+{
+	uint64_t tick = contd__load(&contd__signals.kernel_ticks), notice = contd__load(&contd__signals.notice_ticks);
+
+	return (tick > notice ? tick : notice) + contd__plausible_sig(me);
+}
+
 void contd__pay_sig(struct contd__attached *me, enum contd__interruption kind, uint64_t now, uint64_t handler_ticks)
 {
 	uint64_t kernel = contd__load(kind == BY_TIMER ? &contd__signals.kernel_ticks : &contd__signals.notice_ticks);

@@ -19,7 +19,9 @@ uint64_t contd__quiet_interval_sig(const struct contd__attached *me);
 enum contd__interruption { BY_TIMER, BY_NOTICE, BY_BELL };
 void contd__pay_sig(struct contd__attached *me, enum contd__interruption kind, uint64_t now, uint64_t handler_ticks);
 
-/* The most that an empty handler is believed to have taken. */
+/* The most that an empty handler is believed to have taken; the most that one interruption costs, the kernel's share
+ * included. */
 uint64_t contd__plausible_sig(const struct contd__attached *me);
+uint64_t contd__dearest_sig(const struct contd__attached *me);
 
 #endif

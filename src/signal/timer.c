@@ -129,7 +129,9 @@ static void keep_put_off(struct contd__attached *me)
 void contd__refill_sig(void)
 {
 	struct contd__attached *me = contd__me;
-	uint64_t now = contd__ticks(), in = contd__purse_half_full_in(&me->purse, now);
+	/* This interruption is paid for last. Otherwise each of these ticks would come too soon by what the one before
+	 * has cost. */
+	uint64_t now = contd__ticks(), in = contd__purse_half_full_in(&me->purse, now, contd__dearest_sig(me));
 
 	if (contd__load_seq(&me->armed))
 		return; /* a tick comes already, and does the same */

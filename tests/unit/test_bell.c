@@ -475,3 +475,33 @@ Test(bell, a_peer_is_rung_after_standard_input_was_replaced)
 	contd_bell_close(own_bell);
 	cr_assert_eq(contd_fini(), 0);
 }
+
+/* ---------------------------------------------------------------------------------- what one look leaves behind --- */
+
+/* A ring has emptied its purse, so the bell stays unarmed. One tick comes when the purse has filled: the cost of the
+ * ring itself, which is paid last, does not make that one come too soon, and so on with the next. */
+Test(bell, one_tick_comes_when_the_purse_has_filled)
+{
+	struct helper h;
+	uint64_t ticks;
+
+	begin_rings();
+	helper_create(&h, false);
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	/* Interruptions are dear: a tick that comes too soon is too soon by much. */
+	contd__store(&contd__signals.kernel_ticks, contd__clock.second / 2000);
+	contd__store(&contd__signals.notice_ticks, contd__clock.second / 2000);
+	contd_compute_begin();
+	cr_assert_neq(contd__load_seq(&contd__page->armed.by.thread), 0);
+	contd__me->purse.balance = 0;
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__clock.second / 20);
+	ticks = stats_now().ticks;
+	contd_bell_ring(own_bell); /* nothing has come */
+	compute_until(contd__load_seq(&contd__page->armed.by.thread) != 0);
+	cr_assert_eq(stats_now().ticks - ticks, 1);
+	helper_do(&h, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	helper_join(&h);
+	end_rings();
+}
