@@ -11,8 +11,8 @@
  * mutant: NO_REARM safety a ring that no computing thread is there for does not ask the others' next regions
  * mutant: GUARD_SILENT safety a guard that outlasts its region forgets the interruption that came in both
  * mutant: GUARD_NO_ARM safety a region that begins under a guard does not arm the bell at the end of the guard
- * mutant: NOT_ASKED safety what becomes pending asks no thread that computes and had no use for the bell
- * mutant: NO_SECOND_LOOK safety a thread that says that it has no use for the bell does not look again
+ * mutant: NOT_ASKED safety what becomes pending asks no thread that computes
+ * mutant: LATE_UNASKED safety a thread looks before it says that it may be asked
  * mutant: DETACH_SILENT safety a thread that detaches takes the bell with it
  *
  * One operation, which a thread without regions begins, and which ends after that. Two attached threads. The first has
@@ -26,7 +26,7 @@ bool ready;             /* it has ended: the descriptor is readable */
 byte armed;             /* 0, or the thread that is interrupted */
 bool attached[3], region[3], guard[3], told[3], inside[3];
 bool rearm[3];          /* CONTD__TLS_REARM */
-bool unasked[3];        /* it computes, and had no use for the bell */
+bool unasked[3];        /* it has looked in a region, and may be asked */
 bool handed[3];         /* a ring that found it outside, since its last region */
 bool notice[3];         /* a signal is on its way */
 
@@ -69,20 +69,18 @@ inline look()
  * can do the same. */
 inline settle(i)
 {
+#ifdef MUTANT_LATE_UNASKED
 	got = pending;
-	if
-	:: !got ->
-		unasked[i] = true;
-#ifndef MUTANT_NO_SECOND_LOOK
-		got = pending
+	unasked[i] = true;
+#else
+	unasked[i] = true;
+	got = pending;
 #endif
-	:: else
-	fi;
 	if
 	:: atomic { !got || armed == i -> got = false }
 	:: atomic { got && armed != i && (armed == 0 || !COMPUTES(armed)) -> got = false; armed = i };
 		look()
-	:: atomic { else -> got = false; unasked[i] = true }
+	:: atomic { else -> got = false }
 	fi
 }
 

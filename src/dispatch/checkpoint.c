@@ -48,12 +48,15 @@ static bool watch(struct contd_tls *tls)
 	tls->watch = word;
 	if (armed == mine)
 		return false;
-	if (armed && (armed & ~BELL_WATCHED) != contd__self.tid && ops->computing((int32_t)(armed & ~BELL_WATCHED))) {
-		tls->watch = &contd__never_rung; /* that thread is rung, and does the same */
+	if (armed && (armed & ~BELL_WATCHED) != contd__self.tid && ops->keeps_bell((int32_t)(armed & ~BELL_WATCHED))) {
+		tls->watch = &contd__never_rung; /* that thread is rung, and does the same, or hands it on */
 		return false;
 	}
 	/* Store, then look. Partner: contd_bell_ring(). */
 	contd__store_seq(word, mine);
+	/* Its next region may have no checkpoints, and no tick would find that out: that region arms the bell again. */
+	if (!ops->ticks())
+		contd__or(&tls->flags, CONTD__TLS_REARM);
 	CONTD_TESTPOINT("bell_watched");
 	return true;
 }

@@ -13,11 +13,13 @@
 
 /* The functions that src/signal gives to this floor. */
 struct contd__signal_ops {
-	void (*arm)(void);              /* something that ticks can serve became pending; any context */
-	int (*notify)(void);            /* interrupt one attached thread; any context; 1 if one will look */
-	bool (*listens)(void);          /* can peers ring this process */
-	void (*drain)(void);            /* take peers' connections out of the queue, if there are many; any context */
-	bool (*computing)(int32_t tid); /* does that thread compute in a region */
+	void (*arm)(void);               /* something that ticks can serve became pending; any context */
+	int (*notify)(void);             /* interrupt one attached thread; any context; 1 if one will look */
+	bool (*listens)(void);           /* can peers ring this process */
+	void (*drain)(void);             /* take peers' connections out of the queue, if there are many; any context */
+	bool (*computing)(int32_t tid);  /* does that thread compute in a region */
+	bool (*keeps_bell)(int32_t tid); /* or may it need its bell between two regions, too */
+	bool (*ticks)(void);             /* do attached threads tick */
 	/* The same for a thread that computes in a region; 1 if there is one. If not, the thread that begins a region
 	 * next looks. Any context. */
 	int (*notify_region)(void);

@@ -71,8 +71,9 @@ bool contd__sources_pending_sig(uint32_t where);
 /* The same, for sources that may be driven on this thread. */
 bool contd__sources_here_sig(uint32_t where);
 
-/* Has one that may not be driven on this thread? */
+/* Has one that may not be driven on this thread? Has one that may be driven on each? */
 bool contd__sources_elsewhere_sig(uint32_t where);
+bool contd__sources_of_all_sig(uint32_t where);
 
 /* Has a source that advances by looks something pending? Then the pace of looks does not fall. Any context. */
 bool contd__sources_steady_sig(uint32_t where);

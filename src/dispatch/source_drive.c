@@ -79,6 +79,17 @@ bool contd__sources_elsewhere_sig(uint32_t where)
 	return false;
 }
 
+bool contd__sources_of_all_sig(uint32_t where)
+{
+	uint32_t n = contd__load_acquire(&contd__sources.count);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (contd__sources.source[i]->where & where && !contd__sources.source[i]->here &&
+		    contd__sources.source[i]->pending())
+			return true;
+	return false;
+}
+
 bool contd__source_is_registered(const struct contd__source *source)
 {
 	uint32_t n = contd__load_acquire(&contd__sources.count);

@@ -69,7 +69,7 @@ static struct contd__attached *record_take(void)
 		a->quiet = 0;
 		a->told = 0;
 		a->handed_on = 0;
-		contd__store_seq(&a->unasked, 0);
+		contd__store_seq(&a->unasked, UNASKED_NOT);
 		contd__store_seq(&a->inspector, NULL);
 		contd__store_seq(&a->off_turn, 0);
 		a->tls = &contd__tls;
@@ -335,6 +335,11 @@ static uint64_t tick_cost_ns(void)
 	return (uint64_t)((double)contd__load(&S.kernel_ticks) / contd__clock.ticks_per_ns);
 }
 
+static bool ticks(void)
+{
+	return contd__load(&S.timers);
+}
+
 static bool listens(void)
 {
 	return contd__load(&S.listens) != 0;
@@ -366,6 +371,8 @@ int contd__signal_start(const struct contd_config *config)
 		.listens = listens,
 		.drain = contd__bell_drain_sig,
 		.computing = contd__signals_computing_sig,
+		.keeps_bell = contd__signals_keeps_bell_sig,
+		.ticks = ticks,
 		.notify_region = contd__notify_region_sig,
 		.ring = contd__ring_sig,
 		.ask = contd__ask_sig,

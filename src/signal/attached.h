@@ -40,7 +40,7 @@ struct contd__attached {
 	uint32_t inside;       /* its handler runs */
 	uint32_t resting;      /* outside regions, where ticks are no use for sources that need one */
 	const struct contd__inspector *inspector; /* asks whether ticks outside regions may drive sources: inspect.h */
-	uint32_t unasked;                         /* in a region it had no use for the bell: contd__bell_ask_sig() */
+	uint32_t unasked;                         /* enum contd__unasked: contd__bell_ask_sig() */
 	uint32_t off_turn; /* the inspector has no use for ticks here, because it is another thread's turn */
 	timer_t timer;
 	struct contd_tls *tls; /* of the thread; readable while tid is not 0 */
@@ -59,6 +59,14 @@ struct contd__attached {
 	uint32_t calibrating;      /* the handler only counts, and leaves a note */
 	uint32_t calibration_ticks;
 	uint32_t nested; /* attach calls */
+};
+
+/* A thread has looked in a region. Now something becomes pending for which no thread is rung: is this thread
+ * interrupted, or its next region told to look? */
+enum contd__unasked {
+	UNASKED_NOT = 0, /* no: it has been since, or a tick comes */
+	UNASKED_ANY,     /* yes */
+	UNASKED_FOR_ALL  /* what was pending may be driven on other threads only: yes, if each thread may drive it */
 };
 
 /* So many interruptions end a calibration. Otherwise, if each takes longer than the time between two (for example
@@ -88,5 +96,9 @@ extern __thread struct contd__attached *contd__me __attribute__((tls_model("init
 
 /* Does the attached thread of that number compute in a region? A momentary answer. */
 bool contd__signals_computing_sig(int32_t tid);
+
+/* May it need the bell that it has armed? Without ticks (agent `caller`) also between two regions: no tick would arm it
+ * in the next one. */
+bool contd__signals_keeps_bell_sig(int32_t tid);
 
 #endif

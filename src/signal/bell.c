@@ -43,15 +43,22 @@ static bool something_pending(void)
 	return contd__load_seq(&contd__words.pending) || contd__sources_pending_sig(WHERE_REGION);
 }
 
-/* Is no thread rung for what is pending? One whose checkpoints watch the bell is not, outside its regions. */
+/*
+ * Does a ring reach a thread, if the bell's word is this? No signal comes for a thread whose checkpoints watch the
+ * bell: there are none outside its regions, and when its region ends only ticks of other threads find that out.
+ */
+static bool is_rung(uint32_t armed)
+{
+	if (armed & BELL_WATCHED)
+		return contd__load(&contd__signals.timers) &&
+		       contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED));
+	return armed != 0;
+}
+
+/* Is no thread rung for what is pending? */
 static bool missed(void)
 {
-	uint32_t armed;
-
-	if (!rings_come())
-		return false;
-	armed = contd__load_seq(&contd__load_seq(&contd__page)->armed.by.thread);
-	return (!armed || (armed & BELL_WATCHED && !contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED)))) &&
+	return rings_come() && !is_rung(contd__load_seq(&contd__load_seq(&contd__page)->armed.by.thread)) &&
 	       something_pending();
 }
 
@@ -64,24 +71,27 @@ bool contd__bell_wanted_sig(struct contd__attached *me)
 {
 	if (!contd__tls.region || contd__in_continuation_sig())
 		return false;
+	/* Store, then look. Partner: contd__arm_sig(), called when something has become pending. If there is a use now,
+	 * too: another thread may take the bell over, and go. */
+	contd__store_seq(&me->unasked, UNASKED_ANY);
+	CONTD_TESTPOINT("bell_unasked");
 	if (useful())
 		return true;
-	/* Only other threads may drive it: it is no use to ask this one again. */
+	/* Only other threads may drive it: it is no use to ask this one again for the same. */
 	if (contd__sources_elsewhere_sig(WHERE_REGION)) {
-		contd__store_seq(&me->unasked, 0);
+		contd__store_seq(&me->unasked, UNASKED_FOR_ALL);
 		contd__bell_ask_sig();
-		return false;
 	}
-	/* Store, then look again. Partner: contd__arm_sig(), called when something has become pending. */
-	contd__store_seq(&me->unasked, 1);
-	CONTD_TESTPOINT("bell_unasked");
-	return useful();
+	return false;
 }
 
 void contd__bell_ask_sig(void)
 {
 	const struct contd__signal_ops *ops = contd__load_acquire(&contd__interrupt.ops);
 
+	/* With other agents each thread's ticks find that out. */
+	if (contd__load(&contd__signals.timers) && contd__load(&contd__wake.daemon_mode) != CONTD_AGENT_BLOCK)
+		return;
 	if (ops && missed())
 		ops->ask();
 }
@@ -99,18 +109,22 @@ static bool arm_bell(struct contd__attached *me)
 	/* Its checkpoints watch the bell, as long as there are any: between two ticks there is one at least. */
 	if (armed == (mine | BELL_WATCHED) && contd__self.checkpoint.at > me->checkpoints_seen) {
 		me->checkpoints_seen = contd__self.checkpoint.at;
+		contd__bell_ask_sig();
 		return false;
 	}
-	if (armed && (armed & ~BELL_WATCHED) != mine &&
-	    contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED))) {
-		contd__store_seq(&me->unasked, 1);
+	if ((armed & ~BELL_WATCHED) != mine && is_rung(armed) &&
+	    contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED)))
 		return false; /* another thread is rung, and can do the same */
-	}
 	if (!contd__purse_bears_sig(&me->purse, contd__ticks())) {
+		contd__store_seq(&me->unasked, UNASKED_NOT); /* a tick comes */
 		if (contd__load(&contd__signals.rung))
 			me->quiet = 0;
-		if (ops && !contd__load(&contd__signals.timers))
-			ops->refill(); /* no other tick looks meanwhile, or arms the bell afterwards */
+		if (ops && !contd__load(&contd__signals.timers)) {
+			/* No other tick looks meanwhile, or arms the bell afterwards. That one may come between two
+			 * regions. */
+			contd__or(&contd__tls.flags, CONTD__TLS_REARM);
+			ops->refill();
+		}
 		return false;
 	}
 	contd__bell_drain_sig();
@@ -133,7 +147,7 @@ void contd__bell_taken_sig(void)
 
 void contd__bell_outside_sig(struct contd__attached *me)
 {
-	if (!rings_come() || contd__load_seq(&contd__page->armed.by.thread))
+	if (!rings_come() || is_rung(contd__load_seq(&contd__page->armed.by.thread)))
 		return;
 	contd__or(&contd__tls.flags, CONTD__TLS_REARM);
 	/* Once is enough, until its next region has looked. */

@@ -10,8 +10,11 @@
 #include "base/testpoint.h"
 #include "dispatch/classes.h"
 #include "dispatch/interrupt.h"
+#include "dispatch/page.h"
+#include "dispatch/source.h"
 #include "dispatch/stats.h"
 #include "dispatch/thread.h"
+#include "dispatch/word.h"
 #include "signal/attached.h"
 #include "signal/bell.h"
 #include "signal/notify.h"
@@ -223,15 +226,23 @@ void contd__ask_sig(void)
 	/* In a look the end of the look arms this thread's bell. */
 	const struct contd__attached *me = contd__on_thread_sig() ? NULL : contd__me;
 	uint32_t n = contd__load_acquire(&contd__signals.count), told = 0;
+	bool of_all = contd__load_seq(&contd__words.pending) || contd__sources_of_all_sig(WHERE_REGION);
+	uint32_t armed = contd__load_seq(&contd__load_seq(&contd__page)->armed.by.thread);
+	/* Its checkpoints see a ring, as long as its region lasts. */
+	int32_t watcher = armed & BELL_WATCHED && contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED))
+				  ? (int32_t)(armed & ~BELL_WATCHED)
+				  : -1;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct contd__attached *a = contd__signals.record[i];
+		uint32_t unasked = contd__load_seq(&a->unasked);
 		bool done = false;
 
-		if (a == me || !contd__load_seq(&a->unasked))
+		if (a == me || contd__load(&a->tid) == watcher || unasked == UNASKED_NOT ||
+		    (unasked == UNASKED_FOR_ALL && !of_all))
 			continue;
 		contd__add(&a->senders, 1); /* while this is not 0 the thread does not go */
-		if (contd__load_seq(&a->tid) && contd__xchg(&a->unasked, 0)) {
+		if (contd__load_seq(&a->tid) && contd__xchg(&a->unasked, UNASKED_NOT) != UNASKED_NOT) {
 			told += !(contd__or(&a->tls->flags, CONTD__TLS_REARM) & CONTD__TLS_REARM) && a != contd__me;
 			done = contd__load_seq(&a->tls->region) && interrupt_counted(a, false);
 		}

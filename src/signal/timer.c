@@ -102,10 +102,9 @@ void contd__arm_sig(void)
 		    (armed & BELL_WATCHED && (armed & ~BELL_WATCHED) != (uint32_t)contd__load(&contd__me->tid)))
 			contd__or(&contd__tls.flags, CONTD__TLS_REARM);
 	}
-	/* Dekker: something became pending, then these are loaded. Partner: a thread that computes, and had no use for
-	 * the bell: contd__bell_wanted_sig(). With other agents its ticks find that out. */
-	if (!timers || block)
-		contd__bell_ask_sig();
+	/* Dekker: something became pending, then this loads. Partner: a thread that computes, and had no use for the
+	 * bell: contd__bell_wanted_sig(). */
+	contd__bell_ask_sig();
 	if (!timers)
 		return;
 	for (uint32_t i = 0; i < n; i++) {
@@ -206,6 +205,7 @@ void contd__region_rearm(void)
 	CONTD_TESTPOINT("region_told");
 	me->useless = 0;
 	me->handed_on = 0;
+	me->checkpoints_seen = contd__self.checkpoint.at; /* this region has had none */
 	contd__xchg(&me->resting, 0);
 	if (contd__load(&contd__signals.timers) && useful(me))
 		arm_one(me);

@@ -505,3 +505,147 @@ Test(bell, one_tick_comes_when_the_purse_has_filled)
 	helper_join(&h);
 	end_rings();
 }
+
+static void watches_until_left(void *data)
+{
+	continues(data);
+	contd_compute_begin();
+	for (unsigned i = 0; i < 10000000 && !(contd__load_seq(&contd__page->armed.by.thread) & BELL_WATCHED); i++)
+		contd_checkpoint();
+	contd__store_seq(&computes, 1);
+	await(contd__load_seq(&leave));
+	contd_compute_end();
+}
+
+/* Checkpoints of another thread watch the bell while this one begins its region; then that thread's region ends. */
+Test(bell, the_region_ends_whose_checkpoints_watch)
+{
+	struct helper h;
+
+	begin_rings();
+	contd_compute_begin();
+	contd_compute_end();
+	helper_create(&h, true);
+	helper_start(&h, watches_until_left, NULL);
+	await(contd__load_seq(&computes));
+	cr_assert(contd__load_seq(&contd__page->armed.by.thread) & BELL_WATCHED);
+	contd_compute_begin();
+	contd__store_seq(&leave, 1);
+	helper_finish(&h);
+	helper_start(&h, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	helper_join(&h);
+	end_rings();
+}
+
+/* Its first region has checkpoints, which watch the bell; the next one has none. */
+Test(bell, a_region_without_checkpoints_after_one_with)
+{
+	struct helper h;
+
+	begin_rings();
+	helper_create(&h, false);
+	checkpoints_once(NULL);
+	cr_assert(contd__load_seq(&contd__page->armed.by.thread) & BELL_WATCHED);
+	contd_compute_begin();
+	helper_do(&h, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	helper_join(&h);
+	end_rings();
+}
+
+/* A source is pending that only other threads may drive. Then an operation of another source begins. */
+Test(bell, only_other_threads_could_drive_what_was_pending)
+{
+	struct helper h;
+
+	begin_rings();
+	source_a.source.here = NULL;
+	source_register(&source_b, WHERE_REGION, false);
+	helper_create(&h, false);
+	contd__store(&source_b.elsewhere, true);
+	source_begin(&source_b);
+	contd_compute_begin();
+	cr_assert_eq(contd__load_seq(&contd__page->armed.by.thread), 0);
+	helper_do(&h, continues, NULL);
+	helper_do(&h, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	helper_join(&h);
+	contd__store(&source_b.operations, 0);
+	end_rings();
+}
+
+static void computes_once(void *data)
+{
+	source_begin(&source_a);
+	contd_compute_begin();
+	contd_compute_end();
+	contd__sub(&source_a.operations, 1);
+	(void)data;
+}
+
+static void computes_until_left(void *data)
+{
+	(void)data;
+	contd_compute_begin();
+	contd__store_seq(&computes, 1);
+	compute_until(contd__load_seq(&leave));
+	contd_compute_end();
+}
+
+/* Nothing is pending that one of them may drive: with ticks no other one is interrupted for that. */
+Test(bell, a_thread_with_ticks_is_not_asked)
+{
+	struct contd_config c = {
+		.size = sizeof(c), .agent = CONTD_AGENT_REGION, .tick_min_ns = 1000000000, .tick_max_ns = 10000000000};
+	struct helper h;
+
+	must(contd_init(&c));
+	snprintf(job, sizeof(job), "bell-%d", (int)getpid());
+	must(contd_bell_listen(job, 0));
+	source_register(&source_a, WHERE_REGION, false);
+	must(contd_thread_attach(NULL));
+	helper_create(&h, true);
+	helper_start(&h, computes_until_left, NULL);
+	await(contd__load_seq(&computes));
+	contd__store(&source_a.elsewhere, true);
+	contd__add(&source_a.operations, 1);
+	contd_compute_begin();
+	raise_ours();
+	contd_compute_end();
+	cr_assert_eq(stats_now().notifications, 0);
+	contd__store_seq(&leave, 1);
+	contd__sub(&source_a.operations, 1);
+	helper_join(&h);
+	must(contd_thread_detach());
+	cr_assert_eq(contd_fini(), 0);
+}
+
+/* It had armed the bell; another thread has taken it over, and has gone. */
+Test(bell, the_bell_that_was_taken_over)
+{
+	struct helper h, other;
+
+	begin_rings();
+	helper_create(&other, false);
+	source_begin(&source_a);
+	contd_compute_begin();
+	contd_compute_end();
+	cr_assert_eq(contd__load_seq(&contd__page->armed.by.thread), (uint32_t)gettid());
+	helper_create(&h, true);
+	helper_do(&h, computes_once, NULL);
+	cr_assert_neq(contd__load_seq(&contd__page->armed.by.thread), (uint32_t)gettid());
+	contd__sub(&source_a.operations, 1);
+	helper_join(&h);
+	cr_assert_eq(contd__load_seq(&contd__page->armed.by.thread), 0);
+	contd_compute_begin();
+	helper_do(&other, continues, NULL);
+	helper_do(&other, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd_compute_end();
+	helper_join(&other);
+	end_rings();
+}
