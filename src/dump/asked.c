@@ -57,10 +57,15 @@ static bool wait_for(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};
 	unsigned looks = 0;
+	int rc;
 
-	while (!ends() || looks++ < LOOKS_MOST)
-		if (poll(&p, 1, FULL_MS) > 0)
+	while (!ends() || looks++ < LOOKS_MOST) {
+		rc = poll(&p, 1, FULL_MS);
+		if (rc > 0)
 			return true;
+		if (rc < 0 && errno != EINTR)
+			return false;
+	}
 	errno = EAGAIN;
 	return false;
 }

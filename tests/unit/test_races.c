@@ -125,6 +125,7 @@ static struct point points[] = {
 	{"region_told"},
 	{"bell_armed"},
 	{"bell_taken"},
+	{"bell_unasked"},
 	{"bell_watched"},
 	{"daemon_naps"},
 	{"daemon_sleeps"},
