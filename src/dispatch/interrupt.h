@@ -46,6 +46,19 @@ struct contd__interrupt {
 };
 CONTD_INTERNAL_API extern struct contd__interrupt contd__interrupt;
 
+/* src/signal gives its functions; or NULL, in the child of a fork. Ordinary threads. */
+static inline void contd__interrupt_by(const struct contd__signal_ops *ops)
+{
+	contd__store_release(&contd__interrupt.ops, ops);
+}
+
+/* May a thread compute in a region, or begin one without looking? Any context. contd__notify_region_sig() has the
+ * protocol. */
+static inline void contd__interrupt_regions_sig(uint32_t may)
+{
+	contd__store_seq(&contd__interrupt.regions, may);
+}
+
 /*
  * Which threads are interrupted for something ready. For an async-signal-safe group: an attached thread, wherever it
  * is. For others: one that computes in a region; but none if the group has CONTD_THREAD_ANY and there is a daemon,

@@ -306,6 +306,11 @@ extern struct cds_list_head contd__threads;
 /* Called when a thread ends, for src/signal; or NULL. */
 extern void (*contd__thread_end)(void);
 
+static inline void contd__thread_end_calls(void (*end)(void))
+{
+	contd__store_release(&contd__thread_end, end);
+}
+
 /* The calling thread's counters join the sum; at its end they are kept in it. Ordinary threads; may block. */
 void contd__threads_enter(void);
 void contd__threads_leave(void);

@@ -289,8 +289,8 @@ static void forked(void)
 	contd__store(&contd__tls.flags, 0);
 	contd__me = NULL;
 	/* An event that is completed here must not notify the parent's threads. */
-	contd__store_release(&contd__thread_end, NULL);
-	contd__store_release(&contd__interrupt.ops, NULL);
+	contd__thread_end_calls(NULL);
+	contd__interrupt_by(NULL);
 	contd__peers_forked();
 }
 
@@ -424,7 +424,7 @@ int contd__signal_start(const struct contd_config *config)
 		contd__peers_end();
 		return rc;
 	}
-	contd__store_release(&contd__thread_end, detach_for_good);
-	contd__store_release(&contd__interrupt.ops, &ops);
+	contd__thread_end_calls(detach_for_good);
+	contd__interrupt_by(&ops);
 	return 0;
 }

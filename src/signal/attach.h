@@ -5,7 +5,7 @@
 
 #include <contd/contd.h>
 
-/* Reserve the signal, and set contd__interrupt.ops for src/dispatch. 0, -EBUSY, -ENOMEM. Ordinary threads. */
+/* Reserve the signal, and give its functions to src/dispatch. 0, -EBUSY, -ENOMEM. Ordinary threads. */
 int contd__signal_start(const struct contd_config *config);
 
 #endif

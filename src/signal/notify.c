@@ -271,19 +271,17 @@ void contd__ask_sig(void)
  */
 int contd__notify_region_sig(void)
 {
-	uint32_t *regions = &contd__interrupt.regions;
-
 	if (interrupt_computing(NULL, false))
 		return 1;
-	if (!contd__load_seq(regions))
+	if (!contd__load_seq(&contd__interrupt.regions))
 		return 0;
-	contd__store_seq(regions, 0);
+	contd__interrupt_regions_sig(0);
 	CONTD_TESTPOINT("regions_taken_back");
 	if (rearm(NULL) && !barrier_everywhere())
 		return interrupt_all();
 	if (!some_compute())
 		return 0;
-	contd__store_seq(regions, 1);
+	contd__interrupt_regions_sig(1);
 	return interrupt_computing(NULL, false);
 }
 

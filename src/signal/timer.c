@@ -201,7 +201,7 @@ void contd__region_rearm(void)
 	/* Take the flag away, then store this, then look at what is ready. Partners: contd__notify_region_sig(), which
 	 * says why; and kick_region() (dispatch/interrupt.c), which loads this after the mark. */
 	if (!contd__load_seq(&contd__interrupt.regions))
-		contd__store_seq(&contd__interrupt.regions, 1);
+		contd__interrupt_regions_sig(1);
 	CONTD_TESTPOINT("region_told");
 	me->useless = 0;
 	me->handed_on = 0;
