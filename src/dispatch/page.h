@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/api.h"
+#include "base/atomic.h"
 
 #define CONTD_PAGE_MAGIC 0x31306c6c65626463ull /* the layout's version included */
 
@@ -60,7 +61,21 @@ struct contd__page {
 
 _Static_assert(sizeof(struct contd__page) == 128, "the layout is shared between processes");
 
-/* Where this process is rung; never NULL. signal/peers.c puts a shared one here, and takes it away. */
+/* Where this process is rung; never NULL. The units that wait or ring write the words in `armed`, as the protocol above
+ * says, and so do peers. signal/peers.c writes the rest of a page that it makes. */
 CONTD_INTERNAL_API extern struct contd__page *contd__page;
+
+/* For signal/peers.c: the process is rung by another page. No thread waits on the one before. Ordinary threads. */
+static inline void contd__page_put(struct contd__page *page)
+{
+	contd__store_release(&contd__page, page);
+}
+
+/* The same if a stray ring may use the one before. Dekker: then the caller loads whether one does. Partner: stray()
+ * (signal/handler.c), which counts itself and then loads this. */
+static inline void contd__page_replace(struct contd__page *page)
+{
+	contd__store_seq(&contd__page, page);
+}
 
 #endif

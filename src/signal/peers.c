@@ -122,8 +122,7 @@ int contd__page_make(void)
 	pthread_mutex_lock(&own.lock);
 	rc = make_page();
 	if (!rc)
-		contd__store_release(&contd__page,
-				     own.page); /* before the daemon and any attached thread waits on the other one */
+		contd__page_put(own.page); /* before the daemon and any attached thread waits on the other one */
 	pthread_mutex_unlock(&own.lock);
 	return rc ? contd__fail(rc, "contd_init: cannot make the page of doorbells (memfd_create, mmap, /proc); raise "
 				    "RLIMIT_NOFILE, or do without them (CONTD_BELL=0)")
@@ -132,7 +131,7 @@ int contd__page_make(void)
 
 void contd__peers_forked(void)
 {
-	contd__store_release(&contd__page, &unshared);
+	contd__page_put(&unshared);
 	contd__store(&contd__signals.listens, 0);
 	/* The name belongs to the holder of the socket: the parent alone. */
 	if (contd__bell_socket >= 0)
@@ -151,7 +150,7 @@ void contd__peers_end(void)
 	if (contd__bell_socket >= 0)
 		close(contd__bell_socket);
 	if (own.page) {
-		contd__store_seq(&contd__page, &unshared);
+		contd__page_replace(&unshared);
 		contd__threads_unwatch();
 		while (contd__load_seq(&contd__signals.strays)) /* partner: stray(), which uses the page */
 			contd__rest();
