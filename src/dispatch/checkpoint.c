@@ -4,8 +4,6 @@
  * or when a peer has rung. Ordinary threads, no handler.
  */
 #include <errno.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -42,7 +40,7 @@ static bool watch(struct contd_tls *tls)
 		return false;
 	}
 	if (!contd__self.tid) {
-		contd__self.tid = (uint32_t)syscall(SYS_gettid);
+		contd__thread_number_sig();
 		mine = contd__self.tid | BELL_WATCHED;
 	}
 	tls->watch = word;

@@ -234,18 +234,6 @@ static inline __attribute__((always_inline)) void contd__call_at_once(const stru
 	contd__run_at_once(contd__bare_run, &b);
 }
 
-/* Is one of g's continuations on this thread's stack, or a task that one of them has become? */
-static inline bool contd__inside_sig(const struct contd_group *g)
-{
-	for (const struct contd__frame *f = contd__self.frame; f; f = f->outer)
-		if (f->group == g)
-			return true;
-	for (const struct contd__at_work *w = contd__self.at_work; w; w = w->outer)
-		if (w->group == g)
-			return true;
-	return false;
-}
-
 /* The clocks of two processors may differ. If the claim seems to be earlier than the slot was ready, by no more than
  * this, it did not wait (units of 32 clock ticks). */
 #define BEHIND (1u << 24)

@@ -115,6 +115,11 @@ struct contd__watched {
  *     carried.running  it runs what it has taken              carried.h
  *     carried.waking   it is in a test that wakes tasks       carried.h
  *     at_work          it works for executors, or is lent     contd__at_work_begin(), _end()
+ *     watched          what it runs, for the watchdog         run.h: with `frame`
+ *     checkpoint       when its next look is due              checkpoint.c, contd__checkpoint_now_sig()
+ *
+ * Each field is written by the functions in its row, which stand in the named file of this folder; with carried.h goes
+ * carried.c. The fields without a row are written by the functions of this unit.
  *
  * What excludes what. `looking` begins on CONTEXT_THREAD, outside continuations. Only on CONTEXT_THREAD is anything
  * taken. What is in `take` does not run while sources are driven: if a source calls a function of the program that
@@ -211,6 +216,24 @@ static inline void contd__frames_give_back(const struct contd_group *g)
 		}
 }
 
+/* Does this thread run one continuation only, with none around it? Of a thread that runs one. */
+static inline bool contd__frame_is_outermost_sig(void)
+{
+	return !contd__self.frame->outer;
+}
+
+/* Is one of g's continuations on this thread's stack, or a task that one of them has become? */
+static inline bool contd__inside_sig(const struct contd_group *g)
+{
+	for (const struct contd__frame *f = contd__self.frame; f; f = f->outer)
+		if (f->group == g)
+			return true;
+	for (const struct contd__at_work *w = contd__self.at_work; w; w = w->outer)
+		if (w->group == g)
+			return true;
+	return false;
+}
+
 /* A look on this thread has spent so much on work; in clock ticks. */
 static inline void contd__worked_sig(uint64_t ticks)
 {
@@ -288,6 +311,9 @@ static inline void contd__threads_forked(void)
 	contd__self.tid = 0;
 }
 
+/* The calling thread's number becomes known. It may be known already. */
+void contd__thread_number_sig(void);
+
 /* Registers the calling thread, which is not registered yet; ordinary threads only. */
 CONTD_INTERNAL_API void contd__thread_register(void);
 
@@ -332,6 +358,21 @@ void contd__threads_unwatch(void);
 /* The counters of all threads, those that have ended too; all of them to zero. Ordinary threads; may block. */
 void contd__threads_sum(struct contd__counters *sum);
 void contd__threads_zero(void);
+
+/*
+ * For executors. The first: this thread wakes o's threads later. The second: it has woken them, or is about to.
+ * contd__lent (task/executor.h) says how handlers are kept out.
+ */
+static inline void contd__untold_put_sig(struct contd__outlet *o, const struct contd__outlet_ops *ops)
+{
+	contd__self.untold_ops = ops;
+	contd__self.untold = o;
+}
+
+static inline void contd__untold_none_sig(void)
+{
+	contd__self.untold = NULL;
+}
 
 /*
  * Wake the threads that were to be woken later. Also before a callback that runs in the call that registers it.

@@ -2,8 +2,6 @@
 /* All threads that have called contd. */
 #include <pthread.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/atomic.h"
 #include "dispatch/thread.h"
@@ -27,7 +25,7 @@ void contd__threads_enter(void)
 {
 	pthread_mutex_lock(&list_lock);
 	contd__self.tls = &contd__tls;
-	contd__self.tid = (uint32_t)syscall(SYS_gettid);
+	contd__thread_number_sig();
 	cds_list_add(&contd__self.node, &contd__threads);
 	contd__add(&contd__threads_count, 1);
 	pthread_mutex_unlock(&list_lock);

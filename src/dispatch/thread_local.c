@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reached from the signal handler: async-signal-safe code only. */
 #include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
@@ -29,6 +31,11 @@ void contd__unbalanced(uint32_t what)
 		contd__say_sig(NO_REGION, sizeof(NO_REGION) - 1);
 	else
 		contd__say_sig(NO_GUARD, sizeof(NO_GUARD) - 1);
+}
+
+void contd__thread_number_sig(void)
+{
+	contd__self.tid = (uint32_t)syscall(SYS_gettid);
 }
 
 void contd__wake_all_untold_sig(void)

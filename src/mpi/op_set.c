@@ -515,7 +515,7 @@ void contd__invoke_revised(struct contd__slot *s)
 	} else if (less_sig(set, SET_REFERENCE, &before)) {
 		set_put_off(set);
 	}
-	if (may && !contd__self.frame->outer)
+	if (may && contd__frame_is_outermost_sig())
 		contd__put_off_drain();
 }
 

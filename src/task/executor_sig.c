@@ -63,8 +63,7 @@ static void wake_later(struct contd_executor *ex, uint32_t n)
 		CONTD_TESTPOINT("tell_held");
 		/* futex(2) takes more than INT32_MAX for one. */
 		lent->untold_threads = n < INT32_MAX - lent->untold_threads ? lent->untold_threads + n : INT32_MAX;
-		contd__self.untold_ops = ex->outlet.ops;
-		contd__self.untold = &ex->outlet;
+		contd__untold_put_sig(&ex->outlet, ex->outlet.ops);
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	lent->telling = false;
@@ -83,7 +82,7 @@ static void wake_all_untold(void)
 	ex = contd__executor_of(contd__self.untold);
 	n = lent->untold_threads;
 	CONTD_TESTPOINT("tells_now");
-	contd__self.untold = NULL;
+	contd__untold_none_sig();
 	lent->untold_threads = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	lent->telling = false;
