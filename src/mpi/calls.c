@@ -55,12 +55,12 @@ unsigned contd__run_ready(void)
 		contd__put_off_drain();
 	if (contd__waits_sig(CLASSES_ALL)) {
 		struct contd__budget budget = {.count = UINT32_MAX};
-		struct contd__call *call = contd__call;
+		struct contd__call *call;
 
 		contd__thread_ensure();
-		contd__call = NULL;
+		call = contd__call_outside();
 		ran = contd__scan_sig(CLASSES_ALL, &budget);
-		contd__call = call;
+		contd__call_back(call);
 		contd__pickup();
 	}
 	return ran;
@@ -82,30 +82,19 @@ static void run_if_may(void)
 		contd__run_ready();
 }
 
-static inline void enter(struct contd__call *call, bool runs_itself)
-{
-	*call = (struct contd__call){.runs_itself = runs_itself, .outer = contd__call};
-	contd__call = call;
-}
-
-static inline void leave(struct contd__call *call)
-{
-	contd__call = call->outer;
-}
-
 /* Between contd__cr_ask() and contd__cr_asked(). */
 static unsigned cr_run(struct contd__cr *cr)
 {
 	struct contd__budget budget = {.count = UINT32_MAX};
 	struct contd_group *g = cr->group;
-	struct contd__call *call = contd__call;
+	struct contd__call *call;
 	unsigned ran;
 
 	if (!contd__table_any_sig(&g->table) || !contd__may_scan_sig(g))
 		return 0;
-	contd__call = NULL;
+	call = contd__call_outside();
 	ran = contd__scan_by_handle(g, &budget);
-	contd__call = call;
+	contd__call_back(call);
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
 		contd__guard_pickup();
 	return ran;
@@ -118,15 +107,15 @@ static unsigned cr_run(struct contd__cr *cr)
 __attribute__((noinline)) static unsigned cr_run_unmarked(struct contd__cr *cr)
 {
 	struct contd__unmarked *u = NULL;
-	struct contd__call *call = contd__call;
+	struct contd__call *call;
 
 	if (contd__load(&contd__put_off_carried) && contd__on_thread_sig())
 		u = contd__unmarked_take_sig(cr->group);
 	if (!u)
 		return 0;
-	contd__call = NULL;
+	call = contd__call_outside();
 	contd__set_run(caa_container_of(u, struct contd__set, own), cr, true);
-	contd__call = call;
+	contd__call_back(call);
 	if (contd__load(&contd__tls.flags) & CONTD__TLS_MISSED)
 		contd__guard_pickup();
 	return 1;
@@ -143,13 +132,13 @@ static void take_from_mpi(struct contd__taking *t, struct contd__call *call, enu
 {
 	struct contd__taking *outer = contd__takes_begin(t);
 
-	contd__call = call;
+	contd__call_back(call);
 	call->taking = t;
 	contd__mpi->progress(how);
 	call->taking = NULL;
 	contd__takes_end(outer);
 	contd__wake_untold_sig();
-	contd__call = NULL;
+	contd__call_outside();
 }
 
 static void take_more(struct contd__taking *t)
@@ -184,7 +173,7 @@ static void cr_progress(struct contd__cr *cr, bool waiting)
 	if (taking.unmarked)
 		taken_run_unmarked(&taking, cr);
 	contd__taken_run_driving(&taking, take_more);
-	contd__call = call;
+	contd__call_back(call);
 	contd__pickup();
 }
 
@@ -302,7 +291,7 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 		return cr_test_report(cr, completed, status);
 	contd__thread_ensure();
 	contd__cr_ask(cr);
-	enter(&call, true);
+	contd__call_enter(&call, true);
 	contd__testing_of(&testing, cr->group);
 	cr_run_unmarked(cr);
 	look_beside();
@@ -315,7 +304,7 @@ static int cr_test(struct contd__cr *cr, int *completed, MPI_Status *status)
 		contd__run_ready();
 	}
 	testing_end(testing.outer);
-	leave(&call);
+	contd__call_leave(&call);
 	rc = cr_test_report(cr, completed, status);
 	contd__cr_asked(cr);
 	return rc;
@@ -349,7 +338,7 @@ __attribute__((noinline)) static void cr_run_until_complete(struct contd__cr *cr
 	struct contd__call call;
 
 	contd__thread_ensure();
-	enter(&call, true);
+	contd__call_enter(&call, true);
 	contd__waiting_of(&waiting, cr->group); /* it may be in a callback that a test of the CR runs */
 	for (unsigned round = 0;;) {
 		unsigned ran = cr_run_unmarked(cr);
@@ -366,7 +355,7 @@ __attribute__((noinline)) static void cr_run_until_complete(struct contd__cr *cr
 			cr_progress(cr, true);
 	}
 	contd__testing_end(waiting.outer);
-	leave(&call);
+	contd__call_leave(&call);
 }
 
 __attribute__((noinline)) static int cr_wait(struct contd__cr *cr, MPI_Status *status)
@@ -400,19 +389,19 @@ static int test(MPI_Request *request, int *completed, MPI_Status *status)
 
 		if (cr)
 			return cr_test(cr, completed, status);
-		enter(&call, true);
+		contd__call_enter(&call, true);
 		contd__mpi->progress(PROGRESS);
 		run_if_may();
-		leave(&call);
+		contd__call_leave(&call);
 		if (contd__mpi->hooked(*request)) {
 			*completed = false;
 			return MPI_SUCCESS;
 		}
 	}
-	enter(&call, true);
+	contd__call_enter(&call, true);
 	rc = contd__original.test(request, completed, status);
 	run_if_may();
-	leave(&call);
+	contd__call_leave(&call);
 	return rc;
 }
 
@@ -421,10 +410,10 @@ __attribute__((noinline)) static int wait_other(MPI_Request *request, MPI_Status
 	struct contd__call call;
 	int rc;
 
-	enter(&call, false);
+	contd__call_enter(&call, false);
 	if (__builtin_expect(contd__mpi->hooked(*request), 0)) {
 		if (looks_here()) {
-			leave(&call);
+			contd__call_leave(&call);
 			return contd__mpi_refuse("MPI_Wait", MPI_ERR_REQUEST, OWN);
 		}
 		do {
@@ -434,7 +423,7 @@ __attribute__((noinline)) static int wait_other(MPI_Request *request, MPI_Status
 	}
 	rc = contd__original.wait(request, status);
 	run_if_may();
-	leave(&call);
+	contd__call_leave(&call);
 	return rc;
 }
 
@@ -1004,16 +993,16 @@ static int test_array(array_fn *fn, mixed_fn *mixed, const struct array_call *a)
 	struct mixed m;
 	int rc;
 
-	enter(&call, true);
+	contd__call_enter(&call, true);
 	if (specials == 0) {
 		rc = fn(a);
 		run_if_may();
-		leave(&call);
+		contd__call_leave(&call);
 		return rc;
 	}
 	rc = mixed_begin(&m, a, specials);
 	if (rc) {
-		leave(&call);
+		contd__call_leave(&call);
 		*a->completed = false;
 		return contd__mpi_refuse(a->call, rc, CONTD_NO_MEMORY);
 	}
@@ -1026,7 +1015,7 @@ static int test_array(array_fn *fn, mixed_fn *mixed, const struct array_call *a)
 		rc = mixed(&m, a);
 	}
 	mixed_end(&m);
-	leave(&call);
+	contd__call_leave(&call);
 	array_raised(&m, a);
 	return rc;
 }
@@ -1087,10 +1076,10 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 	int done = 0, rc;
 
 	if (specials == 0) {
-		enter(&call, false);
+		contd__call_enter(&call, false);
 		rc = wait_fn(a);
 		run_if_may();
-		leave(&call);
+		contd__call_leave(&call);
 		return rc;
 	}
 	while (mixed_begin(&m, a, specials) != MPI_SUCCESS)
@@ -1106,14 +1095,14 @@ static int wait_array(array_fn *wait_fn, mixed_fn *mixed, struct array_call *a)
 		array_raised(&m, a);
 		return rc;
 	}
-	enter(&call, true);
+	contd__call_enter(&call, true);
 	m.specials_first = false;
 	a->completed = &done;
 	do {
 		mixed_run(&m);
 		rc = mixed(&m, a);
 	} while (rc == MPI_SUCCESS && !done);
-	leave(&call);
+	contd__call_leave(&call);
 	mixed_end(&m);
 	array_raised(&m, a);
 	return rc;

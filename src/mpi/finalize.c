@@ -85,19 +85,19 @@ struct others {
  * be told to no handler of the program. */
 static void round_begin(struct others *o, bool outstanding, bool active)
 {
-	struct contd__call call = {.runs_itself = true, .outer = contd__call};
+	struct contd__call call;
 	MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
 
 	o->mine[OUTSTANDING] = outstanding;
 	o->mine[ACTIVE] = active;
 	o->rounds++;
-	contd__call = &call;
+	contd__call_enter(&call, true);
 	PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
 	PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	o->over = PMPI_Iallreduce(o->mine, o->sum, VALUES, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &o->request) != 0;
 	PMPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
 	PMPI_Errhandler_free(&handler);
-	contd__call = call.outer;
+	contd__call_leave(&call);
 	if (o->over)
 		o->request = MPI_REQUEST_NULL;
 }

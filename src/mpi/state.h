@@ -81,6 +81,18 @@ struct contd__call {
 };
 extern __thread struct contd__call *contd__call __attribute__((tls_model("initial-exec")));
 
+/* These go around a completion call. */
+static inline void contd__call_enter(struct contd__call *call, bool runs_itself)
+{
+	*call = (struct contd__call){.runs_itself = runs_itself, .outer = contd__call};
+	contd__call = call;
+}
+
+static inline void contd__call_leave(const struct contd__call *call)
+{
+	contd__call = call->outer;
+}
+
 /* Around a function of the program's: what it calls is not the completion call that it is in. */
 static inline struct contd__call *contd__call_outside(void)
 {
