@@ -23,6 +23,12 @@
 
 extern int32_t contd__owed; /* to all; momentary */
 
+/* In the child of a fork, and at the end: nothing is owed. */
+static inline void contd__owed_none(void)
+{
+	contd__store(&contd__owed, 0);
+}
+
 /* A transfer of so many bytes with this peer has begun. */
 void contd__owe(struct contd__place *p, int64_t bytes);
 

@@ -805,7 +805,7 @@ static int on_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, M
 static void in_child(void)
 {
 	contd__store(&rings, 0);
-	contd__store(&contd__owed, 0);
+	contd__owed_none();
 	contd__aside_forked();
 }
 
@@ -838,7 +838,7 @@ static int on_Init_thread(int *argc, char ***argv, int required, int *provided)
 static int on_Finalize(void)
 {
 	if (contd__xchg(&rings, 0)) {
-		contd__store(&contd__owed, 0);
+		contd__owed_none();
 		contd__aside_end();
 		contd__ring_known(); /* the last messages that were only buffered may go now */
 	}

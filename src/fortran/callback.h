@@ -44,6 +44,11 @@ extern struct contd__f_record *contd__f_spent;
 /* MPI_STATUS_SIZE; once contd__f_constants() (fortran.h) was called. */
 extern MPI_Fint contd__f_status_size;
 
+static inline void contd__f_status_size_is(MPI_Fint size)
+{
+	contd__f_status_size = size;
+}
+
 /*
  * The continuations that the C interface is given, of the draft and of the revised interface; and the function that it
  * calls if one of the revised interface does not run. `data` is the record. Async-signal-safe.

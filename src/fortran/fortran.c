@@ -20,7 +20,7 @@ void contd__f_ignored_(const void *status_ignore, const void *statuses_ignore, c
 {
 	ignored[ignored_count++] = status_ignore;
 	ignored[ignored_count++] = statuses_ignore;
-	contd__f_status_size = *status_size;
+	contd__f_status_size_is(*status_size);
 }
 
 static void constants_get(void)

@@ -708,7 +708,7 @@ static void issue_now(struct contd_mpi_op *op)
 	rc = !cr && names_cr(op->contd.how) ? MPI_ERR_REQUEST : issue(op);
 	if (rc == MPI_SUCCESS && (attach_quick(op, cr) || attach(op, cr) == MPI_SUCCESS))
 		return;
-	contd__lent.tells_later = false; /* done() may wait for what it hands over, or what has been */
+	contd__tells_at_once(); /* done() may wait for what it hands over, or what has been */
 	contd__wake_untold_sig();
 	if (rc == MPI_SUCCESS)
 		rc = wait_here(op);

@@ -367,7 +367,7 @@ static int start_locked(bool asking)
 		say_why("it cannot begin: %s", why);
 		return contd__fail(MPI_ERR_OTHER, why);
 	}
-	contd__ring_group = contd__model.sessions ? contd__model_group : NULL;
+	contd__ring_group_by(contd__model.sessions ? contd__model_group : NULL);
 	rc = start_in_model(asking);
 	if (rc)
 		contd__model_end();

@@ -80,6 +80,12 @@ void contd__ring_stop(void);
 /* Gives the processes of the job, in the order of their ranks, where there is no MPI_COMM_WORLD. NULL: there is. */
 extern bool (*contd__ring_group)(MPI_Group *group);
 
+/* Before any thread rings. */
+static inline void contd__ring_group_by(bool (*give)(MPI_Group *group))
+{
+	contd__ring_group = give;
+}
+
 static inline bool contd__ring_ready(void)
 {
 	/* Acquire: pairs with the release in contd__ring_start. */

@@ -120,6 +120,12 @@ struct contd__lent {
 };
 CONTD_INTERNAL_API extern __thread struct contd__lent contd__lent __attribute__((tls_model("initial-exec")));
 
+/* From now on the tasks that this thread hands over are told of at once. */
+static inline void contd__tells_at_once(void)
+{
+	contd__lent.tells_later = false;
+}
+
 /* The first list belongs to this thread until it says that it is outside. false: it does not. Not in handlers outside
  * regions. */
 static inline bool contd__executor_inside_sig(struct contd_executor *ex)
