@@ -29,6 +29,13 @@ static inline int contd__fail_in(const char *call, int err)
 	return err;
 }
 
+/* Around code that may set another error, as a handler does: what the two were before it, they are again. */
+static inline void contd__error_back_sig(const char *text, const char *call)
+{
+	contd__error_text = text;
+	contd__error_call = call;
+}
+
 /* The text of an argument that is NULL: literals. */
 #define CONTD_NULL(call, argument) call ": " argument " must not be NULL"
 

@@ -582,8 +582,7 @@ void contd__daemon_hand_over(void)
 		if (contd__waits_sig(CLASSES_DAEMON))
 			contd__kick_sig(KICK_REGION);
 	}
-	contd__error_text = text;
-	contd__error_call = call;
+	contd__error_back_sig(text, call);
 }
 
 /* How the daemon waits: by the settings' agent, or by ticks if that agent has no daemon. */

@@ -376,8 +376,7 @@ bool contd__setting_describe(size_t i, struct contd__setting_info *info)
 	} else {
 		write_text(s, &c, info->value);
 	}
-	contd__error_call = call;
-	contd__error_text = text;
+	contd__error_back_sig(text, call);
 	return true;
 }
 

@@ -332,12 +332,8 @@ int contd__bell_ring(struct contd_bell *bell)
 		rc = send(peer, thread);
 		rang = rang || rc == 0;
 	}
-	if (rang) {
-		if (contd__self.registered)
-			CONTD_COUNT(rings_sent, 1);
-		else
-			contd__add(&contd__strays.rings_sent, 1);
-	}
+	if (rang)
+		CONTD_COUNT_STRAY(rings_sent);
 	errno = saved;
 	return rang ? 1 : rc;
 }

@@ -112,14 +112,6 @@ static void leave(struct contd__attached *me)
 	contd__store_release(&me->inside, 0);
 }
 
-static void count_longest(uint64_t cost)
-{
-	uint64_t most = contd__load(&contd__strays.handler_max);
-
-	if (cost > most)
-		contd__cas(&contd__strays.handler_max, &most, cost); /* a statistic: one of two at a time is enough */
-}
-
 /* A signal that is not contd's, or one on a thread that is not attached (a ring may come to any: bell.c). */
 static void stray(int signo, siginfo_t *info, void *context)
 {
@@ -210,8 +202,7 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 
 	if (!ours(signo, info) || !enter(me)) {
 		stray(signo, info, context);
-		contd__error_text = text;
-		contd__error_call = call;
+		contd__error_back_sig(text, call);
 		errno = saved;
 		return;
 	}
@@ -268,13 +259,12 @@ void contd__handler(int signo, siginfo_t *info, void *context)
 	/* Callbacks are work, but what is around them is not. */
 	contd__pay_sig(me, kind, begin + cost, ran ? me->empty_ticks : less(cost, contd__self.work - work));
 	CONTD_COUNT(handler_ticks, cost);
-	count_longest(cost);
+	contd__strays_handler_sig(cost);
 	if (contd__late_watched_sig() && !ran)
 		note_late(cost);
 	me->left_at = begin + cost;
 	me->took = cost;
 	leave(me);
-	contd__error_text = text;
-	contd__error_call = call;
+	contd__error_back_sig(text, call);
 	errno = saved;
 }

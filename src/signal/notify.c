@@ -20,15 +20,6 @@
 #include "signal/notify.h"
 #include "signal/timer.h"
 
-/* Completers may be threads that statistics do not know of. */
-#define COUNT(field) \
-	do { \
-		if (contd__self.registered) \
-			CONTD_COUNT(field, 1); \
-		else \
-			contd__add(&contd__strays.field, 1); \
-	} while (0)
-
 /* rt_tgsigqueueinfo(2) is a plain system call; unlike pthread_sigqueue(3) it needs no more than the thread's number. */
 bool contd__queue_sig(int32_t tid)
 {
@@ -51,11 +42,11 @@ static bool send_signal(struct contd__attached *a)
 	sent = contd__queue_sig(tid);
 	errno = saved;
 	if (sent) {
-		COUNT(notifications);
+		CONTD_COUNT_STRAY(notifications);
 	} else {
 		/* EAGAIN: RLIMIT_SIGPENDING. The signal of a timer has had its place in the queue since
 		 * timer_create(2). */
-		COUNT(notify_failed);
+		CONTD_COUNT_STRAY(notify_failed);
 		contd__tick_at_sig(a, contd__ticks());
 	}
 	return true;
@@ -81,7 +72,7 @@ static bool interrupt_counted(struct contd__attached *a, bool whatever)
 	}
 	contd__store(&a->signalled_at, now);
 	if (!whatever && at > now) {
-		COUNT(put_off);
+		CONTD_COUNT_STRAY(put_off);
 		contd__tick_at_sig(a, at);
 		return true;
 	}
