@@ -5,6 +5,8 @@
 
 #include <contd/mpi.h>
 
+#include "base/atomic.h"
+
 /* MPI_Continue_cb_function and MPIX_Continue_cb_function. */
 typedef void contd__f_draft(MPI_Fint *array_of_statuses, MPI_Aint *user_data, MPI_Fint *ierror);
 typedef void contd__f_revised(const MPI_Fint *rc, MPI_Aint *user_data, MPI_Fint *ierror);
@@ -40,6 +42,12 @@ struct contd__f_record {
  *     continue.c (take all out)   thread, in a callback             wait-free
  */
 extern struct contd__f_record *contd__f_spent;
+
+/* All of them. Pairs with spent() in callback.c: none is taken out that another thread is just looking at. */
+static inline struct contd__f_record *contd__f_spent_take(void)
+{
+	return contd__load(&contd__f_spent) ? contd__xchg(&contd__f_spent, NULL) : NULL;
+}
 
 /* MPI_STATUS_SIZE; once contd__f_constants() (fortran.h) was called. */
 extern MPI_Fint contd__f_status_size;

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/atomic.h"
 #include "dispatch/group.h"
 #include "fortran/callback.h"
 #include "fortran/fortran.h"
@@ -15,14 +14,11 @@
 
 /* ---------------------------------------------------------------------------------------------------- attaching --- */
 
-/* All at once, so that none is taken out that another thread is just looking at; pairs with spent() in callback.c. */
 static void collect(void)
 {
 	struct contd__f_record *r, *next;
 
-	if (!contd__load(&contd__f_spent))
-		return;
-	for (r = contd__xchg(&contd__f_spent, NULL); r; r = next) {
+	for (r = contd__f_spent_take(); r; r = next) {
 		next = r->next;
 		free(r);
 	}

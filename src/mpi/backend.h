@@ -207,6 +207,12 @@ struct contd__mpi_backend {
 /* The backend in use, from the first start on. */
 extern const struct contd__mpi_backend *contd__mpi;
 
+/* contd begins. Those that load it have seen contd__mpi_open, or the source, first. */
+static inline void contd__backend_use(const struct contd__mpi_backend *backend)
+{
+	contd__store(&contd__mpi, backend);
+}
+
 /* While a backend is chosen: adds a line to what contd_mpi_backend() tells of that. As printf(3). */
 void contd__backend_step(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 

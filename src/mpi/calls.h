@@ -31,6 +31,12 @@ struct contd__request_functions {
 /* The functions below are about these; set by the backend's start. */
 extern struct contd__request_functions contd__original;
 
+/* The backend begins: these are MPI's own. */
+static inline void contd__original_are(const struct contd__request_functions *functions)
+{
+	contd__original = *functions;
+}
+
 /* Each as its MPI namesake, errors as the backend's cr_raise gives them. */
 extern const struct contd__request_functions contd__calls;
 

@@ -60,7 +60,7 @@ static bool count_now(struct contd__cr *cr, struct contd_group *group)
 	if (contd__cr_alone && !cr->asked_about && LIFE_OUTSTANDING(contd__load(&group->life)) == 0) {
 		if (cr->revised && __builtin_expect(contd__load(&cr->state) != CR_ACTIVE, 0))
 			return false;
-		contd__cr_uncounted = cr;
+		contd__cr_uncounted_begin(cr);
 		return true;
 	}
 	CONTD_TESTPOINT("now_uncounted");
@@ -101,9 +101,7 @@ static inline void over_now(void *what)
 		return;
 	if (__builtin_expect(now->rc != MPI_SUCCESS, 0))
 		contd__set_spare_fail(cr, now->rc, now->a->failed_data);
-	if (contd__cr_uncounted)
-		contd__cr_uncounted = NULL;
-	else
+	if (!contd__cr_uncounted_over())
 		contd__cr_count_off(cr, now->group);
 }
 

@@ -75,6 +75,19 @@ struct contd__cr {
 extern struct cds_list_head contd__crs;
 extern pthread_mutex_t contd__crs_lock;
 
+/* Each of them in turn; NULL: there is none. Under contd__crs_lock. */
+static inline struct contd__cr *contd__crs_turn_locked(void)
+{
+	struct contd__cr *cr;
+
+	if (cds_list_empty(&contd__crs))
+		return NULL;
+	cr = cds_list_first_entry(&contd__crs, struct contd__cr, node);
+	cds_list_del(&cr->node);
+	cds_list_add_tail(&cr->node, &contd__crs);
+	return cr;
+}
+
 /* How many continuations are outstanding, of all CRs. */
 uint32_t contd__crs_outstanding(void);
 
@@ -144,6 +157,20 @@ static inline void contd__cr_uncounted_ends(void)
 		contd__add(&contd__cr_uncounted->group->life, 1);
 		contd__cr_uncounted = NULL;
 	}
+}
+
+static inline void contd__cr_uncounted_begin(struct contd__cr *cr)
+{
+	contd__cr_uncounted = cr;
+}
+
+/* After the callback. False: the continuation has been counted. */
+static inline bool contd__cr_uncounted_over(void)
+{
+	if (!contd__cr_uncounted)
+		return false;
+	contd__cr_uncounted = NULL;
+	return true;
 }
 
 /* Revised, and not between MPI_Start and the report that it is complete. */

@@ -316,12 +316,12 @@ static int start_in_model(bool asking)
 		return rc == -ENOMEM ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
 	}
 	contd__put_off_start();
-	contd__store(&contd__mpi, backend); /* its callers have seen contd__mpi_open, or the source, first */
+	contd__backend_use(backend);
 	/* Of other sessions there may be several threads in MPI. */
 	rc = backend->start(contd__model.sessions ? MPI_THREAD_MULTIPLE : contd__model.level);
 	contd__crs_start();
-	contd__mpi_source.where =
-		WHERE_THREAD | WHERE_REGION | (contd__model.level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u);
+	contd__mpi_source_where(WHERE_THREAD | WHERE_REGION |
+				(contd__model.level == MPI_THREAD_MULTIPLE ? WHERE_DAEMON : 0u));
 	if (rc)
 		contd__fail(rc, "contd cannot begin: MPI refuses what its backend needs, or there is no memory");
 	if (!rc && contd__source_register(&contd__mpi_source))

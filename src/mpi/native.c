@@ -431,20 +431,16 @@ static uint32_t recheck_cr(struct contd__native_cr *cr)
  * lock. */
 static bool recheck_take(struct contd__native_cr **crp)
 {
-	struct contd__native_cr *cr = NULL;
+	struct contd__cr *cr;
 
 	if (pthread_mutex_trylock(&contd__crs_lock))
 		return false;
-	if (!cds_list_empty(&contd__crs)) {
-		cr = native_of(cds_list_first_entry(&contd__crs, struct contd__cr, node));
-		cds_list_del(&cr->cr.node);
-		cds_list_add_tail(&cr->cr.node, &contd__crs);
-		/* If it is only waiting to be freed, the lock keeps that from happening (contd__cr_fini). */
-		if (contd__group_outstanding_sig(cr->cr.group) == 0 || !contd__group_try_pin_sig(cr->cr.group))
-			cr = NULL;
-	}
+	cr = contd__crs_turn_locked();
+	/* If it is only waiting to be freed, the lock keeps that from happening (contd__cr_fini). */
+	if (cr && (contd__group_outstanding_sig(cr->group) == 0 || !contd__group_try_pin_sig(cr->group)))
+		cr = NULL;
 	pthread_mutex_unlock(&contd__crs_lock);
-	*crp = cr;
+	*crp = cr ? native_of(cr) : NULL;
 	return true;
 }
 
@@ -1386,7 +1382,7 @@ static int start(int thread_level)
 	contd__handles_clear();
 	stopped = 0;
 	__cds_lfs_init(&stale);
-	contd__original = *O.functions;
+	contd__original_are(O.functions);
 	if (O.progress_register(in_progress))
 		return MPI_ERR_OTHER;
 	*O.functions = contd__calls;
@@ -1409,7 +1405,7 @@ static int wake(void)
 {
 	if (contd__ompi_find())
 		return MPI_ERR_OTHER;
-	contd__original = *O.functions;
+	contd__original_are(O.functions);
 	if (O.progress_register(in_progress)) {
 		contd__ompi_forget();
 		return MPI_ERR_OTHER;

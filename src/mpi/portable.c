@@ -961,7 +961,7 @@ static int start(int thread_level)
 	shared_find(comm);
 	contd__forgets_start(comm);
 	PMPI_Comm_free(&comm);
-	contd__original = contd__portable_plain;
+	contd__original_are(&contd__portable_plain);
 	contd__intercept_start();
 	return MPI_SUCCESS;
 }

@@ -5,7 +5,13 @@
 
 #include "dispatch/source.h"
 
-/* Registered when contd begins, which also says on which threads it is driven. */
+/* Registered when contd begins. */
 extern struct contd__source contd__mpi_source;
+
+/* Before that: on which threads it is driven. */
+static inline void contd__mpi_source_where(uint32_t where)
+{
+	contd__mpi_source.where = where;
+}
 
 #endif
