@@ -59,6 +59,7 @@ struct contd__inside {
 	uint16_t floating_x87;        /* and the control word of long double */
 	sigset_t signals;             /* in a tick: which signals the thread had blocked */
 };
+/* The state of this folder, of a thread: the folder's units write it. */
 extern __thread struct contd__inside contd__inside __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 enum contd__entered {
@@ -225,6 +226,7 @@ struct contd__progress {
 	uint64_t begun, moved;              /* operations, all that were counted; and ticks that found work */
 	uint64_t passed[PASSED_COUNT];
 };
+/* The same of the process. */
 extern struct contd__progress contd__progress __attribute__((visibility("hidden")));
 
 /*

@@ -91,6 +91,7 @@ struct contd__signals {
 	struct sigaction beneath[_NSIG]; /* and the one before that, which had come between contd's handler and it */
 };
 
+/* The state of this folder: its units write these two, each its own fields, and no unit outside the folder does. */
 extern struct contd__signals contd__signals;
 extern __thread struct contd__attached *contd__me __attribute__((tls_model("initial-exec")));
 

@@ -79,7 +79,7 @@ uint32_t contd__bell_settle_sig(struct contd__attached *me, uint32_t ran);
 
 /* Peers that have asked which process listens stay in the socket's queue, which has an end. Take some out, if there are
  * many. */
-extern int contd__bell_socket; /* -1: none */
+extern int contd__bell_socket; /* -1: none. Written by signal/peers.c, which makes it */
 void contd__bell_drain_sig(void);
 
 /* Does the peer still have its page? Not if it has ended, or contd has in it. */
