@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -118,7 +119,7 @@ int contd__dump_here_begin(struct contd__dump_here *h)
 						.self = (uintptr_t)&contd__self,
 						.pid = getpid(),
 						.now = contd__ticks()};
-	h->task = gettid();
+	h->task = (int)syscall(SYS_gettid);
 	h->memory = -1;
 	h->group = NULL;
 	h->room = h->groups = h->next = 0;
