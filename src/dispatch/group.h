@@ -73,7 +73,7 @@ static inline bool contd__limited(const struct contd_group *g)
 #define GROUP_ONLY_PROGRAM 0x20000000u
 #define GROUP_EXECUTOR (GROUP_PUSH | GROUP_PULL)
 
-/* Two units write these: dispatch/group, which handlers reach, and dispatch/group_set, on ordinary threads. */
+/* Two units write these: group.c, which handlers reach, and group_set.c, on ordinary threads. */
 struct contd__groups {
 	struct __cds_lfs_stack dead; /* to be freed; pushed in handlers too, emptied by threads under `lock` */
 	uint32_t dead_count;
