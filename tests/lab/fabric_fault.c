@@ -180,22 +180,15 @@ int main(int argc, char **argv)
 	       contd_fabric_queue_pending(queue));
 	fflush(stdout);
 	OK(contd_fabric_queue_stop(queue));
-	/* libfabric 1.17 crashes now and then in fi_close of such an endpoint: a program without contd does so in 1 of
-	 * 50. */
-	if (!lost) {
-		OK(fi_close(&ep->fid));
-		OK(contd_fabric_queue_destroy(queue));
-	}
+	/*
+	 * Nothing is closed. libfabric 1.17 crashes now and then in fi_close of an endpoint with operations under way
+	 * whose link was cut, if only for a second: a program without contd does so in 1 of 50. And of such a domain
+	 * ofi_rxm says that it is busy.
+	 */
 	OK(contd_group_wait(group, 60000000000));
 	OK(contd_group_outstanding(group));
 	OK(contd_group_destroy(group));
 	never = contd_fini();
-	/* ofi_rxm of libfabric 1.17 says that the domain is busy where operations were under way. */
-	if (!lost) {
-		fi_close(&av->fid);
-		fi_close(&domain->fid);
-		fi_close(&fabric->fid);
-	}
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
 	if (fault_report(never) || never)
