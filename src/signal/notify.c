@@ -186,25 +186,35 @@ static bool barrier_everywhere(void)
 	return done;
 }
 
-void contd__hand_on_sig(const struct contd__attached *me, bool whatever)
-{
-	if (interrupt_computing(me, whatever) || !rearm(me))
-		return;
-	barrier_everywhere(); /* without it a tick makes up for that */
-	interrupt_computing(me, whatever);
-}
-
 /* Without membarrier(2) a signal is the barrier: in its handler a thread sees whether it computes, and what is
  * ready. */
-static int interrupt_all(void)
+static int interrupt_all(const struct contd__attached *me, bool whatever)
 {
 	uint32_t n = contd__load_acquire(&contd__signals.count);
 	int done = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (contd__signals.record[i] != contd__me)
-			done |= interrupt(contd__signals.record[i], false);
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__attached *a = contd__signals.record[i];
+
+		if (a != contd__me && a != me)
+			done |= interrupt(a, whatever);
+	}
 	return done;
+}
+
+/* Threads have been told to look (rearm()): interrupt one that computes already, and may not have seen it. */
+static void interrupt_told(const struct contd__attached *me, bool whatever)
+{
+	if (barrier_everywhere())
+		interrupt_computing(me, whatever);
+	else
+		interrupt_all(me, whatever);
+}
+
+void contd__hand_on_sig(const struct contd__attached *me, bool whatever)
+{
+	if (!interrupt_computing(me, whatever) && rearm(me))
+		interrupt_told(me, whatever);
 }
 
 void contd__hand_on_within_sig(void)
@@ -241,10 +251,8 @@ void contd__ask_sig(void)
 		if (done)
 			return;
 	}
-	if (!told)
-		return;
-	barrier_everywhere(); /* without it a tick makes up for that */
-	interrupt_computing(me, false);
+	if (told)
+		interrupt_told(me, false);
 }
 
 /*
@@ -269,7 +277,7 @@ int contd__notify_region_sig(void)
 	contd__interrupt_regions_sig(0);
 	CONTD_TESTPOINT("regions_taken_back");
 	if (rearm(NULL) && !barrier_everywhere())
-		return interrupt_all();
+		return interrupt_all(NULL, false);
 	if (!some_compute())
 		return 0;
 	contd__interrupt_regions_sig(1);

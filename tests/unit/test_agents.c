@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How the daemon waits: ticks, sleep on descriptors, or none; and that idle costs nothing. */
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -717,7 +718,8 @@ Test(agents, block_rings_where_checkpoints_have_watched_the_bell)
 	helper_join(&h);
 }
 
-/* No thread computes, and each gets interruptions: none of them is handed on. */
+/* No thread computes, and each gets interruptions: none of them is handed on. A kernel without membarrier(2) does not
+ * tell whether one does: the first time each other thread is interrupted, so that it looks. */
 static void interrupted(void *data)
 {
 	(void)data;
@@ -727,6 +729,9 @@ static void interrupted(void *data)
 
 Test(agents, block_hands_nothing_on_where_no_thread_computes)
 {
+	bool has_membarrier = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0) > 0;
+	uint32_t before;
+
 	begin_beside();
 	contd__store_seq(&beside_leaves, 1);
 	helper_finish(&beside);
@@ -736,7 +741,11 @@ Test(agents, block_hands_nothing_on_where_no_thread_computes)
 		interrupted(NULL);
 		helper_finish(&beside);
 	}
-	cr_assert_eq(stats_now().notifications + stats_now().put_off, 0);
+	before = stats_now().notifications + stats_now().put_off;
+	if (has_membarrier)
+		cr_assert_eq(before, 0);
+	else
+		cr_assert(before >= 1 && before <= 2, "%u interruptions of two threads", before);
 	/* One thread computes: once. */
 	contd__store_seq(&beside_leaves, 0);
 	contd__store_seq(&source_a.elsewhere, true);
@@ -745,7 +754,7 @@ Test(agents, block_hands_nothing_on_where_no_thread_computes)
 	contd__store_seq(&contd__page->armed.by.thread, 0);
 	for (unsigned i = 0; i < 10; i++)
 		interrupted(NULL);
-	cr_assert_leq(stats_now().notifications + stats_now().put_off, 1);
+	cr_assert_leq(stats_now().notifications + stats_now().put_off, before + 1);
 	contd__store_seq(&beside_leaves, 1);
 	helper_join(&beside);
 	must(contd_thread_detach());
