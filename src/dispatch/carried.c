@@ -390,7 +390,7 @@ static inline uint32_t call_some(void *what)
 	struct contd__taking *t = turn->t;
 	struct contd_carried *c = turn->c;
 	const struct contd_group *g = c->group;
-	uint32_t most = turn->most, ran = 0;
+	uint32_t most = turn->most;
 	bool watched = turn->watched;
 
 	do {
@@ -403,10 +403,9 @@ static inline uint32_t call_some(void *what)
 		carried_over(c);
 		CONTD_TESTPOINT("carried_runs");
 		cb(status, data);
-		ran++;
-		t->spare++; /* contd__carried_begin_in_turn() takes from these */
-	} while (t->next < t->count && (c = t->carried[t->next])->group == g && !watched && ran < most);
-	return ran;
+		t->returned++;
+	} while (t->next < t->count && (c = t->carried[t->next])->group == g && !watched && t->returned < most);
+	return t->returned;
 }
 
 /* Run the next ones of one group in one frame. With the watchdog on, each has a separate frame, so that the watchdog
@@ -416,17 +415,14 @@ static uint32_t run_some(struct contd__taking *t, uint32_t most)
 	struct contd_carried *c = t->carried[t->next];
 	struct contd_group *g = c->group;
 	struct turn turn = {t, c, most, contd__late_watched_sig()};
-	uint32_t ran, spare;
+	uint32_t ran;
 
-	/* They keep the group: each stays counted as outstanding until all have run, or until another one takes over
-	 * its count (contd__carried_begin_in_turn). */
+	/* They keep the group: each stays counted as outstanding until all have run. */
 	t->group = g;
 	ran = contd__call_in_frame(g, NULL, (const void *)(uintptr_t)c->cb, call_some, &turn);
 	CONTD_COUNT(latency[0], ran);
-	spare = t->spare;
-	t->spare = 0; /* first: what is counted down is not subtracted once more (contd__carried_returned_sig) */
-	if (spare)
-		contd__group_count_down_own_sig(g, spare);
+	t->returned = 0; /* first: what is counted down is not subtracted once more (contd__carried_returned_sig) */
+	contd__group_count_down_own_sig(g, ran);
 	return ran;
 }
 

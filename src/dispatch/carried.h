@@ -43,7 +43,7 @@ struct contd__taking {
 	uint32_t next, count;             /* taken and not run yet: carried[next] to carried[count - 1] */
 	uint32_t left;                    /* how many may still run, those that are taken included */
 	uint32_t chained;                 /* how many were complete when callbacks began them */
-	uint32_t spare;                   /* callbacks of `group` that have returned, and still count as outstanding */
+	uint32_t returned;                /* callbacks of `group` that have returned, and still count as outstanding */
 	bool slot_may; /* `slot` may be filled: `left` does not include the run that is set aside for it */
 	struct contd_group *group;
 	const struct contd_group *tested; /* the source is driven in a test or wait of this group, or NULL */
@@ -93,8 +93,8 @@ static inline uint32_t contd__carried_returned_sig(const struct contd_group *g)
 	uint32_t n = 0;
 
 	for (const struct contd__taking *t = contd__self.carried.running; t; t = t->outer)
-		if (t->spare && t->group == g)
-			n += t->spare;
+		if (t->returned && t->group == g)
+			n += t->returned;
 	return n;
 }
 
@@ -120,7 +120,7 @@ static inline void contd__taking_init(struct contd__taking *t, uint32_t most)
 	t->slot = NULL;
 	t->unmarked = NULL;
 	t->tested = NULL;
-	t->next = t->count = t->chained = t->spare = 0;
+	t->next = t->count = t->chained = t->returned = 0;
 	t->left = most - 1; /* one for the slot */
 	t->slot_may = true;
 }
@@ -151,24 +151,8 @@ static inline void contd__carry(struct contd_carried *c, contd_callback *cb, voi
 }
 
 /*
- * The same as contd__carried_begin() below, in a carried callback of g: c takes over the count of a callback that has
- * returned, which then need not be counted down. false: there is none.
- */
-static inline bool contd__carried_begin_in_turn(struct contd_carried *c, contd_callback *cb, void *data,
-						struct contd_group *g)
-{
-	struct contd__taking *t = contd__self.carried.running;
-
-	if (!t || t->spare == 0 || t->group != g || !contd__on_thread_sig())
-		return false;
-	t->spare--;
-	contd__carry(c, cb, data, g);
-	return true;
-}
-
-/*
  * c carries this continuation from now on, and counts as outstanding; it is complete, and contd__carried_at_once() or
- * contd__carried_done_one_sig() comes next. So there need not be room for a slot: mostly it takes none, and without
+ * contd__carried_done_sig() comes next. So there need not be room for a slot: mostly it takes none, and without
  * memory for one it waits for the next look. Ordinary threads, regions' handlers.
  */
 static inline void contd__carried_begin_complete(struct contd_carried *c, contd_callback *cb, void *data,
@@ -220,16 +204,6 @@ static inline bool contd__may_take_sig(const struct contd__taking *t, uint32_t n
 {
 	return t && n <= TAKEN_MOST - t->count && n <= t->left - (t->count - t->next) && contd__on_thread_sig() &&
 	       !contd__marked_sig(CLASSES_ALL);
-}
-
-static inline void contd__carried_done_one_sig(struct contd_carried *c)
-{
-	struct contd__taking *t = contd__self.carried.take;
-
-	if (__builtin_expect(contd__may_take_sig(t, 1) && contd__may_be_taken_sig(c->group), 1))
-		t->carried[t->count++] = c;
-	else
-		contd__carried_done_sig(&c, 1);
 }
 
 /* Complete operations that have no slot or no bit: a stack, linked by `next`. */

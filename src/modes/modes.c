@@ -453,6 +453,13 @@ static bool is_woken(const struct contd_mode_attr *how)
 	return resumes(how) && !contd__takes() && contd__wakes()->count < TAKEN_MOST && contd__on_thread_sig();
 }
 
+static void carried_done(struct contd_mpi_op *op)
+{
+	struct contd_carried *c = &op->contd.carried;
+
+	contd__carried_done_sig(&c, 1);
+}
+
 /* It is complete. Inside MPI's progress. */
 static void quick_done(const MPI_Status *status, void *data)
 {
@@ -465,7 +472,7 @@ static void quick_done(const MPI_Status *status, void *data)
 	if (__builtin_expect(contd__wakes() != NULL, 0) && is_woken(how)) {
 		contd__wakes()->carried[contd__wakes()->count++] = &op->contd.carried;
 	} else if (!inside_mpi(how) || not_invoked(how, op->contd.status)) {
-		contd__carried_done_one_sig(&op->contd.carried);
+		carried_done(op);
 	} else if (returns_at_completion(how)) {
 		completed(op, op->contd.status);
 	} else {
@@ -491,7 +498,7 @@ static void quick_complete(struct contd_mpi_op *op, struct contd_group *group)
 	}
 	op->contd.carried.status = op->contd.status;
 	if (how->mode == CONTD_MODE_MPIX && how->flags & MPIX_CONT_DEFER_COMPLETE)
-		contd__carried_done_one_sig(&op->contd.carried);
+		carried_done(op);
 	else
 		contd__carried_at_once(&op->contd.carried);
 }
@@ -499,8 +506,6 @@ static void quick_complete(struct contd_mpi_op *op, struct contd_group *group)
 /* Counted as outstanding, with the CR, if there is one. false: it is pending, and there is no memory for that. */
 static bool quick_begin(struct contd_mpi_op *op, struct contd__cr *cr, struct contd_group *group, enum contd__seen seen)
 {
-	if (contd__carried_begin_in_turn(&op->contd.carried, quick_carried, op, group))
-		return true; /* and the CR is as it was */
 	if (seen == SEEN_COMPLETE)
 		contd__carried_begin_complete(&op->contd.carried, quick_carried, op, group);
 	else if (contd__carried_begin(&op->contd.carried, quick_carried, op, group))

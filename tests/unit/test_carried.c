@@ -25,7 +25,6 @@ static unsigned first;    /* that has not been completed */
 static unsigned finished; /* to be completed at the next look */
 static unsigned waiting;  /* that are under way */
 static struct contd_group *inner;
-static unsigned in_turn;
 static unsigned chain_length, depth;
 static struct contd_carried *at_once[MOST]; /* to be completed at the next look, */
 static unsigned finished_at_once;           /* so many of them that are not NULL */
@@ -53,7 +52,7 @@ static void progress(bool last)
 		if (!at_once[i])
 			continue;
 		contd__sub(&waiting, 1);
-		contd__carried_done_one_sig(at_once[i]);
+		contd__carried_done_sig(&at_once[i], 1);
 		finished_at_once--;
 	}
 	for (unsigned some; n; n -= some)
@@ -352,28 +351,27 @@ Test(carried, start_the_next)
 	end(30);
 }
 
-/* Begins again, in place of one that has returned: nothing is counted twice, nor forgotten. */
-static void begin_in_turn(int status, void *data)
+/* The group counts those of one frame down together, behind the last one. contd_group_outstanding() leaves out those
+ * that have returned, and counts what their callbacks have begun. */
+static void begin_another(int status, void *data)
 {
 	struct tally *t = data;
-	unsigned i = (unsigned)(t - tally) + 50;
+	unsigned i = (unsigned)(t - tally);
 
 	cb(status, t);
-	if (contd__carried_begin_in_turn(&carried[i], cb, &tally[i], g))
-		in_turn++;
-	else
-		must(contd__carried_begin(&carried[i], cb, &tally[i], g));
+	cr_assert_eq(contd_group_outstanding(g), 20);
+	must(contd__carried_begin(&carried[i + 50], cb, &tally[i + 50], g));
 	contd__add(&waiting, 1);
+	cr_assert_eq(contd_group_outstanding(g), 21); /* itself too */
 }
 
-Test(carried, in_the_place_of_one_that_has_returned)
+Test(carried, each_begins_another)
 {
 	begin(0, -1, 0);
 	for (unsigned i = 0; i < 20; i++)
-		carry(i, begin_in_turn, g);
+		carry(i, begin_another, g);
 	finished = 20;
 	cr_assert_eq(contd_poll(0), 20);
-	cr_assert_eq(in_turn, 19); /* the first finds none */
 	cr_assert_eq(contd_group_outstanding(g), 20);
 	first = 50;
 	finished = 20;
@@ -381,31 +379,6 @@ Test(carried, in_the_place_of_one_that_has_returned)
 	cr_assert_eq(contd_group_outstanding(g), 0);
 	cr_assert_eq(stats_now().registered, 40);
 	cr_assert_eq(stats_now().run, 40);
-	must(contd_group_destroy(g));
-}
-
-static void begin_elsewhere(int status, void *data)
-{
-	cb(status, data);
-	cr_assert_not(contd__carried_begin_in_turn(&carried[9], cb, &tally[9], inner));
-	cr_assert_eq(contd__carried_begin_in_turn(&carried[8], cb, &tally[8], g), data != &tally[0]);
-	if (data != &tally[0])
-		contd__carried_forget(&carried[8]);
-}
-
-/* A returned operation of one group does not count for another group. */
-Test(carried, not_in_the_place_of_another_group_s)
-{
-	begin(0, -1, 0);
-	inner = group_new(0, -1);
-	carry(0, begin_elsewhere, g);
-	carry(1, begin_elsewhere, g);
-	carry(2, cb, inner);
-	finished = 3;
-	cr_assert_eq(contd_poll(0), 3);
-	cr_assert_eq(contd_group_outstanding(inner), 0);
-	must(contd_group_destroy(inner));
-	cr_assert_eq(contd_group_outstanding(g), 0);
 	must(contd_group_destroy(g));
 }
 

@@ -709,7 +709,7 @@ static void both_progress(bool last)
 	if (!contd__xchg(&complete_both, 0))
 		return;
 	for (int i = 0; i < 2; i++)
-		contd__carried_done_one_sig(&carried[i]);
+		contd__carried_done_sig(&(struct contd_carried *){&carried[i]}, 1);
 	contd__store_seq(&under_way, 0);
 }
 
