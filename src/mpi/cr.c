@@ -51,23 +51,13 @@ int contd__cr_init(struct contd__cr *cr, struct contd_group *group, bool revised
 
 /* ------------------------------------------------------------------------------------------- freed in a query --- */
 
-static __thread struct {
-	uint32_t depth;
-	struct contd__cr *freed; /* newest first */
-} queries __attribute__((tls_model("initial-exec")));
+__thread struct contd__cr_queries contd__cr_queries __attribute__((tls_model("initial-exec")));
 
-void contd__cr_query_begin(void)
+void contd__cr_give_freed_back(void)
 {
-	queries.depth++;
-}
+	struct contd__cr *cr = contd__cr_queries.freed, *next;
 
-void contd__cr_query_end(void)
-{
-	struct contd__cr *cr = queries.freed, *next;
-
-	if (--queries.depth != 0)
-		return;
-	queries.freed = NULL;
+	contd__cr_queries.freed = NULL;
 	for (; cr; cr = next) {
 		next = cr->freed;
 		if (contd__mpi->cr_give_back && !contd__mpi_over())
@@ -78,25 +68,20 @@ void contd__cr_query_end(void)
 
 bool contd__cr_keep_freed(struct contd__cr *cr)
 {
-	if (queries.depth == 0)
+	if (contd__cr_queries.depth == 0)
 		return false;
 	contd__group_pin_sig(cr->group);
-	cr->freed = queries.freed;
-	queries.freed = cr;
+	cr->freed = contd__cr_queries.freed;
+	contd__cr_queries.freed = cr;
 	return true;
 }
 
 bool contd__cr_freed_here(MPI_Request request)
 {
-	for (const struct contd__cr *cr = queries.freed; cr; cr = cr->freed)
+	for (const struct contd__cr *cr = contd__cr_queries.freed; cr; cr = cr->freed)
 		if (cr->handle == request)
 			return true;
 	return false;
-}
-
-bool contd__cr_any_freed_here(void)
-{
-	return queries.freed != NULL;
 }
 
 /* ------------------------------------------------------------------------------------------- start and inactive --- */

@@ -57,7 +57,7 @@ struct contd__cr {
 	/* Others than MPI's calls ask about it: the program has its group, or a continuation has waited for it. */
 	bool asked_about;
 	uint32_t state;      /* revised: CR_*, or the newest of the slots that wait for the start: its index + 1 */
-	uint32_t round;      /* revised: how often it has become inactive */
+	uint32_t round;      /* revised: how often it has become inactive since it was asked about */
 	uint32_t awaited;    /* revised: the newest round that a continuation has waited for: contd__cr_awaited() */
 	uint32_t unreported; /* CR_UNREPORTED, and of a draft CR how often it was reported, times 2 */
 	pthread_mutex_t lock;
@@ -288,12 +288,14 @@ static inline bool contd__cr_report_in_turn(struct contd__cr *cr, bool *toldp)
 	if (contd__load(&cr->state) != CR_ACTIVE)
 		return false;
 	/* Release: pairs with the acquire in contd__cr_awaited, as the store in contd__cr_start_empty. */
-	if (contd__cr_one_thread && !cr->asked_about)
+	if (contd__cr_one_thread && !cr->asked_about) { /* and nothing has the number of this round */
 		contd__store_release(&cr->state, 0);
-	else if (!contd__cas(&cr->state, &active, 0))
-		return false;
-	/* Release: as in taken(). No other thread makes the CR active again meanwhile. */
-	contd__store_release(&cr->round, contd__load(&cr->round) + 1);
+	} else {
+		if (!contd__cas(&cr->state, &active, 0))
+			return false;
+		/* Release: as in taken(). No other thread makes the CR active again meanwhile. */
+		contd__store_release(&cr->round, contd__load(&cr->round) + 1);
+	}
 	if (contd__mpi->cr_active)
 		contd__mpi->cr_active(cr, false);
 	*toldp = true;
@@ -317,10 +319,30 @@ static inline void contd__cr_count_off(const struct contd__cr *cr, struct contd_
  * on this thread between these two stay in memory, and so does MPI's request of each: no other one can have its handle.
  * contd__cr_freed_here: is it the handle of such a CR? Queries nest.
  */
-void contd__cr_query_begin(void);
-void contd__cr_query_end(void);
+struct contd__cr_queries {
+	uint32_t depth;
+	struct contd__cr *freed; /* newest first */
+};
+extern __thread struct contd__cr_queries contd__cr_queries __attribute__((tls_model("initial-exec")));
+
+static inline void contd__cr_query_begin(void)
+{
+	contd__cr_queries.depth++;
+}
+
+static inline bool contd__cr_any_freed_here(void)
+{
+	return contd__cr_queries.freed != NULL;
+}
+
+void contd__cr_give_freed_back(void);
+static inline void contd__cr_query_end(void)
+{
+	if (--contd__cr_queries.depth == 0 && __builtin_expect(contd__cr_any_freed_here(), 0))
+		contd__cr_give_freed_back();
+}
+
 bool contd__cr_freed_here(MPI_Request request);
-bool contd__cr_any_freed_here(void);
 
 /* A CR has been freed. False: no query of this thread needs it, and MPI's request may be given back at once. */
 bool contd__cr_keep_freed(struct contd__cr *cr);

@@ -36,8 +36,10 @@ struct query {
 	const char *call, *negative, *none;
 };
 #define QUERY(which, count) \
-	(&(const struct query){"MPI_Request_get_status_" which, count " must not be negative", \
-			       "requests must not be NULL unless " count " is 0"})
+	{ \
+		"MPI_Request_get_status_" which, count " must not be negative", \
+			"requests must not be NULL unless " count " is 0" \
+	}
 #define NO_STATUSES "statuses must not be NULL; MPI_STATUSES_IGNORE says that none are wanted"
 #define ZERO "requests: " CONTD_ZERO_HANDLE
 
@@ -99,7 +101,7 @@ static int end(int rc)
 /* After begin(). Have continuations freed CRs, or ended MPI? */
 static bool some_gone(void)
 {
-	return contd__cr_any_freed_here() || contd__mpi_is_gone();
+	return contd__cr_any_freed_here() || contd__mpi_over();
 }
 
 /* Has one freed this request, or ended MPI? Then it counts as MPI_REQUEST_NULL. */
@@ -151,14 +153,14 @@ static int query_all(const struct query *q, const struct contd__mpi_backend *bac
 CONTD_API int PMPIX_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[])
 {
 	const struct contd__mpi_backend *backend;
-	const struct query *q = QUERY("all", "count");
-	int rc = begin(q, count, requests,
+	static const struct query q = QUERY("all", "count");
+	int rc = begin(&q, count, requests,
 		       !flag                        ? "flag must not be NULL"
 		       : count && !usable(statuses) ? NO_STATUSES
 						    : NULL,
 		       &backend);
 
-	return rc ? rc : end(query_all(q, backend, count, requests, flag, statuses));
+	return rc ? rc : end(query_all(&q, backend, count, requests, flag, statuses));
 }
 
 /*
@@ -199,15 +201,15 @@ CONTD_API int PMPIX_Request_get_status_any(int count, const MPI_Request requests
 					   MPI_Status *status)
 {
 	const struct contd__mpi_backend *backend;
-	const struct query *q = QUERY("any", "count");
-	int rc = begin(q, count, requests,
+	static const struct query q = QUERY("any", "count");
+	int rc = begin(&q, count, requests,
 		       !index            ? "index must not be NULL"
 		       : !flag           ? "flag must not be NULL"
 		       : !usable(status) ? "status must not be NULL; MPI_STATUS_IGNORE says that none is wanted"
 					 : NULL,
 		       &backend);
 
-	return rc ? rc : end(query_any(q, backend, count, requests, index, flag, status));
+	return rc ? rc : end(query_any(&q, backend, count, requests, index, flag, status));
 }
 
 static int query_some(const struct query *q, const struct contd__mpi_backend *backend, int incount,
@@ -231,8 +233,8 @@ CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request reque
 					    MPI_Status statuses[])
 {
 	const struct contd__mpi_backend *backend;
-	const struct query *q = QUERY("some", "incount");
-	int rc = begin(q, incount, requests,
+	static const struct query q = QUERY("some", "incount");
+	int rc = begin(&q, incount, requests,
 		       !outcount           ? "outcount must not be NULL"
 		       : !incount          ? NULL
 		       : !indices          ? "indices must not be NULL unless incount is 0"
@@ -240,7 +242,7 @@ CONTD_API int PMPIX_Request_get_status_some(int incount, const MPI_Request reque
 					   : NULL,
 		       &backend);
 
-	return rc ? rc : end(query_some(q, backend, incount, requests, outcount, indices, statuses));
+	return rc ? rc : end(query_some(&q, backend, incount, requests, outcount, indices, statuses));
 }
 
 #define ALL (int count, const MPI_Request requests[], int *flag, MPI_Status statuses[])
