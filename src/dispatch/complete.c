@@ -21,15 +21,37 @@ void contd__tell_executor_rcu(const struct contd_group *g, uint32_t n)
 		o->ops->tell(o, n);
 }
 
-/* Wake those that sleep and may run something of a group with these flags. Returns whom to interrupt. */
-static inline uint32_t wake(const struct contd_group *g, uint32_t flags)
+/*
+ * n slots of a group with these flags are marked. Whom that concerns is noted, for woken(); the threads of a pull
+ * executor are told at once.
+ */
+static inline void note_rcu(struct contd__marks *m, const struct contd_group *g, uint32_t flags, uint32_t n)
 {
 	if (flags & GROUP_PULL) {
-		contd__tell_executor_rcu(g, 1);
-		return 0;
+		contd__tell_executor_rcu(g, n);
+		return;
 	}
-	contd__wake_for_ready_sig(flags);
-	return contd__whom_sig(flags);
+	m->announce = true;
+	m->kicks |= contd__whom_sig(flags);
+	if (!(flags & CONTD_POLL_ONLY))
+		m->flags = (m->flags & ~CONTD_POLL_ONLY) | flags;
+}
+
+/* Wake those that sleep and may run something of what was noted. Returns whom to interrupt. */
+static inline uint32_t woken(const struct contd__marks *m)
+{
+	if (m->announce)
+		contd__wake_for_ready_sig(m->flags);
+	return m->kicks;
+}
+
+/* The same for one slot. */
+static inline uint32_t wake(const struct contd_group *g, uint32_t flags)
+{
+	struct contd__marks m = CONTD__MARKS_INIT;
+
+	note_rcu(&m, g, flags, 1);
+	return woken(&m);
 }
 
 void contd__announce_rcu(const struct contd_group *g)
@@ -102,13 +124,18 @@ void contd__slot_withdrawn_rcu(struct contd_group *g, struct contd__slot *s)
 	}
 }
 
-/* Mark a READY slot, or free it if it has been withdrawn since it became READY. */
+/* It has just been marked. Free it if it has been withdrawn since it became READY. Partner:
+ * contd__slot_withdraw_sig(). */
+static inline void marked_rcu(struct contd_group *g, struct contd__slot *s)
+{
+	if (__builtin_expect(SLOT_STATE(contd__load_seq(&s->state)) == SLOT_CANCELLED, 0))
+		contd__slot_withdrawn_rcu(g, s);
+}
+
 static inline void mark(struct contd_group *g, struct contd__slot *s)
 {
 	contd__table_mark_sig(&g->table, s->index);
-	/* After the mark; partner: contd__slot_withdraw_sig(). */
-	if (__builtin_expect(SLOT_STATE(contd__load_seq(&s->state)) == SLOT_CANCELLED, 0))
-		contd__slot_withdrawn_rcu(g, s);
+	marked_rcu(g, s);
 	CONTD_TESTPOINT("complete_marked");
 }
 
@@ -185,28 +212,13 @@ void contd__group_shown(struct contd_group *g)
 
 static void mark_all(struct contd__marks *m)
 {
-	uint32_t f;
-
 	contd__table_mark_leaf_sig(&m->group->table, m->leaf << 6, m->bits);
 	CONTD_TESTPOINT("complete_leaf_marked");
-	/* As in mark(). */
-	for (uint64_t bits = m->bits; bits; bits &= bits - 1) {
-		uint32_t index = m->leaf << 6 | (uint32_t)__builtin_ctzll(bits);
-		struct contd__slot *s = contd__table_slot(&m->group->table, index);
-
-		if (__builtin_expect(SLOT_STATE(contd__load_seq(&s->state)) == SLOT_CANCELLED, 0))
-			contd__slot_withdrawn_rcu(m->group, s);
-	}
+	for (uint64_t bits = m->bits; bits; bits &= bits - 1)
+		marked_rcu(m->group,
+			   contd__table_slot(&m->group->table, m->leaf << 6 | (uint32_t)__builtin_ctzll(bits)));
 	/* After they were counted, as in contd_event_complete(). */
-	f = contd__load_seq(&m->group->flags);
-	if (f & GROUP_PULL) {
-		contd__tell_executor_rcu(m->group, m->bits & (m->bits - 1) ? INT32_MAX : 1);
-		return;
-	}
-	m->announce = true;
-	m->kicks |= contd__whom_sig(f);
-	if (!(f & CONTD_POLL_ONLY))
-		m->flags = (m->flags & ~CONTD_POLL_ONLY) | f;
+	note_rcu(m, m->group, contd__load_seq(&m->group->flags), m->bits & (m->bits - 1) ? INT32_MAX : 1);
 }
 
 void contd__marks_add_rcu(struct contd__marks *m, struct contd__slot *s)
@@ -225,9 +237,7 @@ void contd__marks_end_rcu(struct contd__marks *m)
 {
 	if (m->group)
 		mark_all(m);
-	if (m->announce)
-		contd__wake_for_ready_sig(m->flags);
-	contd__kick_sig(m->kicks);
+	contd__kick_sig(woken(m));
 }
 
 void contd__words_done_rcu(const uint64_t word[], uint32_t n)
