@@ -983,19 +983,12 @@ static bool finishes_once(MPI_Request request)
 	return inside(request)->state == OMPI_ACTIVE && inside(request)->type != OMPI_TYPE_NULL && !native_cr(request);
 }
 
-/*
- * Does one stand in the array twice? A few are compared with each other. Many are tagged each with its place: until the
- * callback is stored, no other thread looks at the tag.
- */
+/* Does one stand in the array twice? Each is tagged with its place: until the callback is stored, no other thread looks
+ * at the tag. */
 static bool named_twice(const struct contd__mpi_attach *a)
 {
-	if (a->count <= 4) {
-		for (int i = 1; i < a->count; i++)
-			for (int k = 0; k < i; k++)
-				if (a->requests[i] == a->requests[k] && finishes_once(a->requests[i]))
-					return true;
+	if (a->count < 2)
 		return false;
-	}
 	for (int i = 0; i < a->count; i++)
 		if (finishes_once(a->requests[i]))
 			inside(a->requests[i])->complete_cb_data = &a->requests[i];
