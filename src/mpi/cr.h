@@ -209,7 +209,9 @@ static inline void contd__cr_registered(struct contd__cr *cr)
 
 	if (now & CR_UNREPORTED)
 		return;
-	if (contd__cr_by_turns)
+	/* A report that another thread makes in between is overwritten: its round is not counted. A continuation that
+	 * begins to wait for the CR just then leaves it to the next test. */
+	if (contd__cr_by_turns || !contd__load(&cr->asked_about))
 		contd__store(&cr->unreported, now | CR_UNREPORTED);
 	else
 		contd__or(&cr->unreported, CR_UNREPORTED);

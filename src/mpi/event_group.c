@@ -67,6 +67,6 @@ struct contd_group *contd_mpi_group(MPI_Request cont_req)
 	contd__cr_shares();
 	/* Calls of contd's may ask from now on, on any thread. */
 	contd__cr_uncounted_ends();
-	cr->asked_about = true;
+	contd__store(&cr->asked_about, true);
 	return cr->group;
 }

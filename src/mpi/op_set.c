@@ -179,7 +179,7 @@ void contd__set_await(struct contd__set *set)
 	struct contd__cr *cr = set->awaited[set->crs++].cr;
 
 	contd__group_pin_sig(cr->group); /* the program may free it */
-	cr->asked_about = true;
+	contd__store(&cr->asked_about, true);
 }
 
 /*
