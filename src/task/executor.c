@@ -668,10 +668,22 @@ int contd_executor_run(struct contd_executor *ex, uint32_t max, int64_t timeout_
 	return ran > INT_MAX ? INT_MAX : (int)ran;
 }
 
-static struct contd_work *take_some(struct contd_executor *ex, unsigned p)
+/* Claim something ready of one priority without running it. It is held, too. NULL: there is nothing. Hold the executor.
+ */
+static struct contd__slot *slot_take(struct contd_executor *ex, unsigned p)
 {
 	struct contd__budget budget = {.count = 1};
 	struct contd__slot *slot = NULL;
+
+	contd__lent.collect = &slot;
+	contd__scan_root_sig(&ex->outlet.root[p], &budget);
+	contd__lent.collect = NULL;
+	return slot;
+}
+
+static struct contd_work *take_some(struct contd_executor *ex, unsigned p)
+{
+	struct contd__slot *slot;
 	struct contd_task *task;
 
 	if (!has_some(ex, p))
@@ -679,9 +691,7 @@ static struct contd_work *take_some(struct contd_executor *ex, unsigned p)
 	contd__executor_hold_sig(ex, 1);
 	if ((task = task_take(ex, p)) != NULL)
 		return (struct contd_work *)task; /* contd_work_run() lets go */
-	contd__lent.collect = &slot;              /* which is held, too */
-	contd__scan_root_sig(&ex->outlet.root[p], &budget);
-	contd__lent.collect = NULL;
+	slot = slot_take(ex, p);
 	contd__executor_done_sig(ex);
 	return slot ? contd__work_of_slot(slot) : NULL;
 }
@@ -758,6 +768,26 @@ static bool mpi_is_anothers(struct contd_executor *ex)
 	       contd__load_seq(&contd__executors.mpi_owned) == MPI_LENT;
 }
 
+/*
+ * A root may be marked with nothing ready behind the mark: what was ready has been cancelled, or its group has moved. A
+ * scan clears such a mark. But the thread that drains may not run what a scan finds, so it makes that ready again.
+ */
+static void clear_marks(struct contd_executor *ex)
+{
+	for (unsigned p = 0; p < PRIORITIES; p++) {
+		struct contd__slot *slot;
+
+		if (!contd__root_any_sig(&ex->outlet.root[p]))
+			continue;
+		contd__executor_hold_sig(ex, 1); /* as in run_some() */
+		if ((slot = slot_take(ex, p)) != NULL) {
+			contd__slot_ready_again_sig(slot->group, slot, false);
+			contd__executor_done_sig(ex);
+		}
+		contd__executor_done_sig(ex);
+	}
+}
+
 int contd_executor_drain(struct contd_executor *ex)
 {
 	struct contd_executor *outer = contd__lent.executor;
@@ -792,6 +822,8 @@ int contd_executor_drain(struct contd_executor *ex)
 		drain.loan = here; /* what it runs may wait for more of it */
 		if (here)
 			ran = run_work(ex, UINT32_MAX);
+		else if (!contd__load_seq(&ex->threads)) /* those do it */
+			clear_marks(ex);
 		if (here || !mpi_is_anothers(ex))
 			since = 0;
 		else if (!since)

@@ -990,6 +990,83 @@ Test(executor_edges, drained_while_mpi_is_another_executors)
 	cr_assert_eq(contd_fini(), 0);
 }
 
+/* The same, but nothing is left to run: all that was ready has been cancelled. */
+#define MORE_THAN_A_CHUNK 100
+static struct contd_event ready[MORE_THAN_A_CHUNK];
+
+Test(executor_edges, drained_of_nothing_while_mpi_is_another_executors)
+{
+	struct contd_handle handle[MORE_THAN_A_CHUNK];
+	pthread_t thread;
+
+	start(CONTD_AGENT_CALLER);
+	ex = pull(CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI);
+	ex2 = pull(CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI);
+	g = group_of(ex, 0);
+	thread = thread_new(lent_until_stopped, ex2);
+	soon(contd__load_seq(&ex2->threads) == 1);
+	for (unsigned i = 0; i < MORE_THAN_A_CHUNK; i++) {
+		struct contd_event *waits[] = {&ready[i]};
+
+		contd_event_init(&ready[i]);
+		must(contd_event_continue(1, waits, tally_cb, &t[0], g, &handle[i]));
+		must(contd_event_complete(&ready[i], 0));
+	}
+	for (unsigned i = 1; i < MORE_THAN_A_CHUNK; i++)
+		must(contd_cancel(handle[i]));
+	cr_assert_eq(contd_executor_drain(ex), -EBUSY, "one is left");
+	must(contd_cancel(handle[0]));
+	cr_assert_eq(contd_executor_drain(ex), 0, "%s", contd_error_text());
+	cr_assert_eq(runs(&t[0]), 0);
+	must(contd_executor_stop(ex2, 1));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	must(contd_executor_destroy(ex2));
+	end();
+}
+
+/* A group leaves a pool's executor while the pool looks for work, and something of it becomes ready elsewhere. The pool
+ * has found nothing. So it is not asked again and again to drain itself. */
+static struct contd_handle leaving;
+static uint32_t drains;
+
+static void leaves_its_pool(const char *name)
+{
+	if (strcmp(name, "scan_pinned") != 0 || contd__add(&phase, 1) != 0)
+		return;
+	must(contd_cancel(leaving));
+	must(contd_group_set_executor(g, NULL));
+	must(contd_event_continue(1, es[1], tally_cb, &t[1], g, NULL));
+	must(contd_event_complete(&e[1], 0));
+}
+
+static void counts_drains(void *pool)
+{
+	(void)pool;
+	if (contd__add(&drains, 1) == 9)
+		cr_assert_null(contd_executor_take(ex)); /* or this would never end */
+}
+
+static const struct contd_executor_ops counting_ops = {.size = sizeof(counting_ops), .drain = counts_drains};
+
+Test(executor_edges, drained_after_a_group_has_left)
+{
+	start(CONTD_AGENT_CALLER);
+	ex = with(&counting_ops);
+	g = group_of(ex, 0);
+	must(contd_event_continue(1, es[0], tally_cb, &t[0], g, &leaving));
+	must(contd_event_complete(&e[0], 0));
+	contd__store_release(&contd__testpoint_hook, leaves_its_pool);
+	cr_assert_null(contd_executor_take(ex));
+	contd__store_release(&contd__testpoint_hook, NULL);
+	cr_assert_eq(phase > 0, 1);
+	must(contd_executor_drain(ex));
+	cr_assert_eq(drains, 1);
+	must(contd_group_wait(g, LIMIT_NS));
+	cr_assert_eq(runs(&t[0]), 0);
+	cr_assert_eq(runs(&t[1]), 1);
+	end();
+}
+
 Test(executor_edges, drained_with_no_thread_that_calls_mpi)
 {
 	start(CONTD_AGENT_CALLER);
