@@ -18,6 +18,7 @@
 #include "dispatch/run.h"
 #include "dispatch/source.h"
 #include "dispatch/thread.h"
+#include "dispatch/wake.h"
 #include "dispatch/word.h"
 
 #define CHECKPOINT_IDLE_NS 1000000u /* between two looks of a thread's checkpoints while nothing is pending */
@@ -56,6 +57,9 @@ static bool watch(struct contd_tls *tls)
 	if (!ops->ticks())
 		contd__or(&tls->flags, CONTD__TLS_REARM);
 	CONTD_TESTPOINT("bell_watched");
+	/* As when a bell is armed (signal/bell.c): wake a daemon that watches descriptors on behalf of regions. */
+	if (contd__load(&contd__wake.daemon_mode) == CONTD_AGENT_BLOCK)
+		contd__wake_daemon_sig(false);
 	return true;
 }
 

@@ -718,6 +718,28 @@ Test(agents, block_rings_where_checkpoints_have_watched_the_bell)
 	helper_join(&h);
 }
 
+/* A thread that is not attached computes, and its checkpoints watch the bell. The daemon sleeps by then. */
+Test(agents, block_rings_checkpoints_of_a_thread_that_is_not_attached)
+{
+	char job[32];
+
+	begin_agent(CONTD_AGENT_BLOCK, LONG_TICK_NS);
+	source_register(&source_a, WHERE_REGION, true);
+	snprintf(job, sizeof(job), "agents-%d", (int)getpid());
+	must(contd_bell_listen(job, 0));
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	await(contd__load_seq(&contd__wake.daemon_asleep));
+	contd_compute_begin();
+	contd_checkpoint();
+	cr_assert(contd__load_seq(&contd__page->armed.by.thread) & BELL_WATCHED);
+	source_finish(&source_a);
+	await(contd__load_seq(&contd__page->armed.by.thread) == 0); /* the daemon has rung */
+	contd_checkpoint();
+	contd_compute_end();
+	cr_assert_eq(runs(&t1), 1);
+	cr_assert_eq(contd_fini(), 0);
+}
+
 /* No thread computes, and each gets interruptions: none of them is handed on. A kernel without membarrier(2) does not
  * tell whether one does: the first time each other thread is interrupted, so that it looks. */
 static void interrupted(void *data)
