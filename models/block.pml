@@ -27,6 +27,7 @@ byte armed;             /* 0, or the thread that is interrupted */
 bool attached[3], region[3], guard[3], told[3], inside[3];
 bool rearm[3];          /* CONTD__TLS_REARM */
 bool unasked[3];        /* it has looked in a region, and may be asked */
+bool told_of[3];        /* its next region has been told to look */
 bool handed[3];         /* a ring that found it outside, since its last region */
 bool notice[3];         /* a signal is on its way */
 
@@ -222,23 +223,36 @@ proctype Operation()
 	if
 	:: armed == 0 ->
 		do
+		:: atomic { i < 3 && unasked[i] && COMPUTES(i) ->
+			unasked[i] = false;
+			rearm[i] = true;
+			notice[i] = true
+		};
+			goto asked
+		:: atomic { i < 3 && !(unasked[i] && COMPUTES(i)) -> i++ }
 		:: i == 3 -> break
-		:: i < 3 && !unasked[i] -> i++
-		:: i < 3 && unasked[i] ->
-			d_step {
-				unasked[i] = false;
-				rearm[i] = true
-			}
-			if
-			:: atomic { COMPUTES(i) -> notice[i] = true }
-				break
-			:: !COMPUTES(i) -> i++
-			fi
+		od;
+		i = 1;
+		do
+		:: atomic { i < 3 && unasked[i] ->
+			unasked[i] = false;
+			rearm[i] = true;
+			told_of[i] = true
+		}
+		:: atomic { i < 3 && !unasked[i] -> i++ }
+		:: i == 3 -> break
+		od;
+		/* interrupt_told (notify.c) */
+		do
+		:: atomic { i > 1 && told_of[i - 1] -> notice[i - 1] = notice[i - 1] || COMPUTES(i - 1) };
+			i--
+		:: i > 1 && !told_of[i - 1] -> i--
+		:: i == 1 -> break
 		od
 	:: else
 	fi;
 #endif
-	ready = true;
+asked:	ready = true;
 	ended = true
 }
 

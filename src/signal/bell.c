@@ -124,6 +124,7 @@ static bool arm_bell(struct contd__attached *me)
 			 * regions. */
 			contd__or(&contd__tls.flags, CONTD__TLS_REARM);
 			ops->refill();
+			contd__bell_ask_sig(); /* another thread may be able to pay */
 		}
 		return false;
 	}

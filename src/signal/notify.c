@@ -222,37 +222,70 @@ void contd__hand_on_within_sig(void)
 	contd__hand_on_sig(contd__me, false);
 }
 
-void contd__ask_sig(void)
+struct asking {
+	const struct contd__attached *me; /* not this thread */
+	int32_t watcher;                  /* nor this one: its checkpoints see a ring, as long as its region lasts */
+	bool of_all;
+};
+
+static bool may_be_asked(const struct contd__attached *a, const struct asking *q)
 {
-	/* In a look the end of the look arms this thread's bell. */
-	const struct contd__attached *me = contd__on_thread_sig() ? NULL : contd__me;
-	uint32_t n = contd__load_acquire(&contd__signals.count), told = 0;
-	bool of_all = contd__load_seq(&contd__words.pending) || contd__sources_of_all_sig(WHERE_REGION);
-	uint32_t armed = contd__load_seq(&contd__load_seq(&contd__page)->armed.by.thread);
-	/* Its checkpoints see a ring, as long as its region lasts. */
-	int32_t watcher = armed & BELL_WATCHED && contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED))
-				  ? (int32_t)(armed & ~BELL_WATCHED)
-				  : -1;
+	uint32_t unasked = contd__load_seq(&a->unasked);
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct contd__attached *a = contd__signals.record[i];
-		uint32_t unasked = contd__load_seq(&a->unasked);
-		bool done = false;
+	return a != q->me && contd__load(&a->tid) != q->watcher && unasked != UNASKED_NOT &&
+	       (unasked != UNASKED_FOR_ALL || q->of_all);
+}
 
-		if (a == me || contd__load(&a->tid) == watcher || unasked == UNASKED_NOT ||
-		    (unasked == UNASKED_FOR_ALL && !of_all))
+/* Interrupt one of them that computes: first those that can pay for it. The others may still be asked. */
+static bool ask_computing(const struct asking *q)
+{
+	uint32_t n = contd__load_acquire(&contd__signals.count);
+	uint64_t now = contd__ticks();
+	bool done = false;
+
+	for (uint32_t i = 0; i < 2 * n && !done; i++) {
+		struct contd__attached *a = contd__signals.record[i % n];
+
+		if (!may_be_asked(a, q) || (contd__load(&a->purse.enough_at) > now) != (i >= n))
 			continue;
 		contd__add(&a->senders, 1); /* while this is not 0 the thread does not go */
-		if (contd__load_seq(&a->tid) && contd__xchg(&a->unasked, UNASKED_NOT) != UNASKED_NOT) {
-			told += !(contd__or(&a->tls->flags, CONTD__TLS_REARM) & CONTD__TLS_REARM) && a != contd__me;
-			done = contd__load_seq(&a->tls->region) && interrupt_counted(a, false);
+		if (contd__load_seq(&a->tid) && contd__load_seq(&a->tls->region) &&
+		    contd__xchg(&a->unasked, UNASKED_NOT) != UNASKED_NOT) {
+			contd__or(&a->tls->flags, CONTD__TLS_REARM); /* this region may end first */
+			done = interrupt_counted(a, false);
 		}
 		contd__sub(&a->senders, 1);
-		if (done)
-			return;
+	}
+	return done;
+}
+
+void contd__ask_sig(void)
+{
+	uint32_t n = contd__load_acquire(&contd__signals.count), told = 0;
+	uint32_t armed = contd__load_seq(&contd__load_seq(&contd__page)->armed.by.thread);
+	struct asking asking = {
+		/* In a look the end of the look arms this thread's bell. */
+		.me = contd__on_thread_sig() ? NULL : contd__me,
+		.watcher = armed & BELL_WATCHED && contd__signals_computing_sig((int32_t)(armed & ~BELL_WATCHED))
+				   ? (int32_t)(armed & ~BELL_WATCHED)
+				   : -1,
+		.of_all = contd__load_seq(&contd__words.pending) || contd__sources_of_all_sig(WHERE_REGION),
+	};
+
+	if (ask_computing(&asking))
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__attached *a = contd__signals.record[i];
+
+		if (!may_be_asked(a, &asking))
+			continue;
+		contd__add(&a->senders, 1); /* as above */
+		if (contd__load_seq(&a->tid) && contd__xchg(&a->unasked, UNASKED_NOT) != UNASKED_NOT)
+			told += !(contd__or(&a->tls->flags, CONTD__TLS_REARM) & CONTD__TLS_REARM) && a != contd__me;
+		contd__sub(&a->senders, 1);
 	}
 	if (told)
-		interrupt_told(me, false);
+		interrupt_told(asking.me, false);
 }
 
 /*

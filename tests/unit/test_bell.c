@@ -649,3 +649,130 @@ Test(bell, the_bell_that_was_taken_over)
 	helper_join(&other);
 	end_rings();
 }
+
+/* ------------------------------------------------------------------- who is asked, of several that may be asked --- */
+
+static uint32_t computing_tid;
+
+static void begins_and_computes(void *data)
+{
+	(void)data;
+	contd__store_seq(&computing_tid, (uint32_t)gettid());
+	contd_compute_begin();
+	contd__store_seq(&computes, 1);
+	compute_until(contd__load_seq(&leave));
+	contd_compute_end();
+}
+
+static void empty_purse(void)
+{
+	contd_guard_begin();
+	contd__me->purse.balance = -100 * contd__purse_most(); /* for seconds */
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__clock.second);
+	contd_guard_end();
+}
+
+/* Two threads compute, and the first one cannot pay. */
+static void two_compute(struct helper *h, struct helper *other)
+{
+	begin_rings();
+	helper_create(h, true);
+	helper_create(other, false);
+	helper_start(h, begins_and_computes, NULL);
+	await(contd__load_seq(&computes));
+}
+
+static void other_is_rung(struct helper *h, struct helper *other)
+{
+	compute_until(contd__load_seq(&contd__page->armed.by.thread) == contd__load_seq(&computing_tid));
+	helper_do(other, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd__store_seq(&leave, 1);
+	contd_compute_end();
+	helper_join(h);
+	helper_join(other);
+	end_rings();
+}
+
+Test(bell, the_thread_that_can_pay_is_asked)
+{
+	struct helper h, other;
+
+	two_compute(&h, &other);
+	contd_compute_begin();
+	empty_purse();
+	helper_do(&other, continues, NULL);
+	cr_assert_eq(stats_now().put_off, 0, "it waits until the purse has filled");
+	other_is_rung(&h, &other);
+}
+
+/* The first one is rung and cannot pay for the next ring. */
+Test(bell, the_thread_that_can_pay_takes_over)
+{
+	struct helper h, other;
+
+	two_compute(&h, &other);
+	source_continue(&source_a, &e1, tally_cb, &t1, plain);
+	await(contd__load_seq(&contd__page->armed.by.thread) == contd__load_seq(&computing_tid));
+	contd__store_seq(&contd__page->armed.by.thread, 0);
+	contd_guard_begin();
+	contd_compute_begin();
+	empty_purse();
+	contd_guard_end();
+	other_is_rung(&h, &other);
+}
+
+/* A source that is driven on one thread only. */
+static __thread bool drives;
+static bool drives_here(void)
+{
+	return drives;
+}
+
+/* This thread begins its region so early that it has missed the flag, and is seen to compute late. */
+static uint32_t may_begin, has_begun;
+static const char *begins_at;
+
+static void region_begins_meanwhile(const char *name)
+{
+	if (strcmp(name, begins_at) != 0 || contd__xchg(&may_begin, 1))
+		return;
+	await(contd__load_seq(&has_begun));
+}
+
+static void begin_unseen(void)
+{
+	compute_until(contd__load_seq(&may_begin));
+	contd__store_seq(&contd__tls.region, 1);
+	contd__store_seq(&has_begun, 1);
+}
+
+static void this_one_is_rung(struct helper *h, struct helper *other)
+{
+	compute_until(contd__load_seq(&contd__page->armed.by.thread) == (uint32_t)gettid());
+	helper_finish(other);
+	helper_do(other, peer_sends, NULL);
+	compute_until(runs(&t1));
+	contd__store_seq(&leave, 1);
+	contd_compute_end();
+	helper_join(h);
+	helper_join(other);
+	end_rings();
+}
+
+/* Another one computes, is asked, and may not drive it. */
+Test(bell, a_region_that_begins_while_another_is_asked)
+{
+	struct helper h, other;
+
+	two_compute(&h, &other);
+	source_a.source.here = drives_here;
+	drives = true;
+	contd_compute_begin();
+	contd_compute_end();
+	begins_at = "notify_before_send";
+	contd__store_release(&contd__testpoint_hook, region_begins_meanwhile);
+	helper_start(&other, continues, NULL);
+	begin_unseen();
+	this_one_is_rung(&h, &other);
+}
