@@ -242,7 +242,7 @@ proctype Operation()
 		:: atomic { i < 3 && !unasked[i] -> i++ }
 		:: i == 3 -> break
 		od;
-		/* interrupt_told (notify.c) */
+		/* Those that were told, and compute: they may have missed it. */
 		do
 		:: atomic { i > 1 && told_of[i - 1] -> notice[i - 1] = notice[i - 1] || COMPUTES(i - 1) };
 			i--

@@ -66,7 +66,8 @@ struct contd__attached {
 enum contd__unasked {
 	UNASKED_NOT = 0, /* no: it has been since, or a tick comes */
 	UNASKED_ANY,     /* yes */
-	UNASKED_FOR_ALL  /* what was pending may be driven on other threads only: yes, if each thread may drive it */
+	UNASKED_FOR_ALL, /* what was pending may be driven on other threads only: yes, if each thread may drive it */
+	UNASKED_TOLD     /* its next region has been told to look; yes, if it computes: it may have missed that */
 };
 
 /* So many interruptions end a calibration. Otherwise, if each takes longer than the time between two (for example

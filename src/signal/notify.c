@@ -259,9 +259,28 @@ static bool ask_computing(const struct asking *q)
 	return done;
 }
 
-void contd__ask_sig(void)
+/* Tell each of them. Returns how many others had not been told before. */
+static uint32_t ask_next_regions(const struct asking *q)
 {
 	uint32_t n = contd__load_acquire(&contd__signals.count), told = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct contd__attached *a = contd__signals.record[i];
+
+		if (!may_be_asked(a, q) || contd__load_seq(&a->unasked) == UNASKED_TOLD)
+			continue;
+		contd__add(&a->senders, 1); /* as above */
+		if (contd__load_seq(&a->tid) && contd__xchg(&a->unasked, UNASKED_TOLD) != UNASKED_TOLD) {
+			contd__or(&a->tls->flags, CONTD__TLS_REARM);
+			told += a != contd__me;
+		}
+		contd__sub(&a->senders, 1);
+	}
+	return told;
+}
+
+void contd__ask_sig(void)
+{
 	uint32_t armed = contd__load_seq(&contd__load_seq(&contd__page)->armed.by.thread);
 	struct asking asking = {
 		/* In a look the end of the look arms this thread's bell. */
@@ -272,20 +291,14 @@ void contd__ask_sig(void)
 		.of_all = contd__load_seq(&contd__words.pending) || contd__sources_of_all_sig(WHERE_REGION),
 	};
 
-	if (ask_computing(&asking))
+	if (ask_computing(&asking) || !ask_next_regions(&asking))
 		return;
-	for (uint32_t i = 0; i < n; i++) {
-		struct contd__attached *a = contd__signals.record[i];
-
-		if (!may_be_asked(a, &asking))
-			continue;
-		contd__add(&a->senders, 1); /* as above */
-		if (contd__load_seq(&a->tid) && contd__xchg(&a->unasked, UNASKED_NOT) != UNASKED_NOT)
-			told += !(contd__or(&a->tls->flags, CONTD__TLS_REARM) & CONTD__TLS_REARM) && a != contd__me;
-		contd__sub(&a->senders, 1);
-	}
-	if (told)
-		interrupt_told(asking.me, false);
+	CONTD_TESTPOINT("regions_asked");
+	/* As in interrupt_told(); but only those that were told have missed it. */
+	if (barrier_everywhere())
+		ask_computing(&asking);
+	else
+		interrupt_all(asking.me, false);
 }
 
 /*

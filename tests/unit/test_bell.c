@@ -776,3 +776,40 @@ Test(bell, a_region_that_begins_while_another_is_asked)
 	begin_unseen();
 	this_one_is_rung(&h, &other);
 }
+
+static uint32_t looked;
+
+static void computes_and_begins_unseen(void *data)
+{
+	drives = true;
+	contd__store_seq(&computing_tid, (uint32_t)gettid());
+	contd_compute_begin();
+	contd_compute_end();
+	contd__store_seq(&looked, 1);
+	begin_unseen();
+	compute_until(contd__load_seq(&leave));
+	contd_compute_end();
+	(void)data;
+}
+
+/* All are told that their next regions look. One computes that is not asked: it could not drive what was pending. */
+Test(bell, a_region_that_begins_while_it_is_told)
+{
+	struct helper h, other;
+
+	begin_rings();
+	source_register(&source_b, WHERE_REGION, false);
+	source_a.source.here = drives_here;
+	contd__store(&source_b.elsewhere, true);
+	contd__store(&source_b.operations, 1);
+	contd_compute_begin();
+	contd__store(&source_b.operations, 0);
+	helper_create(&h, true);
+	helper_create(&other, false);
+	helper_start(&h, computes_and_begins_unseen, NULL);
+	compute_until(contd__load_seq(&looked));
+	begins_at = "regions_asked";
+	contd__store_release(&contd__testpoint_hook, region_begins_meanwhile);
+	helper_do(&other, continues, NULL);
+	other_is_rung(&h, &other);
+}

@@ -160,6 +160,7 @@ static const struct {
 	{"bell_stray", "test_bell.c"},
 	{"bell_disarms", "test_bell.c"},
 	{"region_bell_taken", "test_agents.c"},
+	{"regions_asked", "test_bell.c"},
 	{"inspected", "test_inspect.c"},
 	{"unmarked_alone", "test_races_unmarked.c"},
 	{"unmarked_pushed", "test_races_unmarked.c"},
