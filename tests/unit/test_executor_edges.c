@@ -1067,6 +1067,51 @@ Test(executor_edges, drained_after_a_group_has_left)
 	end();
 }
 
+/* A region submits a task to its own executor. An interruption in the middle of that only leaves a note, so a callback
+ * never finds the list half changed: it runs at the end of the call, and takes the task. */
+static int taken_in_callback = -1;
+
+static void takes_tasks(int status, void *data)
+{
+	taken_in_callback = contd_executor_run(ex, 1, LIMIT_NS);
+	tally_cb(status, data);
+}
+
+static void interrupts_the_owner(const char *name)
+{
+	if (strcmp(name, "task_inside") != 0 || contd__xchg(&phase, 1))
+		return;
+	cr_assert_eq(contd__load(&ex->inside), 1);
+	must(contd_event_complete(&e[0], 0));
+	raise_ours();
+	cr_assert_eq(taken_in_callback, -1, "it runs in the middle");
+	cr_assert_eq(stats_now().guarded, 1);
+}
+
+Test(executor_edges, a_callback_never_finds_the_owner_in_the_middle)
+{
+	start(CONTD_AGENT_CALLER);
+	ex = pull(0);
+	g = group_new(0, -1);
+	must(contd_thread_attach(NULL));
+	cr_assert_eq(contd_executor_run(ex, 0, 0), 0);
+	cr_assert_eq(ex->owner, &contd__self);
+	must(contd_event_continue(1, es[0], takes_tasks, &t[0], g, NULL));
+	contd_task_init(&task[0], ex, CONTD_PRIORITY_NORMAL, tally_cb, &t[1]);
+	contd_compute_begin();
+	contd__store_release(&contd__testpoint_hook, interrupts_the_owner);
+	must(contd_task_submit(&task[0], 0));
+	contd__store_release(&contd__testpoint_hook, NULL);
+	cr_assert_eq(runs(&t[0]), 1);
+	contd_compute_end();
+	cr_assert_eq(phase, 1);
+	cr_assert_eq(taken_in_callback, 1);
+	cr_assert_eq(t[0].context, CONTEXT_REGION);
+	cr_assert_eq(runs(&t[1]), 1);
+	must(contd_thread_detach());
+	end();
+}
+
 Test(executor_edges, drained_with_no_thread_that_calls_mpi)
 {
 	start(CONTD_AGENT_CALLER);
