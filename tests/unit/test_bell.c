@@ -305,8 +305,8 @@ Test(bell, the_purse_is_empty_and_fills)
 	helper_create(&h, false);
 	source_continue(&source_a, &e1, tally_cb, &t1, plain);
 	contd_guard_begin();
-	contd__me->purse.balance = -contd__purse_most() / 4;
-	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__clock.second / 20);
+	contd__me->purse.balance = -4 * contd__purse_most();
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__clock.second / 2);
 	contd_guard_end();
 	contd_compute_begin();
 	cr_assert_eq(contd__load_seq(&contd__page->armed.by.thread), 0);
@@ -326,8 +326,8 @@ Test(bell, the_purse_fills_between_two_regions)
 	helper_create(&h, false);
 	source_continue(&source_a, &e1, tally_cb, &t1, plain);
 	contd_guard_begin();
-	contd__me->purse.balance = -contd__purse_most() / 4;
-	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__clock.second / 20);
+	contd__me->purse.balance = -4 * contd__purse_most();
+	contd__store(&contd__me->purse.enough_at, contd__ticks() + contd__clock.second / 2);
 	contd_guard_end();
 	contd_compute_begin();
 	contd_compute_end();
