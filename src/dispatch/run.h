@@ -73,7 +73,7 @@ static inline void contd__frame_enter_sig(struct contd__frame *f, const struct c
 	f->guard = contd__tls.guard;
 	/* A continuation is not interrupted by another one: the handler leaves it for the end of the guard. */
 	contd_guard_begin();
-	contd__store(&contd__self.frame, f); /* read by contd__threads_other_in_callback() */
+	contd__store(&contd__self.frame, f); /* other threads read it: thread.h */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (contd__late_watched_sig()) {
 		f->site = contd__self.watched.site;

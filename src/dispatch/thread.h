@@ -103,8 +103,8 @@ struct contd__watched {
 
 /*
  * The fields that say what a thread is doing. Only the thread writes them. Handlers that interrupt it read them; the
- * watchdog reads `context`, and contd__threads_other_in_callback() reads `frame`. All but `looking` nest: each has the
- * innermost of its kind.
+ * watchdog reads `context`, contd__threads_other_in_callback() reads `frame`, and contd__attached_computes_sig() reads
+ * both. All but `looking` nest: each has the innermost of its kind.
  *
  *     field            says                                   its functions
  *     context          where the thread is                    contd__context_enter_sig(), _leave_sig()

@@ -73,6 +73,7 @@ static struct contd__attached *record_take(void)
 		contd__store_seq(&a->inspector, NULL);
 		contd__store_seq(&a->off_turn, 0);
 		a->tls = &contd__tls;
+		a->self = &contd__self;
 		contd__purse_open(&a->purse, contd__ticks());
 		if (S.count < ATTACHED_MAX && a == S.record[S.count])
 			contd__store_release(&S.count, S.count + 1);

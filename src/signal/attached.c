@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reached from the signal handler: async-signal-safe code only. */
 #include "base/atomic.h"
+#include "dispatch/thread.h"
 #include "signal/attached.h"
 
 struct contd__signals contd__signals;
 __thread struct contd__attached *contd__me __attribute__((tls_model("initial-exec")));
+
+bool contd__attached_computes_sig(const struct contd__attached *a)
+{
+	return contd__load_seq(&a->tls->region) &&
+	       (!contd__load_seq(&a->self->frame) || contd__load_seq(&a->self->context) == CONTEXT_REGION);
+}
 
 static bool is_attached(int32_t tid, bool computing_only)
 {
@@ -17,7 +24,7 @@ static bool is_attached(int32_t tid, bool computing_only)
 		if (contd__load(&a->tid) != tid)
 			continue;
 		contd__add(&a->senders, 1); /* while this is not 0 the thread does not go */
-		is = contd__load_seq(&a->tid) == tid && (!computing_only || contd__load(&a->tls->region));
+		is = contd__load_seq(&a->tid) == tid && (!computing_only || contd__attached_computes_sig(a));
 		contd__sub(&a->senders, 1);
 	}
 	return is;

@@ -30,6 +30,7 @@
 #define ATTACHED_MAX 1024u
 
 struct contd__inspector;
+struct contd__self;
 
 struct contd__attached {
 	int32_t tid; /* 0: of no thread */
@@ -43,7 +44,8 @@ struct contd__attached {
 	uint32_t unasked;                         /* enum contd__unasked: contd__bell_ask_sig() */
 	uint32_t off_turn; /* the inspector has no use for ticks here, because it is another thread's turn */
 	timer_t timer;
-	struct contd_tls *tls; /* of the thread; readable while tid is not 0 */
+	struct contd_tls *tls;          /* of the thread; readable while tid is not 0 */
+	const struct contd__self *self; /* the same */
 
 	/* For the thread and its handler. */
 	uint64_t interval_ns __attribute__((aligned(64))); /* in force; others read it to arm */
@@ -96,7 +98,15 @@ struct contd__signals {
 extern struct contd__signals contd__signals;
 extern __thread struct contd__attached *contd__me __attribute__((tls_model("initial-exec")));
 
-/* Does the attached thread of that number compute in a region? A momentary answer. */
+/*
+ * Does it compute in a region? With `senders` counted; a momentary answer. A region in a callback does not count: what
+ * interrupts it has no effect there. (In a region's look a callback is interrupted on behalf of the region.) The frame
+ * is read first. If that look ends in between, the answer may be no; but then the look's end, which is later, sees what
+ * the caller has set before.
+ */
+bool contd__attached_computes_sig(const struct contd__attached *a);
+
+/* Does the attached thread of that number? */
 bool contd__signals_computing_sig(int32_t tid);
 
 /* May it need the bell that it has armed? Without ticks (agent `caller`) also between two regions: no tick would arm it

@@ -120,7 +120,7 @@ static bool computes(struct contd__attached *a)
 	if (!contd__load_seq(&a->tid))
 		return false;
 	contd__add(&a->senders, 1); /* while this is not 0 the thread does not go */
-	computing = contd__load_seq(&a->tid) && contd__load_seq(&a->tls->region);
+	computing = contd__load_seq(&a->tid) && contd__attached_computes_sig(a);
 	contd__sub(&a->senders, 1);
 	return computing;
 }
@@ -249,7 +249,7 @@ static bool ask_computing(const struct asking *q)
 		if (!may_be_asked(a, q) || (contd__load(&a->purse.enough_at) > now) != (i >= n))
 			continue;
 		contd__add(&a->senders, 1); /* while this is not 0 the thread does not go */
-		if (contd__load_seq(&a->tid) && contd__load_seq(&a->tls->region) &&
+		if (contd__load_seq(&a->tid) && contd__attached_computes_sig(a) &&
 		    contd__xchg(&a->unasked, UNASKED_NOT) != UNASKED_NOT) {
 			contd__or(&a->tls->flags, CONTD__TLS_REARM); /* this region may end first */
 			done = interrupt_counted(a, false);

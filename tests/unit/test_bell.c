@@ -11,6 +11,7 @@
 #include "base/testpoint.h"
 #include "dispatch/page.h"
 #include "dispatch/source.h"
+#include "signal/attached.h"
 #include "signal/bell.h"
 #include "source.h"
 
@@ -221,7 +222,7 @@ Test(bell, the_page_stays_while_a_thread_ends)
 /* --------------------------------------------------------------------- no ring is lost where there are no ticks --- */
 
 static struct contd_event e1;
-static struct tally t1;
+static struct tally t1, t2;
 static struct contd_bell *own_bell;
 static struct contd_group *plain;
 
@@ -823,4 +824,50 @@ Test(bell, a_region_that_begins_while_it_is_told)
 	contd__store_release(&contd__testpoint_hook, region_begins_meanwhile);
 	helper_do(&other, continues, NULL);
 	other_is_rung(&h, &other);
+}
+
+/* ------------------------------------------------------------------------------- a region in a callback is none --- */
+
+static struct contd_event e2;
+static struct helper begins;
+
+static void has_a_region(int status, void *data)
+{
+	contd_compute_begin();
+	helper_do(&begins, continues, NULL);
+	contd_compute_end();
+	tally_cb(status, data);
+}
+
+/* A thread has handed a ring on, and then has a region in a callback. The other one computes, and is asked. */
+Test(bell, a_region_in_a_callback_of_a_thread_that_has_handed_on)
+{
+	struct contd_event *es2[] = {&e2};
+	struct contd_group *polled;
+	int complete;
+	struct helper h;
+
+	begin_rings();
+	polled = group_new(CONTD_POLL_ONLY, -1);
+	contd_compute_begin();
+	contd_compute_end();
+	helper_create(&h, true);
+	helper_create(&begins, false);
+	helper_start(&h, begins_and_computes, NULL);
+	await(contd__load_seq(&computes));
+	contd__store_seq(&contd__page->armed.by.thread, (uint32_t)gettid());
+	contd_bell_ring(own_bell); /* outside regions: it is handed on to the other one, which finds nothing pending */
+	await(stats_now().notifications == 1);
+	await(!contd__load_seq(&contd__signals.record[1]->signalled) &&
+	      !contd__load_seq(&contd__signals.record[1]->inside));
+	must(contd_event_continue(1, es2, has_a_region, &t2, polled, NULL));
+	must(contd_event_complete(&e2, 0));
+	cr_assert_eq(contd_group_test(polled, &complete), 1);
+	cr_assert_eq(runs(&t2), 1);
+	helper_do(&begins, peer_sends, NULL);
+	await(runs(&t1));
+	contd__store_seq(&leave, 1);
+	helper_join(&h);
+	helper_join(&begins);
+	end_rings();
 }
