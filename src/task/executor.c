@@ -770,10 +770,16 @@ static bool mpi_is_anothers(struct contd_executor *ex)
 
 /*
  * A root may be marked with nothing ready behind the mark: what was ready has been cancelled, or its group has moved. A
- * scan clears such a mark. But the thread that drains may not run what a scan finds, so it makes that ready again.
+ * scan clears such a mark. But the thread that drains may not run what a scan finds, so it makes that ready again. That
+ * wakes other threads that drain, which do the same: so each does it only once in so long. *lastp: when it did so last.
  */
-static void clear_marks(struct contd_executor *ex)
+static void clear_marks(struct contd_executor *ex, int64_t *lastp)
 {
+	int64_t now = contd__now_ns();
+
+	if (now - *lastp < DRAIN_NAP_NS)
+		return;
+	*lastp = now;
 	for (unsigned p = 0; p < PRIORITIES; p++) {
 		struct contd__slot *slot;
 
@@ -794,7 +800,7 @@ int contd_executor_drain(struct contd_executor *ex)
 	struct contd__idling idling = {0};
 	struct draining draining = {.ex = ex};
 	struct contd__at_work drain;
-	int64_t since = 0;
+	int64_t since = 0, cleared = 0;
 	int rc = contd__check_live();
 
 	if (rc)
@@ -823,7 +829,7 @@ int contd_executor_drain(struct contd_executor *ex)
 		if (here)
 			ran = run_work(ex, UINT32_MAX);
 		else if (!contd__load_seq(&ex->threads)) /* those do it */
-			clear_marks(ex);
+			clear_marks(ex, &cleared);
 		if (here || !mpi_is_anothers(ex))
 			since = 0;
 		else if (!since)

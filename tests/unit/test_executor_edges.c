@@ -1024,6 +1024,51 @@ Test(executor_edges, drained_of_nothing_while_mpi_is_another_executors)
 	end();
 }
 
+/* The same, with something ready. Two threads drain: one makes it ready again, which wakes the other one. Each does
+ * that once in a millisecond at most. */
+static uint32_t claims;
+
+static void counts_claims(const char *name)
+{
+	if (strcmp(name, "claim_running") == 0)
+		contd__add(&claims, 1);
+}
+
+static void *drains_in_vain(void *executor)
+{
+	cr_assert_eq(contd_executor_drain(executor), -EBUSY);
+	return NULL;
+}
+
+Test(executor_edges, drained_by_two_while_mpi_is_another_executors)
+{
+	pthread_t thread, drains_too;
+	uint64_t begun, ms;
+
+	start(CONTD_AGENT_CALLER);
+	ex = pull(CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI);
+	ex2 = pull(CONTD_EXECUTOR_PROGRESS | CONTD_EXECUTOR_MPI);
+	g = group_of(ex, 0);
+	thread = thread_new(lent_until_stopped, ex2);
+	soon(contd__load_seq(&ex2->threads) == 1);
+	must(contd_event_continue(1, es[0], tally_cb, &t[0], g, NULL));
+	must(contd_event_complete(&e[0], 0));
+	contd__store_release(&contd__testpoint_hook, counts_claims);
+	begun = now_ns();
+	drains_too = thread_new(drains_in_vain, ex);
+	drains_in_vain(ex);
+	cr_assert_eq(pthread_join(drains_too, NULL), 0);
+	ms = (now_ns() - begun) / 1000000;
+	contd__store_release(&contd__testpoint_hook, NULL);
+	cr_assert_leq(claims, 2 * (ms + 1), "%u times in %u ms", claims, (unsigned)ms);
+	must(contd_executor_stop(ex2, 1));
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	must(contd_executor_drain(ex));
+	cr_assert_eq(runs(&t[0]), 1);
+	must(contd_executor_destroy(ex2));
+	end();
+}
+
 /* A group leaves a pool's executor while the pool looks for work, and something of it becomes ready elsewhere. The pool
  * has found nothing. So it is not asked again and again to drain itself. */
 static struct contd_handle leaving;
