@@ -384,8 +384,8 @@ struct contd_handle {
  * have no continuation any more (pending ones stay pending), and contd no longer reads its memory word. The call does
  * not wait for a callback that runs: after -EALREADY wait for the group before you free what the callback uses.
  * Context: any thread, in a callback; may block. Errors: -EINVAL (the handle is all zeros); -EALREADY (the callback has
- * started or returned, the continuation has been submitted to an executor or taken by contd_executor_take(), or it was
- * cancelled before); -EPERM (in contd's handler).
+ * started or returned, another thread is looking whether it may start it, the continuation has been submitted to an
+ * executor or taken by contd_executor_take(), or it was cancelled before); -EPERM (in contd's handler).
  */
 CONTD_API int contd_cancel(struct contd_handle handle) CONTD_NOEXCEPT;
 

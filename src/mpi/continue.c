@@ -57,7 +57,7 @@ static bool count_now(struct contd__cr *cr, struct contd_group *group)
 {
 	if (!cr)
 		return true;
-	if (contd__cr_alone && !cr->asked_about && LIFE_OUTSTANDING(contd__load(&group->life)) == 0) {
+	if (contd__cr_alone && !contd__load(&cr->asked_about) && LIFE_OUTSTANDING(contd__load(&group->life)) == 0) {
 		if (cr->revised && __builtin_expect(contd__load(&cr->state) != CR_ACTIVE, 0))
 			return false;
 		contd__cr_uncounted_begin(cr);

@@ -209,9 +209,9 @@ static inline void contd__cr_registered(struct contd__cr *cr)
 
 	if (now & CR_UNREPORTED)
 		return;
-	/* A report that another thread makes in between is overwritten: its round is not counted. A continuation that
-	 * begins to wait for the CR just then leaves it to the next test. */
-	if (contd__cr_by_turns || !contd__load(&cr->asked_about))
+	/* With several threads not a store, which could set the round back: a continuation that has its number would
+	 * then end a later one. */
+	if (contd__cr_by_turns)
 		contd__store(&cr->unreported, now | CR_UNREPORTED);
 	else
 		contd__or(&cr->unreported, CR_UNREPORTED);
@@ -290,7 +290,7 @@ static inline bool contd__cr_report_in_turn(struct contd__cr *cr, bool *toldp)
 	if (contd__load(&cr->state) != CR_ACTIVE)
 		return false;
 	/* Release: pairs with the acquire in contd__cr_awaited, as the store in contd__cr_start_empty. */
-	if (contd__cr_one_thread && !cr->asked_about) { /* and nothing has the number of this round */
+	if (contd__cr_one_thread && !contd__load(&cr->asked_about)) { /* and nothing has the number of this round */
 		contd__store_release(&cr->state, 0);
 	} else {
 		if (!contd__cas(&cr->state, &active, 0))
